@@ -1,7 +1,9 @@
-/** A value given to the handlers of one event; handlers and firers agree on its fields. */
+/**
+ * Handles one event; handlers and the code that fires the event agree on the fields of the data.
+ */
 export type EventHandler = (data: never) => unknown;
 
-/** Hears of a hook that threw or rejected. */
+/** Called with the error of a hook that threw or rejected. */
 export type HookFailed = (error: unknown, event: string) => void;
 
 /** The host name that stands for the whole server. */
@@ -11,21 +13,23 @@ interface Hook {
   readonly handler: (data: unknown) => unknown;
   readonly priority: number;
   readonly host: string;
-  /** The module that added it. */
+  /** The module that added the hook. */
   readonly owner: string | undefined;
 }
 
 /**
- * Named hooks with priorities. `fire` runs them one after another, higher priority first, equal ones in the order
- * they were added, until one returns something other than undefined or null: that is the result ("first answer wins").
- *
- * A hook belongs to a host name. It hears what is fired for its own host and for the whole server; a hook of the
- * whole server hears everything.
+ * Named hooks with priorities. `fire` runs them one after another, higher priority first and equal
+ * ones in the order they were added, until one returns something other than undefined or null: that
+ * is the result ("first answer wins"). A hook belongs to a host name. It receives events of its own
+ * host and of the whole server; a hook of the whole server receives all events.
  */
 export class EventBus {
   #hooks = new Map<string, readonly Hook[]>();
 
-  /** Adds a hook; the returned function takes it away again. A running `fire` still finishes its old list. */
+  /**
+   * Adds a hook; the returned function removes it. A `fire` that is running finishes with its old
+   * list.
+   */
   add(event: string, handler: EventHandler, priority = 0, host: string = everyHost, owner?: string): () => void {
     const hook: Hook = { handler: handler as (data: unknown) => unknown, priority, host, owner };
     const list = this.#hooks.get(event) ?? [];
@@ -38,44 +42,47 @@ export class EventBus {
     };
   }
 
-  /** One line for each hook of a module. */
+  /** Returns one line for each hook of a module. */
   ownedBy(owner: string): string[] {
     return [...this.#hooks].flatMap(([event, hooks]) =>
       hooks.filter((hook) => hook.owner === owner).map(() => `hook ${event}`),
     );
   }
 
-  /** True when at least one hook waits for the event: lets hot paths skip building its data. */
+  /** Returns true if a hook exists for the event, so that hot paths can skip building its data. */
   has(event: string): boolean {
     return this.#hooks.has(event);
   }
 
-  /** The first answer; where a hook answers with a promise, a promise of the first value that is one. */
+  /**
+   * Returns the first result. If a hook returns a promise, returns a promise of the first value
+   * other than undefined or null.
+   */
   fire(event: string, data: unknown, host: string = everyHost): unknown {
     const list = this.#hooks.get(event);
-    return list === undefined ? undefined : this.#ask(list, 0, data, host);
+    return list === undefined ? undefined : this.#fireFrom(list, 0, data, host);
   }
 
-  #ask(list: readonly Hook[], from: number, data: unknown, host: string): unknown {
+  #fireFrom(list: readonly Hook[], from: number, data: unknown, host: string): unknown {
     for (let at = from; at < list.length; at += 1) {
       const hook = list[at] as Hook;
-      if (!hears(hook, host)) continue;
-      const answer = hook.handler(data);
-      if (answer instanceof Promise) return answer.then((value) => value ?? this.#ask(list, at + 1, data, host));
-      if (answer !== undefined && answer !== null) return answer;
+      if (!isFor(hook, host)) continue;
+      const result = hook.handler(data);
+      if (result instanceof Promise) return result.then((value) => value ?? this.#fireFrom(list, at + 1, data, host));
+      if (result !== undefined && result !== null) return result;
     }
     return undefined;
   }
 
-  /** Tells every hook, whatever the others answer; `failed` hears of those that throw or reject. */
+  /** Runs every hook and ignores the results; `failed` is called for hooks that throw or reject. */
   announce(event: string, data: unknown, failed: HookFailed, host: string = everyHost): void {
     const list = this.#hooks.get(event);
     if (list === undefined) return;
     for (const hook of list) {
-      if (!hears(hook, host)) continue;
+      if (!isFor(hook, host)) continue;
       try {
-        const answer = hook.handler(data);
-        if (answer instanceof Promise) answer.catch((error: unknown) => failed(error, event));
+        const result = hook.handler(data);
+        if (result instanceof Promise) result.catch((error: unknown) => failed(error, event));
       } catch (error) {
         failed(error, event);
       }
@@ -83,6 +90,6 @@ export class EventBus {
   }
 }
 
-function hears(hook: Hook, host: string): boolean {
+function isFor(hook: Hook, host: string): boolean {
   return hook.host === everyHost || host === everyHost || hook.host === host;
 }

@@ -1,16 +1,17 @@
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
-import { Blame } from "./host/blame.ts";
+import { ErrorAttribution } from "./host/error_attribution.ts";
+import { changeModule } from "./host/module_change.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
-import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
-import { isFollower, rolling, sharedFace } from "./host/siblings.ts";
+import { folderOf, logSettings, openLog, readAgain, readFirst, readWith, seconds } from "./host/reading.ts";
+import { isSecondary, rolling, sharedFace } from "./host/siblings.ts";
+import { startPageOf } from "./host/start_page.ts";
 import type { Handed, Host, HostOptions, HostPhase, ProcessAct } from "./host/types.ts";
-import { warnOfUnknown } from "./host/unknown_options.ts";
+import { appsOf, warnOfUnknown } from "./host/unknown_options.ts";
 import { Upkeep } from "./host/upkeep.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
@@ -20,17 +21,20 @@ import type { SavedState } from "./module/saved.ts";
 import { type ApplyOptions, applyConfig, planConfig } from "./operations/apply.ts";
 import type { Progress } from "./operations/change.ts";
 import { checkConfig, editConfig, type ReadWith } from "./operations/config_edit.ts";
+import { checkNames } from "./operations/protection.ts";
 import { handOverText } from "./operations/server.ts";
-import type { HeldPort } from "./ports/inherited.ts";
+import type { PausedPort } from "./ports/inherited.ts";
+import { servesHttps } from "./ports/service.ts";
 import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
 import { keepTickShape } from "./util/tick_shape.ts";
+import { asHost } from "./util/usage.ts";
 
-export type { FollowStep, Handed, Host, HostOptions, HostPhase, SiblingState, Siblings } from "./host/types.ts";
+export type { Handed, Host, HostOptions, HostPhase, ReplicatedChange, SiblingState, Siblings } from "./host/types.ts";
 export type { SavedState } from "./module/saved.ts";
 
-/** Makes a host; nothing happens before `start`. */
+/** Creates a host; nothing happens before `start`. */
 export function createHost(options: HostOptions = {}): Host {
   return new ModuleHost(options);
 }
@@ -44,23 +48,24 @@ class ModuleHost implements Host {
   readonly #queue = new Queue();
   #stopping: Promise<void> | undefined;
   readonly #end = Promise.withResolvers<void>();
-  readonly #blame = new Blame({ host: this, log: () => this.log, parts: () => this.#running });
+  readonly ended: Promise<void> = this.#end.promise;
+  readonly #attribution = new ErrorAttribution({ host: this, log: () => this.#log, parts: () => this.#running });
   readonly #operating = new Operating({
     host: this,
     bus: this.#bus,
     log: () => this.#log,
     parts: () => this.#running,
     others: () => this.#options.siblings?.states?.() ?? [],
-    isAudited: () => this.#listens() && !isFollower(this.#options),
+    isAudited: () => this.#listens() && !isSecondary(this.#options),
     announce: (event, data) => this.#announce(event, data),
     change: (kind, name, host, progress) => this.#change(kind, name, host, progress),
     plan: () => this.plan(),
-    prepare: (successor, progress) =>
+    prepare: (next, progress) =>
       this.#enqueue(handOverText, async () => {
-        const { successor: prepare } = this.#options;
+        const { prepareNext: prepare } = this.#options;
         const reason = "only a server that modhost run has started can be handed over";
         if (prepare === undefined) throw new ModhostError("CHANGE_REFUSED", { what: handOverText, reason });
-        await prepare(successor, progress);
+        await prepare(next, progress);
       }),
     apply: (progress) =>
       rolling(this.#options, { kind: "apply" }, progress, (own) =>
@@ -84,6 +89,8 @@ class ModuleHost implements Host {
     () => this.#running,
     () => this.#log,
   );
+  readonly startPage = () => startPageOf(this.#running);
+  readonly handedOver = (by: string, error?: unknown) => this.#operating.handedOver(by, error);
   readonly #upkeep = new Upkeep({
     bus: this.#bus,
     operating: this.#operating,
@@ -108,7 +115,7 @@ class ModuleHost implements Host {
   }
 
   async start(): Promise<void> {
-    if (this.state !== "new") throw new Error("This host was started before: make another one with createHost()");
+    if (this.state !== "new") throw new Error("This host was already started: create another one with createHost()");
     this.state = "starting";
     keepTickShape();
     try {
@@ -122,7 +129,7 @@ class ModuleHost implements Host {
   stop({ timeout, by }: { readonly timeout?: number; readonly by?: string } = {}): Promise<void> {
     if (this.#stopping !== undefined) return this.#stopping;
     if (by !== undefined) this.#operating.changes.note({ what: "stop", by });
-    this.#stopping = this.#stop(timeout).finally(() => this.#end.resolve());
+    this.#stopping = asHost(() => this.#stop(timeout)).finally(() => this.#end.resolve());
     return this.#stopping;
   }
 
@@ -130,14 +137,10 @@ class ModuleHost implements Host {
     if (this.#stopping !== undefined || this.state !== "running") {
       throw new ModhostError("CHANGE_REFUSED", { what: handOverText, reason: `it is ${this.state}` });
     }
-    const handing = { ports: [] as HeldPort[], states: [] as SavedState[] };
+    const handing = { ports: [] as PausedPort[], states: [] as SavedState[] };
     this.#stopping = this.#stop(undefined, handing).finally(() => this.#end.resolve());
     await this.#stopping;
     return handing;
-  }
-
-  get ended(): Promise<void> {
-    return this.#end.promise;
   }
 
   load(name: string, host?: string): Promise<void> {
@@ -196,15 +199,15 @@ class ModuleHost implements Host {
   }
 
   report(error: unknown): void {
-    this.#blame.report(error);
+    this.#attribution.report(error);
   }
 
   contain(error: unknown): boolean {
-    return this.#blame.contain(error);
+    return this.#attribution.contain(error);
   }
 
   refuse(act: ProcessAct): Error | undefined {
-    return this.#blame.refuse(act);
+    return this.#attribution.refuse(act);
   }
 
   fire(event: string, data?: unknown): unknown {
@@ -217,7 +220,7 @@ class ModuleHost implements Host {
 
   async #start(): Promise<void> {
     installHooks();
-    const config = await readConfig(this.#options);
+    const config = await readFirst(this.#options);
     this.#configureLog(config);
     const running = assemble({
       options: this.#options,
@@ -230,7 +233,7 @@ class ModuleHost implements Host {
       operating: this.#operating,
     });
     this.#running = running;
-    const { modules, ports, certificates } = running;
+    const { modules, catalog, ports, certificates } = running;
     const loading = Date.now();
     await modules.prepare();
     try {
@@ -239,21 +242,24 @@ class ModuleHost implements Host {
       this.#warn(config.unknownNames().filter(({ nearest }) => nearest !== undefined));
       throw error;
     }
-    if (this.#listens()) for await (const refused of ports.refused()) throw refused;
-    // Without ports for HTTPS nobody would be shown the self-signed one.
-    const selfSigned = !isDeepStrictEqual(config.value("https_ports"), []);
+    if (this.#listens()) for await (const { error, isOptional } of ports.refused()) if (!isOptional) throw error;
+    // Without HTTPS ports no client would ever see the self-signed certificate.
+    const selfSigned = servesHttps(config);
     if (this.#isSecure()) await certificates.prepare({ selfSigned });
     await modules.loadEnabled(() => this.state !== "starting");
     const wrong = modules.wrongOption();
     if (wrong !== undefined) throw wrong;
-    this.#warn(config.unknownNames());
+    const apps = appsOf(this.#options, modules);
+    if (apps !== undefined) await checkNames(config, catalog, apps);
+    this.#warn(config.unknownNames(apps));
     const unused = this.#listens() && this.state === "starting" ? await ports.open() : [];
     for (const line of unused) this.log.warn("%s", line);
     if (this.state !== "starting") return;
     this.state = "running";
     running.quarantine.start();
+    this.#attribution.started();
     running.lateLoads.start();
-    if (this.#isSecure()) this.#upkeep.keepCertificates(certificates, { orders: !isFollower(this.#options) });
+    if (this.#isSecure()) this.#upkeep.keepCertificates(certificates, { orders: !isSecondary(this.#options) });
     if (!this.#listens()) return;
     await modules.ready();
     this.#options.siblings?.changed?.();
@@ -263,13 +269,13 @@ class ModuleHost implements Host {
     if (this.#options.watch !== undefined) this.#upkeep.watchModules(running, loading, this.#options.watch);
   }
 
-  // A follower does not read the options of modules that run elsewhere.
+  // A secondary process does not read the options of modules that run elsewhere.
   readonly #warn = (unknown: readonly UnknownName[]) => {
-    if (!isFollower(this.#options)) warnOfUnknown(this.log, unknown);
+    if (!isSecondary(this.#options)) warnOfUnknown(this.log, unknown);
   };
 
-  /** `handing` gets what is kept for another host. */
-  async #stop(timeout: number | undefined, handing?: { ports: HeldPort[]; states: SavedState[] }): Promise<void> {
+  /** `handing` receives the ports and states for the next host. */
+  async #stop(timeout: number | undefined, handing?: { ports: PausedPort[]; states: SavedState[] }): Promise<void> {
     const hasServed = this.state === "running" && this.#listens();
     if (this.state === "new" || this.#running === undefined) {
       this.state = "stopped";
@@ -278,18 +284,18 @@ class ModuleHost implements Host {
     }
     const { config, modules, ports, certificates, quarantine, lateLoads, tokens } = this.#running;
     this.state = "stopping";
-    const kept = this.#upkeep.stop();
+    const certificatesStopped = this.#upkeep.stop();
     quarantine.stop();
     lateLoads.stop();
     if (hasServed) this.#announce("server-leaving", {});
     const delay = hasServed && handing === undefined ? seconds(config, "stop_delay", 0) : 0;
-    // Everything is served meanwhile: balancers have to notice first.
+    // Everything is still served: load balancers must notice first.
     if (delay > 0) await sleep(delay * 1000);
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
-    handing?.ports.push(...(await ports.hold()));
+    handing?.ports.push(...(await ports.pause()));
     if (hasServed) this.#announce("server-stopping", {});
-    ports.close();
-    await deadline.wait(Promise.all([kept, ports.heard(), this.#queue.settled()]));
+    await ports.close();
+    await deadline.wait(Promise.all([certificatesStopped, ports.receivedFirstBytes(), this.#queue.settled()]));
     await modules.drain(deadline);
     handing?.states.push(...(await modules.save()));
     if (hasServed) this.#announce("server-stopped", {});
@@ -320,6 +326,7 @@ class ModuleHost implements Host {
           if (this.#options.log !== false) this.#log.configure(logSettings(config, this.#options.log));
         },
         warn: (unknown) => this.#warn(unknown),
+        apps: () => appsOf(this.#options, this.#parts().modules),
         announce: (event, data) => this.#announce(event, data),
         log: this.#log,
       };
@@ -333,8 +340,8 @@ class ModuleHost implements Host {
   async #watchConfig(): Promise<void> {
     const { config } = this.#parts();
     const isWanted = config.value("config_watch") === true || this.#options.watch !== undefined;
-    const isWatched = isWanted && !isFollower(this.#options);
-    // A stop may have come meanwhile, and has closed what was watched then.
+    const isWatched = isWanted && !isSecondary(this.#options);
+    // The host may have stopped meanwhile, and closed its file watches.
     await this.#upkeep.followConfig(isWatched && this.#isRunning() && this.#listens() ? config.file : undefined);
   }
 
@@ -348,17 +355,11 @@ class ModuleHost implements Host {
     await this.#operating.change(kind, name, host, { by: "program" }).work;
   }
 
-  /** When it is its turn. */
+  /** Runs the change in its turn. */
   #change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void> {
     const entry = kind === "load" ? entryFrom(folderOf(this.#options), name) : name;
     return rolling(this.#options, { kind, name: entry, host }, progress, (own) =>
-      this.#enqueue(`${kind} ${name}`, async () => {
-        const { modules, catalog, quarantine } = this.#parts();
-        if (host !== undefined) catalog.assertHost(host);
-        if (kind === "load") await modules.load(entry, host);
-        else await modules[kind](moduleName(name), host, own);
-        quarantine.forget(moduleName(name), host);
-      }),
+      this.#enqueue(`${kind} ${name}`, () => changeModule(this.#parts(), { kind, entry, host }, own, this.log)),
     );
   }
 
@@ -374,7 +375,7 @@ class ModuleHost implements Host {
     this.#bus.announce(event, data, (error) => this.log.error("A hook of %s failed: %s", event, reasonOf(error)));
   }
 
-  /** Asked after a pause, in which a stop may have come. */
+  /** To be checked after every await, because a stop may have begun meanwhile. */
   #isRunning(): boolean {
     return this.state === "running";
   }

@@ -1,15 +1,23 @@
-/** Modules that a program or the command line hands to a host, beside those of the configuration. */
+/**
+ * Modules that a program or the command line passes to a host, in addition to those of the
+ * configuration.
+ */
 import { resolve } from "node:path";
 import { isPath, locatePath, type ModuleSource, moduleName } from "./module/locate.ts";
 import type { ModuleDefinition, ModuleFunction } from "./types.ts";
 import { ModhostError } from "./util/errors.ts";
 
-/** A module to load beside those that the configuration enables: a path, or the module itself. */
+/**
+ * A module to load in addition to those that the configuration enables: a path, or the module
+ * itself.
+ */
 export type InlineModule = string | ModuleFunction | (ModuleDefinition & { readonly name: string });
 
 /**
- * Where each of them is. Paths count from `cwd`, those in a module that is no file from `directory`.
- * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two of one name, and one without
+ * Returns the source of each module. Paths are relative to `cwd`; paths inside a module without a
+ * file are relative to `directory`.
+ * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID for two modules of the same name, and for
+ * one without a name
  */
 export function inlineModules(modules: readonly InlineModule[], cwd: string, directory: string): ModuleSource[] {
   const sources = modules.map((module, index): ModuleSource => {
@@ -34,7 +42,7 @@ export function inlineModules(modules: readonly InlineModule[], cwd: string, dir
   return sources;
 }
 
-/** What `load` is asked for: paths count from `cwd`, names stay. */
+/** Returns the entry for `load`: paths are resolved from `cwd`, names stay. */
 export function entryFrom(cwd: string, entry: string): string {
   return isPath(entry) ? resolve(cwd, entry) : entry;
 }

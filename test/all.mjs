@@ -1,8 +1,12 @@
-/** `npm test`: types, style and layers beside the tests, which leave the processor time while they wait. */
+/**
+ * `npm test`: types, style and layers beside the tests, which leave the processor time while they
+ * wait.
+ */
 import { fileURLToPath } from "node:url";
 import { beside } from "./support/beside.mjs";
 
-// The compilers, which are written in Go, end before they would need what they collect: a third of their CPU time.
+// The compilers, which are written in Go, end before they would need what they collect: a third of
+// their CPU time.
 process.env.GOGC ??= "off";
 process.env.GOMEMLIMIT ??= "2GiB";
 

@@ -1,13 +1,15 @@
 /**
- * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without files it takes every
- * `test/**` file that ends in `.test.ts`.
+ * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without
+ * files it takes every `test/**` file that ends in `.test.ts`.
  *
- * Of folders, and without files, small files share processes: see `support/together.mjs`. A file that is named has its own.
- * The programs that tests start, and the modules of their hosts, are bundled then: see `support/bundle.mjs`. Those of files
- * that are named run from source.
+ * Of folders, and without files, small files share processes: see `support/together.mjs`. A file
+ * that is named has its own. The modules of their hosts are bundled then: see `support/bundle.mjs`.
+ * The programs that tests start run `dist/`, which is built again first where sources have changed;
+ * for files that are named, only those that start a program see to that.
  *
- * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it stands. `--times` ends
- * with how long each file took, in a process of its own. Other options are handed to Node's runner (`--test-only`, ...).
+ * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it
+ * stands. `--times` ends with how long each file took, in a process of its own. Other options are
+ * handed to Node's runner (`--test-only`, ...).
  */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -21,8 +23,9 @@ if (Number.parseInt(process.versions.node, 10) < 24) {
   process.exit(1);
 }
 
-// Older versions of Node, which are told so above, cannot load it.
+// Older versions of Node, which are told so above, cannot load them.
 const { bundle } = await import("./support/bundle.mjs");
+const { freshen } = await import("../config/build/fresh.mjs");
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));
@@ -34,7 +37,9 @@ const [long, alone] = partition(others, (file) => isFree(file) && isLong(resolve
 const absolute = (file) => resolve(root, file);
 const groups = together(shared.map(absolute), long.map(absolute));
 
-const bundled = files.every((file) => named.includes(file)) ? undefined : await bundle();
+const areNamed = files.every((file) => named.includes(file));
+if (!areNamed) freshen();
+const hook = areNamed ? undefined : await bundle();
 
 /** For what tests need that is made once; programs of other users read it. */
 const folder = mkdtempSync(join(tmpdir(), "modhost-run-"));
@@ -47,13 +52,13 @@ const runner = spawn(
     "--conditions=source",
     `--require=${support("unhooked.cjs")}`,
     `--require=${support("time_limit.cjs")}`,
-    ...(bundled ? [`--require=${bundled.tests}`] : []),
+    ...(hook === undefined ? [] : [`--require=${hook}`]),
     "--test",
-    // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
-    // share a process, which have it together.
+    // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and
+    // so have the files that share a process, which have it together.
     "--test-timeout=900000",
-    // Half of the time a test file waits, for a network, a disk or a program. With two more than there are cores, two cores
-    // had nothing to do for a tenth of the run.
+    // Half of the time a test file waits, for a network, a disk or a program. With two more than
+    // there are cores, two cores had nothing to do for a tenth of the run.
     `--test-concurrency=${availableParallelism() + 4}`,
     ...reportTo(reporter),
     ...(times ? reportTo(support("times.mjs")) : []),
@@ -65,13 +70,14 @@ const runner = spawn(
   {
     cwd: root,
     stdio: "inherit",
-    // Each file has a process of its own, and so have the programs that it starts: what one has compiled serves all.
-    // A busy machine takes its time to load modules: only tests of that bound have a shorter one.
+    // Each file has a process of its own, and so have the programs that it starts: what one has
+    // compiled serves all. A busy machine takes its time to load modules: only tests of that bound
+    // have a shorter one.
     env: {
       NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests"),
       MODHOST_LOAD_TIMEOUT: "300",
       TEST_RUN_FOLDER: folder,
-      ...(bundled && { TEST_PROGRAM_HOOK: bundled.program }),
+      ...(areNamed ? {} : { TEST_DIST_IS_FRESH: "1" }),
       ...process.env,
     },
   },
@@ -105,7 +111,10 @@ function testFiles(path) {
     .sort();
 }
 
-/** The files that hold the name that was asked for; all of them when it is put together while they run. */
+/**
+ * The files that hold the name that was asked for; all of them when it is put together while they
+ * run.
+ */
 function withName(all) {
   if (name === undefined) return all;
   const holding = all.filter((file) => read(file).includes(name));

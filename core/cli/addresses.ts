@@ -1,7 +1,8 @@
-import { appPaths } from "../http/app_paths.ts";
-import { bracketed, displayName, isWebScheme, originOf } from "../http/app_urls.ts";
 import type { RouteInfo } from "../http/index.ts";
-import { encodePath } from "../http/paths.ts";
+import { encodePath } from "../http/message/paths.ts";
+import { isWebScheme, originOf } from "../http/policy/origins.ts";
+import { appPaths } from "../http/routing/app_paths.ts";
+import { bracketed, displayName } from "../http/routing/app_urls.ts";
 import type { ListeningPort } from "../types.ts";
 
 export interface AppAddresses {
@@ -12,8 +13,8 @@ export interface AppAddresses {
 }
 
 /**
- * Every app with the URLs under which this machine reaches it: its shortest path, of those that a browser can open if
- * there are any, once for each scheme and port.
+ * Returns every app with the URLs under which this machine reaches it: its shortest path,
+ * preferably one that a browser can open, once for each scheme and port.
  */
 export function appAddresses(routes: readonly RouteInfo[], ports: readonly ListeningPort[]): AppAddresses[] {
   return appPaths(routes).map(({ name, module, host, path }) => {
@@ -25,7 +26,7 @@ export function appAddresses(routes: readonly RouteInfo[], ports: readonly Liste
   });
 }
 
-/** `http on 127.0.0.1:5280`, as the listeners were opened. */
+/** Returns `http on 127.0.0.1:5280`, the text for an open port. */
 export function portText({ service, address, port }: ListeningPort): string {
   return `${service} on ${bracketed(address)}:${port}`;
 }

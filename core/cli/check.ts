@@ -3,8 +3,9 @@ import { format } from "node:util";
 import type { Config } from "../config/index.ts";
 import type { Host } from "../host.ts";
 import type { CertificatesOptions, TlsLog } from "../tls/index.ts";
-import type { ConfigPlan, LogLevel, ModuleState } from "../types.ts";
+import type { ConfigPlan, LogLevel, ModuleState, ServerStatus } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { counted } from "../util/text.ts";
 import { planText } from "./admin/change.ts";
 import {
   adminSocket,
@@ -15,7 +16,7 @@ import {
   socketOption,
   statusOf,
 } from "./admin/client.ts";
-import { portWarnings, valueWarnings } from "./check_values.ts";
+import { fileProblems, portFaults, valueWarnings } from "./check_values.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
@@ -24,15 +25,18 @@ export interface Report {
   readonly ok: boolean;
   readonly config: string | undefined;
   readonly modules: readonly { name: string; host: string; file: string | undefined; status: string }[];
-  /** What keeps the server, or one of its modules, from starting. */
+  /** Problems that prevent the start of the server, or of one of its modules. */
   readonly problems: readonly string[];
-  /** What is suspicious, but stops nothing. */
+  /** Suspicious settings that prevent nothing. */
   readonly warnings: readonly string[];
-  /** What the server that runs on this configuration would change; none where none runs. */
+  /** The plan of the server that runs on this configuration; undefined if none runs. */
   readonly plan?: ConfigPlan;
 }
 
-/** With --exit-code: the configuration is valid, and the server that runs on it has another one in force. */
+/**
+ * The exit code with --exit-code if the configuration is valid, but the server that runs on it uses
+ * an older one.
+ */
 const CHANGES_WAIT = 4;
 
 export const check: Command = {
@@ -50,9 +54,16 @@ export const check: Command = {
   async run(context) {
     const { output, cwd, options } = context;
     const { report: found, config } = await inspect(context);
-    const asked = { ...found, ...(await runningPlan(context, found)) };
-    const ports = config === undefined ? [] : await portWarnings(config, asked.plan);
-    const report = { ...asked, warnings: [...asked.warnings, ...ports] };
+    const { running, ...planned } = await runningPlan(context, found);
+    const checked = { ...found, ...planned };
+    const ports =
+      config === undefined ? { problems: [], warnings: [] } : await portFaults(config, checked.plan, running);
+    const report = {
+      ...checked,
+      ok: checked.ok && ports.problems.length === 0,
+      problems: [...checked.problems, ...ports.problems],
+      warnings: [...checked.warnings, ...ports.warnings],
+    };
     output.show(report, () => {
       const line = (style: "red" | "yellow", label: string) => (text: string) =>
         `${output.paint(style, label)}  ${text}`;
@@ -79,27 +90,36 @@ export const check: Command = {
 const planVerdict = ({ isEmpty }: ConfigPlan) =>
   isEmpty ? "The server that runs has it in force." : "The server that runs would change by modhost reload:";
 
-/** What the server that runs on the same file makes of it. */
-async function runningPlan(context: CommandContext, { ok, config }: Report): Promise<Partial<Report>> {
+/** Returns the status of the server that runs on the same file, and its plan for that file. */
+async function runningPlan(
+  context: CommandContext,
+  { ok, config }: Report,
+): Promise<Partial<Report> & { readonly running?: ServerStatus }> {
   const { modules, configPath } = hostOptions(context, context.args);
-  if (!ok || modules !== undefined || config === undefined) return {};
+  if (modules !== undefined || config === undefined) return {};
   const { socket: named } = context.options;
+  let running: ServerStatus | undefined;
   try {
     const socket = await adminSocket({ ...context, configPath }, named);
-    await statusOf(socket);
+    running = await statusOf(socket);
+    if (running.config !== config) return {};
+    if (!ok) return { running };
     const { value } = await send<ConfigPlan>(socket, "GET", "/plan");
-    return value.config === config ? { plan: value } : {};
+    return { running, plan: value };
   } catch (error) {
-    if (error instanceof RefusedError) return { ok: false, problems: [`the server that runs: ${error.message}`] };
+    if (error instanceof RefusedError) {
+      return { ok: false, problems: [`the server that runs: ${error.message}`], ...(running && { running }) };
+    }
+    // The file may not exist or may be unreadable.
+    if (!ok) return {};
     if (error instanceof StuckServerError) context.stderr.write(`modhost: ${error.message}\n`);
-    // Nobody runs where there is not even a folder for it.
+    // If the data folder does not exist, no server runs.
     if (named === undefined || error instanceof NoServerError) return {};
     throw error;
   }
 }
 
 function verdict({ problems, warnings, modules }: Report, output: Output): string {
-  const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
   const notes = warnings.length === 0 ? "" : `, with ${counted(warnings.length, "warning")}`;
   if (problems.length === 0) return output.paint("green", `The configuration is valid${notes}.`);
   const outcome =
@@ -107,7 +127,10 @@ function verdict({ problems, warnings, modules }: Report, output: Output): strin
   return output.paint("red", `The configuration is not valid: ${counted(problems.length, "problem")}; ${outcome}.`);
 }
 
-/** The report on a configuration, without its ports, and the configuration itself where it can be read. */
+/**
+ * Returns the report on a configuration without its ports, and the configuration itself if it can
+ * be read.
+ */
 export async function inspect(context: CommandContext): Promise<{ readonly report: Report; readonly config?: Config }> {
   let config: Config | undefined;
   const report = await withHost(hostOptions(context, context.args), (host, logged) => {
@@ -123,17 +146,18 @@ async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> 
   const problems = states
     .filter((state) => state.status === "failed")
     .map((state) => `${labelOf(state)}: ${state.note ?? "failed"}`)
-    .concat(certificates.problems, said(logged, "error", states));
+    .concat(certificates.problems, await fileProblems(host.config), said(logged, "error", states));
   const unknown = host.config.unknownNames().map(({ path, nearest }) => {
     return `${path} is no known option${nearest === undefined ? "" : `: did you mean ${nearest}?`}`;
   });
   const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
   const values = await valueWarnings(host.config, httpOf(host));
-  const warnings = [...certificates.warnings, ...unknown, ...values, ...said(logged, "warn", states)];
+  const empty = host.config.isEmpty ? ["The config file is empty: all options have their defaults"] : [];
+  const warnings = [...empty, ...certificates.warnings, ...unknown, ...values, ...said(logged, "warn", states)];
   return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
 }
 
-/** What the modules that are loaded said while they were. */
+/** Returns the messages that loaded modules have logged. */
 function said(logged: readonly Logged[], level: LogLevel, states: readonly ModuleState[]): string[] {
   const loaded = new Set(states.filter(({ status }) => status === "loaded").map(({ name }) => name));
   return logged
@@ -141,7 +165,7 @@ function said(logged: readonly Logged[], level: LogLevel, states: readonly Modul
     .map(({ module, msg }) => `${module}: ${msg}`);
 }
 
-/** Certificates are read as at a start, but none is made. */
+/** Checks the certificates as at a start, but creates none. */
 async function certificateReport(config: Config): Promise<Pick<Report, "problems" | "warnings">> {
   const warnings: string[] = [];
   const log: TlsLog = { info: () => {}, warn: (text, ...values) => warnings.push(format(text, ...values)) };
@@ -155,7 +179,7 @@ async function certificateReport(config: Config): Promise<Pick<Report, "problems
   return { problems, warnings };
 }
 
-/** The host does not even start: no module was loaded. */
+/** Returns the report for a host that fails to start: no module was loaded. */
 function failed(error: unknown): Report {
   const details = (ModhostError.is(error) ? error.details : {}) as { list?: unknown; file?: string; path?: string };
   const { list, file = details.path } = details;

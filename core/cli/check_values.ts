@@ -1,26 +1,32 @@
-/** What `modhost check` tries of values that have the right form: whether paths, apps and ports are there. */
+/** Checks option values of the right form: whether paths, apps and ports exist or can be used. */
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Config, nearest } from "../config/index.ts";
 import type { HttpModule } from "../http/index.ts";
 import { Ports } from "../ports/ports.ts";
-import type { ConfigPlan, OptionDeclaration } from "../types.ts";
+import type { ConfigPlan, OptionDeclaration, PortStep, ServerStatus } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 
-/** One sentence for each value that will not do what it is meant to. Ports are not tried. */
+/**
+ * Returns one sentence for each value that will not have the intended effect. Ports are not
+ * checked.
+ */
 export async function valueWarnings(config: Config, http: HttpModule | undefined): Promise<string[]> {
   return [...(await pathWarnings(config)), ...appWarnings(config, http)];
 }
 
 interface SetOption {
-  /** As in the config file: `hosts.www.example.org.http_files_dir`. */
+  /** The name as in the config file: `hosts.www.example.org.http_files_dir`. */
   readonly path: string;
   readonly declaration: OptionDeclaration;
   readonly value: unknown;
 }
 
-/** The options that are set, the server's and those of each host, as they are read. */
+/**
+ * Yields the options that are set, of the server and of each host, with the values that modules
+ * read.
+ */
 function* setOptions(config: Config): Generator<SetOption> {
   for (const [name, declaration] of config.declarations()) {
     const whole = config.raw(name);
@@ -32,13 +38,29 @@ function* setOptions(config: Config): Generator<SetOption> {
   }
 }
 
-/** None for the embedded default, whose folders need not be there. */
+/**
+ * Finds reasons why a start could not open its log file. A check loads modules, but opens no log.
+ */
+export async function fileProblems(config: Config): Promise<string[]> {
+  const path = config.value("log_file");
+  if (typeof path !== "string") return [];
+  const found = await stat(path).catch(() => undefined);
+  // A pipe or a device can be a log file, too.
+  if (found?.isDirectory() === true) return [`log_file: ${path} is a folder`];
+  if (found === undefined) {
+    const fault = await pathFault(path, {});
+    return fault === undefined ? [] : [`log_file: ${fault}`];
+  }
+  return (await allows(path, constants.W_OK)) ? [] : [`log_file: there is no permission to write ${path}`];
+}
+
+/** Returns no warnings for the embedded default, whose folders need not exist. */
 async function pathWarnings(config: Config): Promise<string[]> {
   if (config.file === undefined) return [];
   const warnings: string[] = [];
   for (const { path, declaration, value } of setOptions(config)) {
-    for (const place of pathsIn(declaration, value, config.directory)) {
-      const fault = await pathFault(place, declaration);
+    for (const file of pathsIn(declaration, value, config.directory)) {
+      const fault = await pathFault(file, declaration);
       if (fault !== undefined) warnings.push(`${path}: ${fault}`);
     }
   }
@@ -51,8 +73,11 @@ function pathsIn({ type, must_exist }: OptionDeclaration, value: unknown, direct
   return isList ? (value as string[]).map((path) => resolve(directory, path)) : [];
 }
 
-/** Undefined for a path that can be read, or made where nothing is there. */
-async function pathFault(path: string, { must_exist }: OptionDeclaration): Promise<string | undefined> {
+/** Returns undefined for a path that can be read, or created if nothing exists there. */
+async function pathFault(
+  path: string,
+  { must_exist }: Pick<OptionDeclaration, "must_exist">,
+): Promise<string | undefined> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
   if (typeof found === "object") {
     return (await allows(path, constants.R_OK)) ? undefined : `there is no permission to read ${path}`;
@@ -61,7 +86,7 @@ async function pathFault(path: string, { must_exist }: OptionDeclaration): Promi
   if (must_exist === true) return `there is no ${path}`;
   let above = dirname(path);
   while (above !== dirname(above) && !(await allows(above, constants.F_OK))) above = dirname(above);
-  if (!(await stat(above)).isDirectory()) return `${path} cannot be made: ${above} is no folder`;
+  if (!(await stat(above)).isDirectory()) return `${path} cannot be made: ${above} is not a folder`;
   return (await allows(above, constants.W_OK))
     ? undefined
     : `${path} cannot be made: no permission to write in ${above}`;
@@ -73,7 +98,10 @@ const allows = (path: string, mode: number): Promise<boolean> =>
     () => false,
   );
 
-/** Names of apps that nobody provides, and apps of one name of which the second is hidden behind the first. */
+/**
+ * Returns warnings about names of apps that no module provides, and about apps of the same name, of
+ * which the second one is hidden.
+ */
 function appWarnings(config: Config, http: HttpModule | undefined): string[] {
   if (http === undefined) return [];
   const routes = http.routes();
@@ -83,7 +111,8 @@ function appWarnings(config: Config, http: HttpModule | undefined): string[] {
     const names = Object.keys(value as object).filter((name) => name !== "*" && !apps.has(name));
     return names.map((name) => `${path}.${name}: ${noApp(name, apps)}`);
   });
-  // What stands before an app that is not there stands before nothing: the app that was meant goes without it.
+  // Middleware for an app that does not exist never runs, so the app that was meant runs without
+  // it.
   const idle = http
     .middleware()
     .filter(({ module }) => module === "http")
@@ -104,13 +133,30 @@ function noApp(name: string, apps: ReadonlySet<string>): string {
   return `no app is named ${name}${near === undefined ? "" : `: did you mean ${near}?`}`;
 }
 
-/** Of a server that runs, only the ports that it would open are tried: the others are its own. */
-export async function portWarnings(config: Config, plan: ConfigPlan | undefined): Promise<string[]> {
-  const opened = plan?.ports.filter(({ action }) => action === "open").map(({ port }) => port);
+/**
+ * Finds reasons why a start could not open its ports. A port counts as free if the running server
+ * has it, even on another address that the change closes, such as 127.0.0.1 for "*".
+ */
+export async function portFaults(
+  config: Config,
+  plan: ConfigPlan | undefined,
+  running: ServerStatus | undefined,
+): Promise<{ readonly problems: string[]; readonly warnings: string[] }> {
+  const portsTo = (action: PortStep["action"]) =>
+    new Set(plan?.ports.filter((step) => step.action === action).map(({ port }) => port));
+  const opened = portsTo("open");
+  const closed = portsTo("close");
+  const own = new Set(running?.addresses.map(({ port }) => port));
+  const problems: string[] = [];
   const warnings: string[] = [];
-  for await (const refused of new Ports(config).refused()) {
-    if (opened === undefined) warnings.push(`${reasonOf(refused)} (or does this server run?)`);
-    else if (opened.includes(Number(refused.details.port))) warnings.push(reasonOf(refused));
+  for await (const { error: refused, isOptional } of new Ports(config).refused()) {
+    const { code, details } = refused;
+    const port = Number(details.port);
+    const reason = reasonOf(refused);
+    // PORT_UNAVAILABLE means that the port cannot be opened even though no other program uses it.
+    if (code === "PORT_UNAVAILABLE") (isOptional ? warnings : problems).push(reason);
+    else if (running === undefined) warnings.push(`${reason} (or does this server run?)`);
+    else if (plan === undefined ? !own.has(port) : opened.has(port) && !closed.has(port)) warnings.push(reason);
   }
-  return warnings;
+  return { problems, warnings };
 }

@@ -1,68 +1,76 @@
 import type { ParseArgsOptionDescriptor } from "node:util";
-import type { Check } from "./doctor/check.ts";
 import type { Output } from "./output.ts";
 
+/** An option of a command for `parseArgs` of Node.js, with its text for help and completion. */
 export interface CommandOption extends ParseArgsOptionDescriptor {
-  /** Placeholder of the value in --help. */
+  /** The placeholder of the value in `--help`. */
   readonly value?: string;
-  /** One line for --help. */
+  /** One line for `--help`. */
   readonly help: string;
-  /** Its value may come as two words, which are joined by a space, when the first one has this form: `GET /path`. */
+  /**
+   * If the first word of its value matches, the value may be two words, which are joined by a
+   * space: `GET /path`.
+   */
   readonly firstOfTwo?: RegExp;
-  /** What its value is a name of, for completion. */
+  /** The kind of name of its value, for completion. */
   readonly completes?: KnownNames;
 }
 
-/** What a running server has names of. */
+/** The kinds of names that completion requests from a running server. */
 export type KnownNames = "modules" | "tokens" | "routes";
 
-/** What is known of a command of a node, to complete it. */
-export interface NodeCommand {
-  /** `pin/ls`. */
-  readonly path: string;
-  readonly help: string;
-  readonly options: readonly {
-    readonly name: string;
-    readonly aliases: readonly string[];
-    readonly kind: "flag" | "value" | "list";
-    readonly help: string;
-    /** Of every command. */
-    readonly shared: boolean;
-  }[];
-}
+/**
+ * A command below another one, as completion needs it. Its name may consist of several words:
+ * `users add`.
+ */
+export type Subcommand = Pick<Command, "name" | "help" | "options">;
 
-/** One command of the program: parsing, --help and dispatch come from it. */
+/**
+ * A command of the program. These fields define how its words are read, completed and explained by
+ * `--help`.
+ */
 export interface Command {
   readonly name: string;
-  /** One line for --help. */
+  /** One line for `--help`. */
   readonly help: string;
-  /** Sentences behind the options in --help, and in the reference. */
+  /** Sentences that `--help` shows after the options. */
   readonly about?: string;
-  /** Arguments as --help shows them; left out, the command takes none. */
+  /** The arguments as `--help` shows them. A command without this field takes none. */
   readonly arguments?: string;
   readonly options?: Readonly<Record<string, CommandOption>>;
-  /** It reads all words behind its name itself, `--help` among them: `args` has them as they are, `options` has none. */
+  /**
+   * The command reads all words after its name itself, including `--help`: `args` has them
+   * unchanged, and `options` is empty.
+   */
   readonly verbatim?: boolean;
-  /** Commands below a verbatim one, for help and reference: it dispatches to them itself. */
+  /**
+   * Commands below a verbatim one, for help, completion and the reference. The command calls them
+   * itself.
+   */
   readonly commands?: readonly Command[];
-  /** Words that its first argument can be, for completion. */
+  /** Values of its first argument, for completion. */
   readonly words?: readonly string[];
-  /** What its arguments are names of, for completion; files otherwise. */
+  /** The kind of name of its arguments, for completion. Default: files. */
   readonly completes?: KnownNames;
-  /** Checks of `modhost doctor` that come with the command: of what its module keeps. */
-  checks?(): Promise<readonly Check[]>;
-  /** Commands of a node that can stand behind its name, for completion. */
-  surface?(): Promise<ReadonlyMap<string, NodeCommand>>;
-  /** What --help prints, where that is more than follows from these fields. */
+  /**
+   * Returns additional commands below a verbatim one, for completion only. It is called only when
+   * completion needs them.
+   */
+  subcommands?(): Promise<readonly Subcommand[]>;
+  /** Returns the text of `--help`, for commands that these fields do not describe completely. */
   helpText?(): Promise<string>;
-  /** Gives the exit code. */
+  /**
+   * Runs the command and returns the exit code. A thrown error is printed: a UsageError ends with
+   * the code 2, other errors with 1.
+   */
   run(context: CommandContext): Promise<number>;
 }
 
+/** The arguments, options and streams that a command is called with. */
 export interface CommandContext {
   readonly args: readonly string[];
   readonly options: Readonly<Record<string, string | boolean | undefined>>;
-  /** The file of --config. */
+  /** The file given with `--config`. */
   readonly configPath: string | undefined;
   readonly output: Output;
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
@@ -72,5 +80,18 @@ export interface CommandContext {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** The program was called wrongly: one sentence, exit code 2. */
-export class UsageError extends Error {}
+/**
+ * The command was called with wrong arguments. The program prints the message, and ends with the
+ * exit code 2.
+ */
+export class UsageError extends Error {
+  override name = "UsageError";
+
+  /**
+   * Returns true also for an error of another copy of this package, which a module may have
+   * installed.
+   */
+  static is(error: unknown): error is UsageError {
+    return error instanceof Error && error.name === "UsageError";
+  }
+}

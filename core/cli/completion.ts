@@ -1,12 +1,12 @@
 import { adminSocket, send } from "./admin/client.ts";
 import { type Command, type CommandContext, type KnownNames, UsageError } from "./command.ts";
-import { type Places, scripts } from "./completion/scripts.ts";
+import { type CompletionSites, scripts } from "./completion/scripts.ts";
 
-/** Where a server tells names, and how each is read. */
+/** Where a server lists names, and how to read each one. */
 const sources: Readonly<Record<KnownNames, Source>> = {
   modules: { path: "/modules", name: ({ name }) => name },
   tokens: { path: "/tokens", name: ({ name }) => name },
-  // What stands for the star is for people to type.
+  // People type the part that the star stands for.
   routes: { path: "/routes", name: ({ path }) => path?.replace(/\*$/, "") },
 };
 
@@ -17,8 +17,10 @@ interface Source {
 
 const shells = Object.keys(scripts);
 
-/** The command; `places` are those of all commands, itself among them. */
-export function completionOf(places: () => Promise<Places>): Command {
+/**
+ * Returns the command; `places` returns the completion sites of all commands, including this one.
+ */
+export function completionOf(sites: (context: CommandContext) => Promise<CompletionSites>): Command {
   return {
     name: "completion",
     arguments: `${shells.join("|")} | names ${Object.keys(sources).join("|")}`,
@@ -27,7 +29,8 @@ export function completionOf(places: () => Promise<Places>): Command {
     about: [
       'bash (4 or later): eval "$(modhost completion bash)" in ~/.bashrc. zsh: eval "$(modhost completion zsh)" in ~/.zshrc,',
       "behind compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. Names of modules, tokens and",
-      "routes are asked of the server that runs on the configuration: names prints them, or nothing where none runs.",
+      "routes are asked of the server that runs on the configuration: names prints them, or nothing where none runs. The script",
+      "has the commands of the modules that are configured when it is printed; --config names another configuration.",
     ].join("\n"),
     async run(context) {
       const [wanted = "", ...more] = context.args;
@@ -35,16 +38,19 @@ export function completionOf(places: () => Promise<Places>): Command {
       const script = Object.hasOwn(scripts, wanted) ? scripts[wanted] : undefined;
       if (script === undefined || more.length > 0)
         throw new UsageError(`completion takes the name of a shell: ${shells.join(", ")}`);
-      context.stdout.write(script(await places()));
+      context.stdout.write(script(await sites(context)));
       return 0;
     },
   };
 }
 
-/** Milliseconds for which a line waits for the names that complete it. */
+/** Maximum number of milliseconds that a completion waits for names. */
 const MAX_WAIT = 2000;
 
-/** Whoever waits for a completion has no use for a reason: without a server there are no names. */
+/**
+ * Prints names. It never prints an error, since that would disturb the line: without a server there
+ * are no names.
+ */
 async function names(context: CommandContext, [kind = "", ...more]: readonly string[]): Promise<number> {
   const source = Object.hasOwn(sources, kind) ? sources[kind as KnownNames] : undefined;
   if (source === undefined || more.length > 0)

@@ -2,6 +2,7 @@ import { readFileSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadConfig } from "../config/index.ts";
 import { reasonOf } from "../util/errors.ts";
+import { counted } from "../util/text.ts";
 import { adminSocket, NoServerError, socketOption, statusOf } from "./admin/client.ts";
 import { inspect } from "./check.ts";
 import type { Command, CommandContext } from "./command.ts";
@@ -9,16 +10,20 @@ import { type Check, type Finding, type Installation, problem, type System } fro
 import { dataChecks } from "./doctor/data_checks.ts";
 import { systemChecks } from "./doctor/system_checks.ts";
 import { filesArgument, hostOptions } from "./hosted.ts";
+import type { ConfigSearch, ModuleCommands } from "./module_commands.ts";
 import type { Output } from "./output.ts";
 
-/** What came of a check. */
-export interface Examined {
+/** The result of a check. */
+export interface CheckResult {
   readonly check: string;
   readonly findings: readonly Finding[];
 }
 
-/** The command; `others` are the checks that commands of modules bring. */
-export function doctorOf(others: () => Promise<readonly Check[]>): Command {
+/**
+ * Returns the command; `modulesOf` returns the commands and checks of the modules of a
+ * configuration.
+ */
+export function doctorOf(modulesOf: (search: ConfigSearch) => ModuleCommands): Command {
   const own = [...systemChecks, ...dataChecks];
   return {
     name: "doctor",
@@ -31,12 +36,13 @@ export function doctorOf(others: () => Promise<readonly Check[]>): Command {
       "not safe. It checks:",
       "",
       ...own.map(({ name, help }) => `- ${name}: ${help}`),
-      "- what modules know: of a node, its repo, who holds it, its pins and their copy, its room and what was damaged, whether it can",
-      "  mount; and where it shares a store with other hosts, the database, the objects, the cache, the keys and the hosts",
+      `- ${commandFiles}: ${commandFilesHelp}`,
+      "- what modules check themselves: the files cli/doctor.ts in their folders",
     ].join("\n"),
     async run(context) {
       const installation = await installationOf(context);
-      const results = await examine([...own, ...(await others())], installation);
+      const modules = modulesOf({ ...context, configPath: hostOptions(context, context.args).configPath ?? undefined });
+      const results = await runChecks([...own, ...(await checksOf(modules))], installation);
       const findings = results.flatMap((result) => result.findings);
       const isOk = findings.every(({ level }) => level !== "problem");
       const server = installation.running && { pid: installation.running.pid, socket: installation.socket };
@@ -48,9 +54,18 @@ export function doctorOf(others: () => Promise<readonly Check[]>): Command {
   };
 }
 
-/** One after the other; a check that fails is a finding itself. */
-export async function examine(checks: readonly Check[], installation: Installation): Promise<Examined[]> {
-  const results: Examined[] = [];
+const commandFiles = "commands of modules";
+const commandFilesHelp = "Every command and check that a module contributes can be used";
+
+async function checksOf(modules: ModuleCommands): Promise<Check[]> {
+  const [checks] = await Promise.all([modules.checks(), modules.all()]);
+  const findings = modules.faults.map(({ text, remedy }) => problem(text, remedy));
+  return [{ name: commandFiles, help: commandFilesHelp, run: () => findings }, ...checks];
+}
+
+/** Runs the checks one after another; a check that throws becomes a finding. */
+export async function runChecks(checks: readonly Check[], installation: Installation): Promise<CheckResult[]> {
+  const results: CheckResult[] = [];
   for (const { name, run } of checks) {
     const findings = await Promise.try(run, installation).catch((error: unknown) => [
       problem(`This could not be checked: ${reasonOf(error)}`, "see whether the user that runs the server can read it"),
@@ -91,15 +106,15 @@ function attempt<T>(read: () => T): T | undefined {
 
 async function installationOf(context: CommandContext): Promise<Installation> {
   const configPath = hostOptions(context, context.args).configPath ?? undefined;
-  const place = { ...context, configPath };
+  const search = { ...context, configPath };
   const { report, config } = await inspect(context);
   const read = () => loadConfig({ path: configPath, cwd: context.cwd, env: context.env });
-  // One with a wrong value has a data folder all the same.
+  // A configuration with a wrong value still has a data folder.
   const named = config ?? (await read().catch(() => undefined));
   const data = String(attempt(() => named?.value("data_path")) ?? context.cwd);
   const found = { report, config, data, system: machine };
-  // The check of the configuration tells what is wrong with it.
-  const socket = await adminSocket(place, context.options.socket).catch(() => "");
+  // The check of the configuration reports its problems.
+  const socket = await adminSocket(search, context.options.socket).catch(() => "");
   if (socket === "") return { ...found, socket, running: undefined, unreached: undefined };
   try {
     const running = await statusOf(socket);
@@ -110,7 +125,7 @@ async function installationOf(context: CommandContext): Promise<Installation> {
   }
 }
 
-function doctorText(results: readonly Examined[], { running, socket }: Installation, { paint }: Output): string {
+function doctorText(results: readonly CheckResult[], { running, socket }: Installation, { paint }: Output): string {
   const width = Math.max(...results.map(({ check }) => check.length));
   const lines = results.flatMap(({ check, findings }) => {
     if (findings.length === 0) return [`${paint("green", "ok      ")}  ${check}`];
@@ -123,6 +138,6 @@ function doctorText(results: readonly Examined[], { running, socket }: Installat
   const problems = all.filter(({ level }) => level === "problem").length;
   const server =
     running === undefined ? "No server runs here" : `The server runs, process ${running.pid}, ${dirname(socket)}`;
-  const verdict = `${problems} problems, ${all.length - problems} warnings.`;
+  const verdict = `${counted(problems, "problem")}, ${counted(all.length - problems, "warning")}.`;
   return [...lines, "", `${server}. ${all.length === 0 ? paint("green", "Nothing is wrong.") : verdict}`].join("\n");
 }

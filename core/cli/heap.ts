@@ -1,22 +1,26 @@
 /**
- * What V8 is asked for where a process serves. Its heap grows to twice what is alive, and not to four times that where a machine has
- * gigabytes to spare: a quarter less memory at the peak, for some per cent of CPU. Its young generation ends at 32 MiB: V8's own
- * bound is twice or four times as much, and no quicker. And what calls make is new: V8 would make it old from the start once many calls at
- * the same time have used theirs for long, and such an object, dead or not, holds all of its call until the whole heap is
- * collected, which can double what a small call costs.
+ * Tunes V8 for processes that serve. The heap grows to twice the live size instead of four times,
+ * which saves a quarter of the peak memory and costs some per cent of CPU. The young generation is
+ * limited to 32 MiB: V8's own limit is two or four times as high, and no faster. Objects of calls
+ * are always allocated as young: otherwise V8 allocates them as old once many concurrent calls have
+ * used theirs for long. Such an object retains everything of its call until the next full
+ * collection, even when it is dead, which can double the cost of a small call.
  */
 import { flushCompileCache } from "node:module";
 import { PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
-/** Of V8; programs that run parts of a server by themselves can be given them at their start. */
+/** The V8 flags; programs that run parts of a server alone can be started with them. */
 export const heapFlags: readonly string[] = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
-/** V8 takes compiled code only from where the same flags were set: by then that of the start is kept (`tools/program.mjs`). */
+/**
+ * V8 uses cached code only if the same flags are set as when it was compiled. After this delay the
+ * code of the start is already cached (`config/build/program.mjs`).
+ */
 const LATE_MS = 6000;
-/** Bytes of the young generation from which on it does not grow. */
+/** Size of the young generation in bytes at which it stops growing. */
 const MAX_YOUNG_BYTES = 32 * 1024 * 1024;
 
-/** Gives what ends it, as far as it has not begun. */
+/** Starts the tuning after a delay; the returned function cancels it if it has not started. */
 export function tuneHeap(): () => void {
   const timer = setTimeout(() => {
     flushCompileCache();
@@ -26,7 +30,10 @@ export function tuneHeap(): () => void {
   return () => clearTimeout(timer);
 }
 
-/** V8 takes a bound only when it starts, but asks after each collection by which factor to grow. */
+/**
+ * Limits the young generation. V8 takes the limit only when it starts, but reads the growth factor
+ * after each collection.
+ */
 function boundYoungGeneration(): void {
   let factor = 2;
   const bound = () => {

@@ -1,7 +1,7 @@
 import type { Command, CommandOption } from "./command.ts";
 import { columns } from "./output.ts";
 
-/** --help of the program. */
+/** Returns the text of --help for the program. */
 export function programHelp(commands: readonly Command[], globals: Readonly<Record<string, CommandOption>>): string {
   return [
     "modhost serves modules over HTTP and HTTPS.",
@@ -25,8 +25,8 @@ export interface HelpSection {
 }
 
 /**
- * --help of one command; `program` is what its name is typed behind. `sections` stand in the place of the list of the
- * commands below it.
+ * Returns the text of --help for one command; `program` is the text before its name. `sections`
+ * replace the list of the commands below it.
  */
 export function commandHelp(
   command: Command,
@@ -55,7 +55,7 @@ const sectionsOf = ({ commands = [] }: Command): HelpSection[] =>
     ? []
     : [{ title: "Commands", rows: commands.map((command) => [usageOf(command), command.help]) }];
 
-/** All sections share the width of the first column. */
+/** Formats sections that share the width of the first column. */
 function sectionLines(sections: readonly HelpSection[]): string[] {
   const lines = columns(
     sections.flatMap(({ rows }) => rows),

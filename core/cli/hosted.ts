@@ -1,12 +1,17 @@
+import type { Socket } from "node:net";
 import { basename, resolve } from "node:path";
-import { searchPlaces } from "../config/index.ts";
+import { configFileNames } from "../config/index.ts";
 import type { Host, HostOptions } from "../host.ts";
 import type { HttpModule } from "../http/index.ts";
+import { openConnection } from "../testing/inject.ts";
 import type { LogLevel, ModuleState } from "../types.ts";
 import { type CommandContext, UsageError } from "./command.ts";
 import { moduleOf } from "./site.ts";
 
-/** For commands that look at the same host that `run` serves: modules, folders of web pages, or a config file. */
+/**
+ * The arguments of commands that use the same host as `run`: modules, folders of web pages, or a
+ * config file.
+ */
 export const filesArgument = "[FILE|FOLDER…]";
 
 /** A line of the log. */
@@ -18,13 +23,15 @@ export interface Logged {
 }
 
 /**
- * The host of `run`: what the configuration says, or just the modules and sites that these arguments name. A config file
- * among them is what --config names.
+ * Returns the options of the host that `run` starts: with the modules of the configuration, or only
+ * with the modules and sites that the arguments name. A config file among them has the same effect
+ * as --config.
  * @throws {UsageError} when there is no such file or folder, or more than one config file
  */
 export function hostOptions(context: CommandContext, args: readonly string[]): HostOptions {
   const { cwd, env } = context;
-  const [configs, others] = [args.filter(isConfigFile), args.filter((argument) => !isConfigFile(argument))];
+  const configs = args.filter(isConfigFile);
+  const others = args.filter((argument) => !isConfigFile(argument));
   const named = [context.configPath, ...configs.map((file) => resolve(cwd, file))].filter((file) => file !== undefined);
   if (named.length > 1) throw new UsageError(`There can be one config file, not ${named.join(" and ")}`);
   const common = { configPath: named[0], cwd, env };
@@ -32,15 +39,15 @@ export function hostOptions(context: CommandContext, args: readonly string[]): H
   return { ...common, search: false, modules: others.map((argument) => moduleOf(argument, cwd)) };
 }
 
-/** By its name: no module is in YAML or JSON. */
+/** Returns true if the name is that of a config file: modules are never YAML or JSON. */
 function isConfigFile(path: string): boolean {
   const name = basename(path);
-  return name !== "package.json" && (/\.(?:ya?ml|json)$/.test(name) || searchPlaces.includes(name));
+  return name !== "package.json" && (/\.(?:ya?ml|json)$/.test(name) || configFileNames.includes(name));
 }
 
 /**
- * Loads all modules as `run` would, but opens no port; unloads them when `use` is done. `logged` are the warnings and
- * errors so far.
+ * Loads all modules as `run` would, but opens no port; unloads them when `use` is done. `logged`
+ * has the warnings and errors so far.
  */
 export async function withHost<T>(
   options: HostOptions,
@@ -58,13 +65,18 @@ export async function withHost<T>(
   }
 }
 
-/** The routes of the server; none when the module `http` is not loaded. */
+/** Opens a connection to the HTTP service of a host in this process, without a port. */
+export function connectTo(host: Host): Socket {
+  return openConnection((socket) => host.connect("http", socket));
+}
+
+/** Returns the routes of the server; undefined if the module `http` is not loaded. */
 export function httpOf(host: Host): HttpModule | undefined {
   const isLoaded = host.modules().some(({ name, status }) => name === "http" && status === "loaded");
   return isLoaded ? host.exports<HttpModule>("http") : undefined;
 }
 
-/** The module's name, with the virtual host that the instance serves. */
+/** Returns the module's name, with the virtual host that the instance serves. */
 export function labelOf({ name, host }: Pick<ModuleState, "name" | "host">): string {
   return host === "*" ? name : `${name} on ${host}`;
 }

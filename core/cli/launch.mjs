@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Starts the program. Plain, old-fashioned JavaScript: it must parse on a Node that is too old for the rest, so that the
-// remedy can be told, or a newer Node that is installed beside the package can take over.
+// Starts the program. Plain, old-fashioned JavaScript: it must parse on a Node that is too old for
+// the rest, so that it can print the remedy, or start a newer Node that is installed next to the
+// package.
 import { spawn } from "node:child_process";
 import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import * as nodeModule from "node:module";
@@ -13,10 +14,10 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const needed = [24, 9];
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..");
-const source = join(here, "main.ts");
-const fromSource = existsSync(source);
-const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
-/** Options of Node that open an inspector: of `modhost run`, they are meant for the process that runs the modules. */
+/**
+ * Options of Node that open an inspector: of `modhost run`, they are meant for the process that
+ * runs the modules.
+ */
 const isInspection = (word) => /^--inspect(-brk|-wait)?(=|$)/.test(word);
 
 /** With the brackets that Node wants around an IPv6 address. */
@@ -32,35 +33,80 @@ const isLocal = (host) => /^(localhost|127\.[\d.]+|\[::1\])$/i.test(host);
 function warnOfInspection(options) {
   for (const host of options.map(hostOf)) {
     if (host === undefined || isLocal(host)) continue;
-    console.error(`modhost: a debugger listens on ${host}: whoever reaches it there can run any code as this user`);
+    console.error(`modhost: a debugger listens on ${host}: anybody who can reach it can run code as this user`);
   }
-}
-
-/** The words of the command line, and those among them that are meant for Node. */
-function split(words) {
-  const end = words.indexOf("--");
-  const own = end < 0 ? words : words.slice(0, end);
-  const [command] = own.filter(isName);
-  // These read every word behind their name themselves.
-  if (command === "rpc" || command === "node") return { words, inspection: [] };
-  const rest = own.filter((word) => !isInspection(word));
-  return { words: rest.concat(words.slice(own.length)), inspection: own.filter(isInspection).map(asNodeTakesIt) };
 }
 
 const isName = (word) => word[0] !== "-";
 
-/** What Node is run with. A package needs nothing, and starts it once. */
-const flags = fromSource ? ["--conditions=source"] : [];
+/**
+ * Commands that serve until they are stopped: package.json lists them, since the launcher starts
+ * before any module is known.
+ */
+function serving() {
+  const { modhost = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return modhost.serving || [];
+}
+
+/**
+ * The words of the command line, and those among them that are meant for Node. Words after the name
+ * of a command belong to the command, except after `run`: its Node options are for the process that
+ * runs the modules.
+ */
+function split(words) {
+  const end = words.indexOf("--");
+  const own = end < 0 ? words : words.slice(0, end);
+  const plain = own.filter((word) => !isInspection(word));
+  // A word behind an option may be its value.
+  const command = plain.find((word, at) => isName(word) && (at === 0 || isName(plain[at - 1])));
+  const isRun = command === undefined || command === "run" || existsSync(command);
+  const to = isRun ? own.length : own.indexOf(command);
+  const isForNode = (word, at) => at < to && isInspection(word);
+  const rest = own.filter((word, at) => !isForNode(word, at));
+  return { words: rest.concat(words.slice(own.length)), inspection: own.filter(isForNode).map(asNodeTakesIt) };
+}
+
+/** Without this flag SIGUSR1 opens Node's debugger to every user of the machine. */
+const closed = "--disable-sigusr1";
+
+/**
+ * True for commands that serve, and for files and folders to serve. All other commands end quickly.
+ */
+function runsForLong(words) {
+  const named = words.filter(isName);
+  if (named.length === 0 || named.some((word) => word === "run" || existsSync(word))) return true;
+  const others = serving();
+  return named.some((word) => others.indexOf(word) >= 0);
+}
+
+/** Returns Node's flags. A short command needs none, so it starts Node only once. */
+function flagsFor(words, inspection) {
+  const isInspected = inspection.length > 0 || process.execArgv.some(isInspection);
+  const isOpen = isInspected || !runsForLong(words);
+  return (fromSource ? [sources] : []).concat(isOpen ? [] : [closed]);
+}
 
 function isEnough(version) {
   const [major, minor] = version.replace(/^v/, "").split(".").map(Number);
   return major > needed[0] || (major === needed[0] && minor >= needed[1]);
 }
 
-/** The executable of the npm package `node`, installed for this package or beside it, when it is new enough. */
+/**
+ * Packages of npm that contain Node.js: that of this machine, which has no install script, and
+ * `node`, whose script fetches it.
+ */
+const nodePackages = [
+  ["node", process.platform === "win32" ? "win" : process.platform, process.arch].join("-"),
+  "node",
+];
+
+/**
+ * Returns the executable of a platform package of Node.js that is new enough, installed for this
+ * package or next to it.
+ */
 function newerNode() {
-  const folders = [join(root, "node_modules", "node"), join(root, "..", "node")];
-  for (const folder of folders) {
+  const candidates = nodePackages.map((name) => [join(root, "node_modules", name), join(root, "..", name)]);
+  for (const folder of [].concat.apply([], candidates)) {
     const manifest = join(folder, "package.json");
     const file = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node");
     if (!existsSync(manifest) || !existsSync(file)) continue;
@@ -69,10 +115,15 @@ function newerNode() {
   return undefined;
 }
 
-/** In the environment of a child that this program runs in: it has a channel to its parent, and nothing to say there. */
+/**
+ * Set in the environment of the child that runs the program. Its IPC channel carries no messages;
+ * it only shows when the parent ends.
+ */
 const launched = "MODHOST_LAUNCHED";
 
-/** Whoever kills the process that they have started, and cannot be heard of it there, kills this one. */
+/**
+ * Ends this process when its parent is killed, because a killed parent cannot end it.
+ */
 function endWithParent() {
   if (process.env[launched] === undefined) return;
   delete process.env[launched];
@@ -80,7 +131,10 @@ function endWithParent() {
   process.channel.unref();
 }
 
-/** Listening sockets that systemd has given to this process: Node lets go of them when it is replaced, but a child gets them. */
+/**
+ * Listening sockets that systemd has given to this process: Node lets go of them when it is
+ * replaced, but a child gets them.
+ */
 const sockets = Array.from(
   { length: Number(process.env.LISTEN_PID) === process.pid ? Number(process.env.LISTEN_FDS) || 0 : 0 },
   (_, at) => 3 + at,
@@ -93,7 +147,7 @@ function hand(executable, args) {
   }
   const env = Object.assign({}, process.env, { [launched]: "1" });
   const child = spawn(executable, args, { stdio: ["inherit", "inherit", "inherit"].concat(sockets, "ipc"), env });
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR2"];
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"];
   const forward = (signal) => child.kill(signal);
   for (const signal of signals) process.on(signal, forward);
   child.on("error", (error) => {
@@ -108,8 +162,9 @@ function hand(executable, args) {
 }
 
 /**
- * For what is compiled: a folder of this user into which nobody else can write, since whoever writes there has their code run here.
- * Undefined where there is none. Node's own choice is a folder that the first user of the machine makes for all.
+ * For what is compiled: a folder of this user into which nobody else can write, since whoever
+ * writes there has their code run here. Undefined where there is none. Node's own choice is a
+ * folder that the first user of the machine makes for all.
  */
 function privateFolder() {
   const { getuid } = process;
@@ -118,35 +173,48 @@ function privateFolder() {
   const folder = join(tmpdir(), `modhost-compiled-${uid}`);
   try {
     mkdirSync(folder, { mode: 0o700 });
-  } catch {} // It is there, or cannot be, which shows now.
+  } catch {} // It exists, or cannot be created, which the next check shows.
   try {
-    const [above, own] = [statSync(tmpdir()), lstatSync(folder)];
-    const isKept =
+    const above = statSync(tmpdir());
+    const own = lstatSync(folder);
+    const isSafe =
       (above.uid === uid || above.uid === 0) && ((above.mode & 0o022) === 0 || (above.mode & 0o1000) !== 0);
-    return isKept && own.isDirectory() && own.uid === uid && (own.mode & 0o022) === 0 ? folder : undefined;
+    return isSafe && own.isDirectory() && own.uid === uid && (own.mode & 0o022) === 0 ? folder : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** A clone in which nothing has been installed yet: what is needed is a command away. */
-const isBare = existsSync(join(root, "package-lock.json")) && !existsSync(join(root, "node_modules"));
-const remedy = isBare
-  ? "Run npm ci first."
-  : `Install it from https://nodejs.org, or put it beside the program: npm install node@${needed[0]}`;
-
 const { words, inspection } = split(process.argv.slice(2));
+
+/** With this flag the modules and the host are run from their sources, which only a clone has. */
+const sources = "--conditions=source";
+const source = join(here, "main.ts");
+// With --watch, the sources of the bundled modules are watched, so they run from source.
+const isWatching = runsForLong(words) && words.indexOf("--watch") >= 0;
+const fromSource = existsSync(source) && (process.execArgv.indexOf(sources) >= 0 || isWatching);
+const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
+
+/**
+ * Whether this is a source tree that was not built, because its development packages are not
+ * installed.
+ */
+const isUnbuilt = !existsSync(main);
+const remedy = isUnbuilt ? "Run npm ci first, without --omit=dev." : "Install it from https://nodejs.org.";
+const flags = flagsFor(words, inspection);
+// Short commands run without the flag, so this process ignores SIGUSR1 itself.
+process.on("SIGUSR1", () => undefined);
 const isNewEnough = isEnough(process.version);
 const executable = isNewEnough ? process.execPath : newerNode();
 if (executable === undefined) {
   console.error(`modhost needs Node.js ${needed.join(".")} or newer, and this is ${process.version}. ${remedy}`);
   process.exit(1);
-} else if (isBare) {
-  console.error(`modhost: the packages that it needs are not installed. ${remedy}`);
+} else if (isUnbuilt) {
+  console.error(`modhost: the program is not built. ${remedy}`);
   process.exit(1);
 } else if (isNewEnough && inspection.length === 0 && flags.every((flag) => process.execArgv.indexOf(flag) >= 0)) {
-  // What was compiled once starts faster the next time, and what strips types need not be loaded: a sixth of the memory
-  // of an idle server.
+  // Cached code starts faster the next time. The code that strips types is then not loaded either,
+  // which saves a sixth of the memory of an idle server.
   const compiled = process.env.NODE_COMPILE_CACHE || privateFolder();
   if (compiled !== undefined) nodeModule.enableCompileCache(compiled);
   endWithParent();
@@ -157,6 +225,7 @@ if (executable === undefined) {
     if (inspector.url() !== undefined) inspector.close();
     warnOfInspection(inspection);
     const given = isNewEnough ? process.execArgv : process.execArgv.filter(isInspection);
-    hand(executable, given.concat(flags, inspection, [fileURLToPath(import.meta.url)], words));
+    const missing = flags.filter((flag) => given.indexOf(flag) < 0);
+    hand(executable, given.concat(missing, inspection, [fileURLToPath(import.meta.url)], words));
   });
 }

@@ -1,42 +1,198 @@
 /**
- * Commands that bundled modules bring: the file `cli/NAME.ts` in the folder of a module exports the command NAME as
- * `command`. It is imported when it is named, or when help lists all.
+ * Finds the commands and checks of modules, bundled or not. Next to the file of a module,
+ * `cli/NAME.ts` (or `.js`) exports the command NAME as `command`, and `cli/doctor.ts` exports
+ * `checks` of `modhost doctor`. Such a file is imported when its command is called, or when all of
+ * them are listed.
  */
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import { bundledModules, isClone } from "../util/package.ts";
+import { loadConfig } from "../config/index.ts";
+import type { ModuleFolder } from "../host/module_folders.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { explainMissing } from "../util/missing_package.ts";
+import { bundledModules } from "../util/package.ts";
 import type { Command } from "./command.ts";
+import type { Check, Finding } from "./doctor/check.ts";
 
-const extension = isClone ? ".ts" : ".js";
+/** Where to search for the configuration. */
+export interface ConfigSearch {
+  readonly configPath?: string | undefined;
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+}
 
-function files(): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const module of readdirSync(bundledModules).sort()) {
-    const folder = join(bundledModules, module, "cli");
-    for (const file of existsSync(folder) ? readdirSync(folder).sort() : []) {
-      const [, name] = /^([a-z]+)\.[jt]s$/.exec(file) ?? [];
-      if (name !== undefined && file.endsWith(extension)) found.set(name, join(folder, file));
-    }
+interface CommandFile {
+  readonly name: string;
+  readonly file: string;
+  readonly module: string;
+}
+
+/** Why a file cannot be used, and what to do about it. */
+export type Fault = Pick<Finding, "text" | "remedy">;
+
+/** The name of the file whose `checks` belong to the command `doctor` of the program itself. */
+const DOCTOR = "doctor";
+
+export class ModuleCommands {
+  readonly #search: ConfigSearch | undefined;
+  readonly #taken: ReadonlySet<string>;
+  #bundledFiles: readonly CommandFile[] | undefined;
+  #configured: Promise<readonly CommandFile[]> | undefined;
+  readonly #faults = new Map<string, Fault>();
+
+  /**
+   * `taken` are names of the program's own commands. Without a `search` only bundled modules are
+   * included.
+   */
+  constructor(taken: readonly string[], search?: ConfigSearch) {
+    this.#taken = new Set(taken);
+    this.#search = search;
   }
-  return found;
+
+  /** Files found so far that cannot be used. */
+  get faults(): readonly Fault[] {
+    return [...this.#faults.values()];
+  }
+
+  get #bundled(): readonly CommandFile[] {
+    this.#bundledFiles ??= bundledFolders().flatMap(filesOf);
+    return this.#bundledFiles;
+  }
+
+  /** Undefined when no bundled module has a command of this name. */
+  async bundled(name: string): Promise<Command | undefined> {
+    const found = this.#bundled.find((each) => each.name === name && name !== DOCTOR);
+    return found && commandOf(found);
+  }
+
+  /**
+   * Returns undefined if no other module has a command of this name. @throws Error when its file is
+   * wrong
+   */
+  async configured(name: string): Promise<Command | undefined> {
+    const found = (await this.#others()).find((each) => each.name === name && name !== DOCTOR);
+    if (found === undefined) return undefined;
+    return commandOf(found).catch((error: unknown) => {
+      const { text, remedy } = faultOf(found, reasonOf(error));
+      throw new Error(`${text}: ${remedy}`);
+    });
+  }
+
+  async names(): Promise<string[]> {
+    return [...this.#bundled, ...(await this.#others())].map(({ name }) => name).filter((name) => name !== DOCTOR);
+  }
+
+  /** Returns every command that can be used. */
+  async all(): Promise<Command[]> {
+    const files = [...this.#bundled, ...(await this.#others())].filter(({ name }) => name !== DOCTOR);
+    return this.#working(files, async (file) => [await commandOf(file)]);
+  }
+
+  /** Returns the checks of all modules. */
+  async checks(): Promise<Check[]> {
+    const files = [...this.#bundled, ...(await this.#others())].filter(({ name }) => name === DOCTOR);
+    return this.#working(files, checksOf);
+  }
+
+  async #working<T>(files: readonly CommandFile[], read: (file: CommandFile) => Promise<readonly T[]>): Promise<T[]> {
+    const found = files.map((file) =>
+      read(file).catch((error: unknown) => {
+        // An installation without optional packages does not use the commands that need them.
+        if (ModhostError.is(error) && error.code === "PACKAGE_MISSING") return [];
+        this.#faults.set(file.file, faultOf(file, reasonOf(error)));
+        return [];
+      }),
+    );
+    return (await Promise.all(found)).flat();
+  }
+
+  #others(): Promise<readonly CommandFile[]> {
+    this.#configured ??= this.#findConfigured();
+    return this.#configured;
+  }
+
+  async #findConfigured(): Promise<readonly CommandFile[]> {
+    if (this.#search === undefined) return [];
+    const { configPath, cwd, env } = this.#search;
+    const found: CommandFile[] = [];
+    try {
+      const config = await loadConfig({ path: configPath, cwd, env });
+      // This import loads the code that finds modules, which most commands do not need.
+      const { configuredFolders, installHooks } = await import("../host/module_folders.ts");
+      // Command files import `modhost/cli`, which may not be installed in their folder.
+      installHooks();
+      for (const each of configuredFolders(config).flatMap(filesOf)) {
+        const owner = this.#ownerOf(each.name, found);
+        if (owner === undefined) found.push(each);
+        else this.#faults.set(each.file, faultOf(each, `${owner} has a command ${each.name} already`));
+      }
+    } catch (error) {
+      const text = `The commands of configured modules are unknown: ${reasonOf(error)}`;
+      this.#faults.set("", { text, remedy: "correct the configuration" });
+    }
+    return found;
+  }
+
+  /** Returns the owner of a command of this name, if there is one. Every module may have checks. */
+  #ownerOf(name: string, found: readonly CommandFile[]): string | undefined {
+    if (name === DOCTOR) return undefined;
+    if (this.#taken.has(name)) return "modhost itself";
+    const other = [...this.#bundled, ...found].find((each) => each.name === name);
+    return other && `the module ${other.module}`;
+  }
 }
 
-async function load(file: string): Promise<Command> {
-  const { command }: { command: Command } = await import(pathToFileURL(file).href);
-  return command;
+const fileName = /^([a-z][a-z0-9-]*)\.(ts|js)$/;
+
+/** Returns the bundled modules, whether they are enabled or not. */
+function bundledFolders(): ModuleFolder[] {
+  const folders = readdirSync(bundledModules).sort();
+  return folders.map((folder) => ({ module: folder.replace(/^mod_/, ""), path: join(bundledModules, folder) }));
 }
 
-export function moduleCommandNames(): string[] {
-  return [...files().keys()];
+/**
+ * Returns the command files of a module. If both a source and its compiled file exist, the source
+ * is used, as for the file of a module.
+ */
+function filesOf({ module, path }: ModuleFolder): CommandFile[] {
+  const folder = join(path, "cli");
+  if (!existsSync(folder)) return [];
+  const files = new Map<string, CommandFile>();
+  for (const entry of readdirSync(folder).sort()) {
+    const [, name, extension] = fileName.exec(entry) ?? [];
+    // Node.js does not run TypeScript in packages.
+    if (extension === "ts" && folder.includes(`${sep}node_modules${sep}`)) continue;
+    if (name !== undefined) files.set(name, { name, module, file: join(folder, entry) });
+  }
+  return [...files.values()];
 }
 
-/** Undefined when no module brings a command of this name. */
-export async function moduleCommand(name: string): Promise<Command | undefined> {
-  const file = files().get(name);
-  return file === undefined ? undefined : load(file);
+async function commandOf({ file, name, module }: CommandFile): Promise<Command> {
+  const { command } = await imported(file, module);
+  const { name: own, help, run } = (command ?? {}) as Partial<Command>;
+  if (typeof run !== "function" || typeof help !== "string")
+    throw new Error("it exports no `command` with `help` and `run`");
+  if (own !== name) throw new Error(`its command has the name ${own}, and the file has ${name}`);
+  return command as Command;
 }
 
-export function moduleCommands(): Promise<Command[]> {
-  return Promise.all(files().values().map(load));
+async function checksOf({ file, module }: CommandFile): Promise<readonly Check[]> {
+  const { checks } = await imported(file, module);
+  const isCheck = (each: Partial<Check>) => typeof each.name === "string" && typeof each.run === "function";
+  if (!Array.isArray(checks) || !checks.every(isCheck)) throw new Error("it exports no list `checks`");
+  return checks;
+}
+
+async function imported(file: string, module: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (error) {
+    throw explainMissing(error, module.replace(/^mod_/, ""), file);
+  }
+}
+
+function faultOf({ file, module }: CommandFile, reason: string): Fault {
+  const text = `${file} of the module ${module} contributes nothing: ${reason}`;
+  return { text, remedy: "correct or rename the file, or disable the module" };
 }

@@ -14,8 +14,8 @@ export const modules: Command = {
     const states = await look(context, async (looked) => looked.modules());
     output.show(states, () => {
       const rows = states.map(({ name, host, status, file, depends, holds, note }) => {
-        const held = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);
-        return [name, host, status, depends.join(" "), held.join(", "), file ?? "", note ?? ""];
+        const resources = Object.entries(holds).map(([kind, count]) => `${count} ${kind}`);
+        return [name, host, status, depends.join(" "), resources.join(", "), file ?? "", note ?? ""];
       });
       return columns([["MODULE", "HOST", "STATUS", "DEPENDS ON", "HOLDS", "FILE", "NOTE"], ...rows]);
     });

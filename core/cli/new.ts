@@ -1,12 +1,15 @@
-/** `modhost new`: a module that serves and passes its test at once, as a package for npm or as one loose file. */
+/**
+ * `modhost new`: creates a module that serves and passes its test at once, as a package for npm or
+ * as a single file.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
-import { appName } from "../http/app_urls.ts";
-import { bundledModules, isClone, packageFolder, packageManifest, projectFolder } from "../util/package.ts";
+import { appName } from "../http/routing/app_urls.ts";
+import { bundledModules, packageFolder, packageManifest, projectFolder } from "../util/package.ts";
 import { type Command, UsageError } from "./command.ts";
 
-/** What is going to be made: files of one folder by name, and what to type then. */
+/** The files to create in a folder, by name, and the commands to try next. */
 interface Made {
   readonly folder: string;
   readonly files: Readonly<Record<string, string>>;
@@ -41,7 +44,7 @@ export const newModule: Command = {
   },
 };
 
-/** The module's name without what file and package names put before it. */
+/** Returns the module's name without the prefixes of file and package names. */
 function nameOf(args: readonly string[]): string {
   const [given, ...more] = args;
   if (given === undefined || more.length > 0) {
@@ -54,7 +57,7 @@ function nameOf(args: readonly string[]): string {
       .replace(/[^a-z0-9]+/g, "_")
       .replace(/^[_0-9]+|_+$/g, "");
     throw new UsageError(
-      `${given} is no name for a module: it takes lower-case letters, digits and _, and begins with a letter` +
+      `${given} is not a valid module name: it takes lower-case letters, digits and _, and begins with a letter` +
         (isName(near) ? `: did you mean ${near}?` : ""),
     );
   }
@@ -64,12 +67,12 @@ function nameOf(args: readonly string[]): string {
   return name;
 }
 
-/** Something must be left of it for the name of its app. */
+/** Returns true for a valid name, from which an app name can be derived. */
 function isName(text: string): boolean {
   return /^[a-z][a-z0-9_]*$/.test(text) && appName(text) !== "";
 }
 
-/** One file for a folder of `plugin_paths`. */
+/** Returns one file for a folder of `plugin_paths`. */
 async function looseFileOf(name: string, js: boolean, cwd: string, folder: string): Promise<Made> {
   const stem = `mod_${name}`;
   for (const taken of [stem, `${stem}.ts`, `${stem}.js`, `${stem}.mjs`, `${stem}.cjs`])
@@ -89,7 +92,7 @@ async function looseFileOf(name: string, js: boolean, cwd: string, folder: strin
   };
 }
 
-/** A package with types, test and README. */
+/** Returns a package with types, test and README. */
 async function packageOf(name: string, js: boolean, cwd: string): Promise<Made> {
   const stem = `mod_${name}`;
   const folder = join(cwd, stem);
@@ -107,21 +110,29 @@ async function packageOf(name: string, js: boolean, cwd: string): Promise<Made> 
   return { folder, files, next: [`cd ${stem}`, "npm install", "npm test", "npm start"] };
 }
 
-/** The compiler that packages get: its seventh version takes a fraction of a second for a module and its test. */
+/** True if this program runs from its source tree instead of an npm installation. */
+const isClone = existsSync(join(packageFolder(), "core/cli/main.ts"));
+
+/**
+ * The compiler version of packages: version 7 needs a fraction of a second for a module and its
+ * test.
+ */
 const COMPILER = "^7.0.2";
 
-/** Node.js runs no TypeScript below node_modules: what npm gets is JavaScript and declarations. */
+/**
+ * Returns the manifest of a package. Node.js does not run TypeScript below node_modules, so the
+ * package contains JavaScript and declarations.
+ */
 function manifestOf(name: string, js: boolean, folder: string): object {
   const { version, engines, devDependencies } = packageManifest();
   const own = (...names: string[]) => Object.fromEntries(names.map((each) => [each, devDependencies[each]]));
   const stem = `mod_${name}`;
   const range = `^${version}`;
   const entry = js ? `./${stem}.js` : `./dist/${stem}.js`;
-  // What the tests and the compiler of a package read of a clone is its dist/, which must not be of yesterday.
-  const freshen = join(relative(folder, packageFolder()), "test/tools/fresh_dist.mjs");
-  const build = isClone ? `node ${quoted(freshen)}` : undefined;
-  // Who runs a Node.js that npm installed has an older one otherwise, and npm would start the tests with that.
-  const installedNode = process.execPath.includes(join(sep, "node_modules", "node", sep));
+  // In a source tree, the tests and the compiler of the module use its dist/, which may be older
+  // than the sources, so it is built first.
+  const freshen = join(relative(folder, packageFolder()), "config/build/fresh.mjs");
+  const build = isClone ? `node ${quoted(freshen)}${js ? "" : " --declarations"}` : undefined;
   return {
     name: `modhost-mod-${name}`,
     version: "0.1.0",
@@ -136,7 +147,7 @@ function manifestOf(name: string, js: boolean, folder: string): object {
     scripts: {
       start: `modhost run ./${stem}.${js ? "js" : "ts"}`,
       ...(build === undefined ? {} : { pretest: build, ...(js ? {} : { prebuild: build }) }),
-      // A leak that a test has found would keep the process alive.
+      // A resource leak in a test must not keep the process alive.
       test: js ? "node --test --test-force-exit" : 'tsc --noEmit && node --test --test-force-exit "*.test.ts"',
       ...(js ? {} : { build: "tsc", prepack: "npm run build" }),
     },
@@ -144,20 +155,21 @@ function manifestOf(name: string, js: boolean, folder: string): object {
     devDependencies: {
       ...(js ? {} : own("@types/node")),
       modhost: hostFor(folder) ?? range,
-      ...(installedNode ? own("node") : {}),
       ...(js ? {} : { typescript: COMPILER }),
     },
-    ...(installedNode ? { allowScripts: { node: true } } : {}),
   };
 }
 
-/** The modhost that runs here as a dependency of a package in `folder`, if it did not come from a registry. */
+/**
+ * Returns the running modhost as a dependency of a package in `folder`, if it did not come from a
+ * registry.
+ */
 function hostFor(folder: string): string | undefined {
-  const place = isClone ? packageFolder() : localPackage();
-  return place === undefined ? undefined : `file:${relative(folder, place).split(sep).join("/")}`;
+  const folderOrPackage = isClone ? packageFolder() : localPackage();
+  return folderOrPackage === undefined ? undefined : `file:${relative(folder, folderOrPackage).split(sep).join("/")}`;
 }
 
-/** The tarball that modhost was installed from, if it was one. */
+/** Returns the tarball that modhost was installed from, if it was one. */
 function localPackage(): string | undefined {
   const project = dirname(dirname(packageFolder()));
   const manifest = join(project, "package.json");
@@ -169,7 +181,7 @@ function localPackage(): string | undefined {
   return spec?.startsWith("file:") ? resolve(project, spec.slice("file:".length)) : undefined;
 }
 
-/** The package.json that makes CommonJS of the files in a folder. */
+/** Returns the package.json that makes files in a folder CommonJS, if any. */
 function commonJsManifest(folder: string): string | undefined {
   const project = projectFolder(folder);
   if (project === undefined) return undefined;
@@ -187,10 +199,10 @@ function fill(text: string, name: string): string {
 }
 
 function refuseIfThere(path: string): void {
-  if (existsSync(path)) throw new UsageError(`${path} is there already: choose another name, or remove it`);
+  if (existsSync(path)) throw new UsageError(`${path} already exists: choose another name, or remove it`);
 }
 
-/** How this program is started from a folder. */
+/** Returns the command that starts this program from a folder. */
 function program(cwd: string): string {
   const clone = relative(packageFolder(), cwd);
   if (!isClone || !clone.startsWith("..")) return "npx modhost";

@@ -3,7 +3,7 @@ import { isColored, type Paint, padTo, painter, widthOf } from "../util/terminal
 /** The standard output of the program: text for people, or one JSON value a line. */
 export class Output {
   readonly json: boolean;
-  /** A text in a colour, where the stream is to have any. */
+  /** Colours a text, if the stream should have colours. */
   readonly paint: Paint;
   readonly #stream: NodeJS.WriteStream;
 
@@ -13,18 +13,21 @@ export class Output {
     this.paint = painter(isColored(stream, env));
   }
 
-  /** Columns of the terminal; undefined where nobody knows. */
+  /** Number of columns of the terminal; undefined if it is not known. */
   get width(): number | undefined {
     return this.#stream.columns || undefined;
   }
 
-  /** A value for programs, or the text for people. */
+  /** Writes the value for programs, or the text for people. */
   show(value: unknown, text: () => string): void {
     this.#stream.write(this.json ? `${JSON.stringify(value)}\n` : `${text()}\n`);
   }
 }
 
-/** Rows in aligned columns, two spaces apart; the last column is not padded. Cells may be coloured. */
+/**
+ * Formats rows in aligned columns, two spaces apart; the last column is not padded. Cells may be
+ * coloured.
+ */
 export function columns(rows: readonly (readonly string[])[], indent = ""): string {
   const widths: number[] = [];
   for (const row of rows) {

@@ -5,13 +5,13 @@ import { reasonOf } from "../util/errors.ts";
 import { packageVersion } from "../util/package.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
-import { placesOf } from "./completion/places.ts";
+import { completionSites } from "./completion/sites.ts";
 import { completionOf } from "./completion.ts";
 import { doctorOf } from "./doctor.ts";
 import { commandHelp, programHelp } from "./help.ts";
-import { moduleCommand, moduleCommandNames, moduleCommands } from "./module_commands.ts";
+import { type ConfigSearch, ModuleCommands } from "./module_commands.ts";
 import { Output } from "./output.ts";
-import { firstWord, readWords, suggestion } from "./words.ts";
+import { firstWord, readWords, suggestion, takeOptions } from "./words.ts";
 
 /** Options of every command. */
 export const globals = {
@@ -25,7 +25,7 @@ export const globals = {
   version: { type: "boolean", short: "V", help: "Print the version" },
 } as const satisfies Record<string, CommandOption>;
 
-/** `help add` is `add --help`. */
+/** The command `help`: `help add` is `add --help`. */
 const help: Command = {
   name: "help",
   arguments: "[COMMAND]",
@@ -34,18 +34,31 @@ const help: Command = {
   run: ({ args, ...context }) => program([...args, "--help"], context),
 };
 
-const completion = completionOf(async () => placesOf(await everyCommand(), globals));
+const completion = completionOf(async (context) => completionSites(await everyCommand(context), globals));
 
-const doctor = doctorOf(async () => {
-  const moduleChecks = await Promise.all((await moduleCommands()).map((command) => command.checks?.() ?? []));
-  return moduleChecks.flat();
-});
+const doctor = doctorOf((search) => moduleCommands(search));
 
 const ownCommands: readonly Command[] = [...commands, doctor, completion, help];
 
-/** Those of bundled modules, too. */
-export async function everyCommand(): Promise<Command[]> {
-  return [...ownCommands, ...(await moduleCommands())];
+const moduleCommands = (search?: ConfigSearch) =>
+  new ModuleCommands(
+    ownCommands.map(({ name }) => name),
+    search,
+  );
+
+/**
+ * Returns the program's own commands and those of modules: of all modules of the configuration that
+ * is found, or only of the bundled ones. Prints to `stderr` which files of modules cannot be used.
+ */
+export async function everyCommand(found?: ConfigSearch & Pick<CommandContext, "stderr">): Promise<Command[]> {
+  const modules = moduleCommands(found);
+  const all = [...ownCommands, ...(await modules.all())];
+  if (found !== undefined) warn(found.stderr, modules);
+  return all;
+}
+
+function warn(stderr: NodeJS.WriteStream, { faults }: ModuleCommands): void {
+  for (const { text, remedy } of faults) stderr.write(`modhost: ${text}: ${remedy}\n`);
 }
 
 export interface ProgramContext {
@@ -57,32 +70,33 @@ export interface ProgramContext {
 }
 
 /**
- * Runs the command that the arguments name and gives the exit code: 0 done, 1 failed (the reason on the standard
- * error), 2 called wrongly.
+ * Runs the command that the arguments name and returns the exit code: 0 done, 1 failed (the reason
+ * is on the standard error), 2 wrong usage.
  */
 export async function program(argv: readonly string[], context: ProgramContext): Promise<number> {
   const { stdin, stdout, stderr, cwd, env } = context;
   try {
-    const { command, named, args, values } = await parse(argv, cwd);
-    const { config, json, color, help: isAsked, version, ...options } = values;
-    // The log and the modules go by these variables, too.
+    const { command, named, args, values } = await parse(argv, context);
+    const { config, json, color, help: isHelpRequested, version, ...options } = values;
+    // The log and the modules read these variables, too.
     if (color === true) env.FORCE_COLOR = "1";
     if (color === false) Object.assign(env, { NO_COLOR: "1", FORCE_COLOR: "0" });
+    const configPath = typeof config === "string" ? resolve(cwd, config) : undefined;
     const output = new Output(stdout, typeof json === "boolean" ? json : undefined, env);
     if (version === true) {
       stdout.write(`${packageVersion()}\n`);
       return 0;
     }
-    if (isAsked === true) {
+    if (isHelpRequested === true) {
       const text = () => command.helpText?.() ?? commandHelp(command, globals);
-      stdout.write(`${named ? await text() : programHelp(await everyCommand(), globals)}\n`);
+      const all = () => everyCommand({ configPath, cwd, env, stderr });
+      stdout.write(`${named ? await text() : programHelp(await all(), globals)}\n`);
       return 0;
     }
-    const configPath = typeof config === "string" ? resolve(cwd, config) : undefined;
     return await command.run({ args, options, configPath, output, cwd, env, stdin, stdout, stderr });
   } catch (error) {
     stderr.write(`modhost: ${reasonOf(error)}\n`);
-    if (!(error instanceof UsageError)) return 1;
+    if (!UsageError.is(error)) return 1;
     stderr.write("Try modhost --help.\n");
     return 2;
   }
@@ -90,37 +104,49 @@ export async function program(argv: readonly string[], context: ProgramContext):
 
 interface Parsed {
   readonly command: Command;
-  /** False when no command was named and the default one was taken. */
+  /** False if no command was named and the default one is used. */
   readonly named: boolean;
   readonly args: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
 }
 
-/** Options may stand before the command: the first word that belongs to none names it. */
-async function parse(argv: readonly string[], cwd: string): Promise<Parsed> {
+/**
+ * Finds the command. Options may come before it: the first word that is not part of an option names
+ * it.
+ */
+async function parse(argv: readonly string[], { cwd, env, stderr }: ProgramContext): Promise<Parsed> {
   const every = Object.assign({}, ...commands.map((command) => command.options), globals);
   const at = firstWord(argv, every);
   const first = at === undefined ? undefined : argv[at];
-  const found = first === undefined ? undefined : await commandNamed(first);
+  const { config } = takeOptions(argv, { config: globals.config }).values;
+  const modules = moduleCommands({
+    configPath: typeof config === "string" ? resolve(cwd, config) : undefined,
+    cwd,
+    env,
+  });
+  const found = first === undefined ? undefined : await commandNamed(first, cwd, modules);
   if (first === undefined || at === undefined || found === undefined) {
     if (first !== undefined && !existsSync(resolve(cwd, first))) {
-      // It may well be meant as the value of an option that there is not.
+      // The word may have been meant as the value of an unknown option; this then reports the
+      // option.
       readWords({ ...commands[0], options: every }, argv.slice(0, at), globals, settingHint);
-      const names = [...ownCommands.map(({ name }) => name), ...moduleCommandNames()];
+      const names = [...ownCommands.map(({ name }) => name), ...(await modules.names())];
+      warn(stderr, modules);
       throw new UsageError(`There is no command or file ${first}${suggestion(first, names)}`);
     }
     return { command: commands[0], named: false, ...readWords(commands[0], argv, globals, settingHint) };
   }
-  const [before, behind] = [argv.slice(0, at), argv.slice(at + 1)];
+  const before = argv.slice(0, at);
+  const behind = argv.slice(at + 1);
   if (found.verbatim !== true)
     return { command: found, named: true, ...readWords(found, [...before, ...behind], globals, settingHint) };
-  // Options of the program stand before the name; what stands behind it is the command's own.
+  // Options of the program come before the name; everything after it belongs to the command.
   const { values } = readWords({ name: found.name }, before, globals);
-  const asked = behind.length === 1 && /^(--help|-h)$/.test(behind[0] ?? "") ? { help: true } : {};
-  return { command: found, named: true, args: behind, values: { ...values, ...asked } };
+  const helpOption = behind.length === 1 && /^(--help|-h)$/.test(behind[0] ?? "") ? { help: true } : {};
+  return { command: found, named: true, args: behind, values: { ...values, ...helpOption } };
 }
 
-/** For names of options of the configuration, which are no options of the command line. */
+/** Returns a hint for options of the configuration, which do not exist on the command line. */
 function settingHint(unknown: string): string {
   const name = unknown.replaceAll("-", "_");
   if (/^(https?_)?ports?$/.test(name)) {
@@ -129,6 +155,11 @@ function settingHint(unknown: string): string {
   return Object.hasOwn(coreOptions, name) ? `: it is an option of the configuration, or ${variableOf(name)}` : "";
 }
 
-async function commandNamed(name: string): Promise<Command | undefined> {
-  return ownCommands.find((command) => command.name === name) ?? (await moduleCommand(name));
+/**
+ * Returns the command of this name. A file or folder of the name takes precedence over the command
+ * of a module that is not bundled, because files have always been served by their name.
+ */
+async function commandNamed(name: string, cwd: string, modules: ModuleCommands): Promise<Command | undefined> {
+  const own = ownCommands.find((command) => command.name === name) ?? (await modules.bundled(name));
+  return own === undefined && !existsSync(resolve(cwd, name)) ? modules.configured(name) : own;
 }

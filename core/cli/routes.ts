@@ -1,5 +1,6 @@
 import { nearest } from "../config/index.ts";
 import type { Explanation, LayerInfo, RouteInfo } from "../http/index.ts";
+import { counted } from "../util/text.ts";
 import { look, lookedAt, lookOptions } from "./admin/running.ts";
 import { type Command, UsageError } from "./command.ts";
 import { filesArgument, labelOf } from "./hosted.ts";
@@ -30,7 +31,8 @@ export const routes: Command = {
     const request = requestOf(options.explain);
     const name = typeof options.host === "string" ? options.host : undefined;
     return await look(context, async (looked) => {
-      const [known, table] = [await looked.modules(), await looked.routes()];
+      const known = await looked.modules();
+      const table = await looked.routes();
       const fileOf = (route: Pick<RouteInfo, "module" | "host">) => {
         const states = known.filter((state) => state.name === route.module);
         return (states.find((state) => state.host === route.host) ?? states[0])?.file;
@@ -53,7 +55,7 @@ export const routes: Command = {
 
 type ShownRoute = RouteInfo & { readonly file: string | undefined };
 
-/** Names of more methods than this are not listed in one cell. */
+/** If a cell would list more methods than this, it shows their number. */
 const MAX_NAMED_METHODS = 3;
 
 function methodsOf(routes: readonly RouteInfo[]): string {
@@ -69,11 +71,13 @@ function routeTable(all: readonly ShownRoute[], isWhole: boolean): string {
     return [methodsOf(routes), path, host, app, kind, file];
   });
   const folded =
-    rows.length < all.length ? ["", `${all.length} routes in ${rows.length} lines: --all lists each.`] : [];
+    rows.length < all.length
+      ? ["", `${counted(all.length, "route")} in ${counted(rows.length, "line")}: --all lists each.`]
+      : [];
   return [columns([["METHOD", "PATH", "HOST", "APP", "KIND", "FILE"], ...rows]), ...folded].join("\n");
 }
 
-/** `     koa-compress  order 10  files, api  http` */
+/** A row is `     koa-compress  order 10  files, api  http`. */
 function middlewareTable(middleware: readonly LayerInfo[], fileOf: (layer: LayerInfo) => string | undefined): string {
   const rows = middleware.map((layer, at) => [
     `${at + 1}.`,
@@ -112,7 +116,7 @@ function explained(
   ].join("\n");
 }
 
-/** Routes of the app that a path without a route seems to mean, by the first segment of the path. */
+/** Returns routes similar to a path that has none, by its first segment. */
 function nearTo({ path, host, candidates }: Explanation, all: readonly RouteInfo[]): RouteInfo[] {
   if (path === undefined || host === undefined || candidates.length > 0) return [];
   const served = all.filter((route) => route.host === "*" || route.host === host);
@@ -122,7 +126,7 @@ function nearTo({ path, host, candidates }: Explanation, all: readonly RouteInfo
   return meant === undefined ? [] : served.filter((route) => firstOf(route.path) === meant);
 }
 
-/** Near routes beyond these are not shown: `modhost routes` lists all. */
+/** Maximum number of similar routes that are shown; `modhost routes` lists all. */
 const MAX_NEAR = 6;
 
 function nearTable(near: readonly RouteInfo[]): string[] {
@@ -133,7 +137,7 @@ function nearTable(near: readonly RouteInfo[]): string[] {
   return ["Routes near it:", ...lines, ...more];
 }
 
-/** `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */
+/** Parses `--explain "GET /path"`, `--explain GET /path` or, for GET, `--explain /path`. */
 function requestOf(option: string | boolean | undefined): { method: string; path: string } | undefined {
   if (typeof option !== "string") return undefined;
   const words = option.trim().split(/\s+/);

@@ -1,22 +1,23 @@
 import { variableOf } from "../config/index.ts";
 import type { Host, HostOptions } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
-import type { Member } from "../processes/member.ts";
-import { WORKER } from "../processes/messages.ts";
+import { WORKER_VARIABLE } from "../processes/messages.ts";
+import type { Worker } from "../processes/worker.ts";
 import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { counted } from "../util/text.ts";
 import { portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
-import { inheritedSockets } from "./handover/activation.ts";
-import { type Former, formerProcess } from "./handover/former.ts";
-import { takeOver } from "./handover/request.ts";
 import { filesArgument, hostOptions, httpOf, withHost } from "./hosted.ts";
 import type { Output } from "./output.ts";
 import { RunService } from "./run_service.ts";
 import { serve } from "./serve.ts";
 import { ServiceManager } from "./service_manager.ts";
 import { announceStop, type StopProgress } from "./stopping.ts";
+import { inheritedSockets } from "./takeover/activation.ts";
+import { type PreviousProcess, previousProcess } from "./takeover/previous_process.ts";
+import { takeOver } from "./takeover/request.ts";
 import { watchLoop } from "./watchdog.ts";
 import { announce } from "./welcome.ts";
 import { workersOption, workersWanted } from "./workers_wanted.ts";
@@ -64,45 +65,45 @@ export const run: Command = {
   },
   async run(context) {
     if (context.options.wait !== undefined && context.options.takeover !== true)
-      throw new UsageError("--wait goes with --takeover");
+      throw new UsageError("--wait requires --takeover");
     if (context.options.takeover === true) {
       const code = await takeOver(context);
       if (code !== undefined) return code;
     }
-    const isMember = context.env[WORKER] !== undefined;
-    if (!isMember) {
+    const isWorker = context.env[WORKER_VARIABLE] !== undefined;
+    if (!isWorker) {
       const env = environmentOf(context);
       const count = await workersWanted(hostOptions(context, context.args), env);
       if (count > 1) {
-        refuseSuccessor(context.env);
+        refuseTakeover(context.env);
         return (await import("./supervise.ts")).supervise({ ...context, env }, count);
       }
     }
-    const member = isMember ? (await import("../processes/member.ts")).memberOf(context.env) : undefined;
-    return runHost(context, member);
+    const worker = isWorker ? (await import("../processes/worker.ts")).workerOf(context.env) : undefined;
+    return runHost(context, worker);
   },
 };
 
-/** Runs a host in this process, alone or as one of several, and gives the exit code. */
-async function runHost(context: CommandContext, member: Member | undefined): Promise<number> {
+/** Runs a host in this process, alone or as one of several, and returns the exit code. */
+async function runHost(context: CommandContext, worker: Worker | undefined): Promise<number> {
   const { output, env } = context;
   const manager = new ServiceManager({
     env,
-    failed: (reason) => service.host.log.warn("The service manager is not told how the server is: %s", reason),
+    failed: (reason) => service.host.log.warn("Cannot notify the service manager: %s", reason),
   });
-  const service = await serviceOf(context, manager, member);
-  const isTold = context.options.quiet !== true && member?.isFirst !== false;
+  const service = await serviceOf(context, manager, worker);
+  const isShown = context.options.quiet !== true && worker?.isPrimary !== false;
   let progress: StopProgress | undefined;
   const interrupted = (signal: string, by = `signal ${signal}`) => {
     service.by = by;
-    if (isTold) progress = announceStop(service.host, output, signal);
+    if (isShown) progress = announceStop(service.host, output, signal);
   };
   const applied = async () => {
     await manager.reloading("Applying the configuration");
     await reload(service.host, output);
     if (service.host.state === "running") await manager.ready(servedText(service.host));
   };
-  member?.attach({
+  worker?.attach({
     host: () => service.host,
     reload: applied,
     reopen: () => reopen(service.host),
@@ -119,7 +120,7 @@ async function runHost(context: CommandContext, member: Member | undefined): Pro
         await service.stop();
         progress?.ended();
         await manager.close();
-        member?.close();
+        await worker?.close();
       },
       ended: service.ended,
       report: (error) => service.report(error),
@@ -130,27 +131,28 @@ async function runHost(context: CommandContext, member: Member | undefined): Pro
       interrupted,
       reopen: () => void reopen(service.host),
       reload: applied,
-      // A terminal sends signals to all processes: the supervisor says what is to be done.
-      ...(member === undefined ? {} : { ends: ["SIGTERM"] as const }),
+      // A terminal sends signals to all processes, so workers wait for the supervisor's
+      // instructions.
+      ...(worker === undefined ? {} : { ends: ["SIGTERM"] as const }),
     },
   );
 }
 
-/** The server of this process, which has not begun yet. */
-async function serviceOf(context: CommandContext, manager: ServiceManager, member: Member | undefined) {
+/** Creates the service of this process, which is not started yet. */
+async function serviceOf(context: CommandContext, manager: ServiceManager, worker: Worker | undefined) {
   const { output, env } = context;
-  // Loaded here alone: other commands have no use for a host.
+  // Only this command needs a host, so others do not load it.
   const { createHost } = await import("../host.ts");
-  // Its variable is none of the configuration's.
-  const former = formerProcess(env);
+  // Its variable is not part of the configuration.
+  const previous = previousProcess(env);
   const configured = hostOptions({ ...context, env: environmentOf(context) }, context.args);
-  const own = member === undefined ? {} : await (await import("./supervise.ts")).memberOptions(member, configured);
+  const own = worker === undefined ? {} : await (await import("./supervise.ts")).workerOptions(worker, configured);
   const options = { ...configured, ...own };
-  const isFirst = member?.isFirst !== false;
+  const isPrimary = worker?.isPrimary !== false;
   const given =
-    former === undefined ? { sockets: options.sockets ?? inheritedSockets(env) } : await followed(former, options);
+    previous === undefined ? { sockets: options.sockets ?? inheritedSockets(env) } : await followed(previous, options);
   const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
-  const watched = context.options.watch === true && isFirst ? { watch } : {};
+  const watched = context.options.watch === true && isPrimary ? { watch } : {};
   let isWatched = false;
   const started = async (host: Host) => {
     const seconds = Number(host.config.value("loop_watchdog"));
@@ -158,21 +160,25 @@ async function serviceOf(context: CommandContext, manager: ServiceManager, membe
       isWatched = true;
       watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
     }
-    if (context.options.quiet !== true && isFirst) announce(host, output);
+    if (context.options.quiet !== true && isPrimary) announce(host, output);
     await manager.ready(servedText(host));
-    await member?.running();
+    await worker?.running();
   };
   const make = (more: Partial<HostOptions>) => createHost({ ...options, ...more, ...own, ...watched });
   const leaving = () => void manager.reloading("Handing over to another process");
-  return new RunService({ make, started, leaving, output, env, former }, given);
+  return new RunService({ make, started, leaving, output, env, previous }, given);
 }
 
-/** @throws {Error} when a server is to be followed that runs: its ports and states are for one process */
-function refuseSuccessor(env: NodeJS.ProcessEnv): void {
-  const former = formerProcess(env);
-  if (former === undefined) return;
-  const error = new Error("a server of several processes cannot take the place of another: stop that one first");
-  former.failed(error);
+/**
+ * Refuses to start several processes as a takeover: the ports and states of a running server are
+ * for one process.
+ * @throws {Error} if a running server has started this process to take over
+ */
+function refuseTakeover(env: NodeJS.ProcessEnv): void {
+  const previous = previousProcess(env);
+  if (previous === undefined) return;
+  const error = new Error("a server with several workers cannot take over from another server: stop that one first");
+  previous.failed(error);
   throw error;
 }
 
@@ -180,16 +186,19 @@ async function reopen(host: Host): Promise<void> {
   try {
     await host.reopenLogs("signal SIGUSR2");
   } catch (error) {
-    host.log.error("The log is not opened again, and goes on in the file that it has: %s", reasonOf(error));
+    host.log.error("Cannot reopen the log file, so the current file stays in use: %s", reasonOf(error));
   }
 }
 
-/** The options of the command line that stand for some of the configuration, over what is configured. */
+/**
+ * Returns the environment with options of the command line that override options of the
+ * configuration.
+ */
 function environmentOf({ options, env }: CommandContext): NodeJS.ProcessEnv {
   const { port, quiet } = options;
   const workers = workersOption(options.workers);
   if (port !== undefined && !/^\d{1,5}$/.test(String(port)))
-    throw new UsageError(`--port takes a number of a port, not ${port}`);
+    throw new UsageError(`--port takes a port number, not ${port}`);
   return {
     ...env,
     ...(port === undefined ? {} : { [variableOf("http_ports")]: String(port) }),
@@ -198,19 +207,25 @@ function environmentOf({ options, env }: CommandContext): NodeJS.ProcessEnv {
   };
 }
 
-/** What the server before this process leaves, once this one has shown that it loads everything. */
-async function followed(former: Former, options: HostOptions): Promise<Pick<HostOptions, "sockets" | "states">> {
+/**
+ * Returns the ports and states of the previous process, after this one has shown that it can load
+ * everything.
+ */
+async function followed(
+  previous: PreviousProcess,
+  options: HostOptions,
+): Promise<Pick<HostOptions, "sockets" | "states">> {
   try {
-    await withHost(options, (host) => former.checked(host));
+    await withHost(options, (host) => previous.checked(host));
   } catch (error) {
-    former.failed(error);
+    previous.failed(error);
     throw error;
   }
-  const { ports, states } = await former.begun();
+  const { ports, states } = await previous.begun();
   return { sockets: ports, states };
 }
 
-/** One line for whoever looks after the service. */
+/** Returns one line for the people who look after the service. */
 function servedText(host: Host): string {
   const apps =
     httpOf(host)
@@ -218,10 +233,10 @@ function servedText(host: Host): string {
       .map(({ app }) => app) ?? [];
   const failed = host.modules().filter(({ status }) => status === "failed").length;
   const ports = host.listening().map(portText).join(", ") || "no port";
-  return `Serving ${new Set(apps).size} apps on ${ports}${failed === 0 ? "" : `; ${failed} modules have failed`}`;
+  return `Serving ${counted(new Set(apps).size, "app")} on ${ports}${failed === 0 ? "" : `; ${counted(failed, "module has", "modules have")} failed`}`;
 }
 
-/** Applies what has changed in the configuration, and tells what that was, or why there was nothing. */
+/** Applies the changes of the configuration, and prints them or that there are none. */
 async function reload(host: Host, output: Output): Promise<void> {
   try {
     const plan = await host.apply({ by: "signal SIGHUP" });
@@ -232,8 +247,8 @@ async function reload(host: Host, output: Output): Promise<void> {
         : ["\nThe configuration has changed:", ...lines.map((line) => `  ${line}`)].join("\n"),
     );
   } catch (error) {
-    // The log takes secrets out, which a wrong value may quote.
-    host.log.error("The configuration is not reloaded: %s", reasonOf(error));
+    // A wrong value may quote secrets, so the error goes to the log, which masks them.
+    host.log.error("Cannot reload the configuration: %s", reasonOf(error));
     const code = ModhostError.is(error) ? error.code : undefined;
     if (output.json) output.show({ event: "refused", code }, () => "");
   }

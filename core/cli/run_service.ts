@@ -1,45 +1,48 @@
-/** The server that `modhost run` runs: a host, and, where another process could not go on in its place, the host after it. */
+/**
+ * The server of `modhost run`: a host. If a takeover fails, another host in this process replaces
+ * it.
+ */
 
 import type { ProcessAct } from "../host/types.ts";
 import type { Handed, Host, HostOptions } from "../host.ts";
 import type { Progress } from "../operations/change.ts";
-import type { Successor } from "../types.ts";
+import type { NextServerProcess } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
-import type { Former } from "./handover/former.ts";
-import { prepare } from "./handover/prepare.ts";
-import { SuccessorProcess, sendable } from "./handover/successor.ts";
 import type { Output } from "./output.ts";
 import type { Service } from "./serve.ts";
+import { NextProcess, sendable } from "./takeover/next_process.ts";
+import { prepare } from "./takeover/prepare.ts";
+import type { PreviousProcess } from "./takeover/previous_process.ts";
 
-/** Milliseconds. */
+/** Milliseconds between two checks of the host's state. */
 const LOOK_MS = 100;
 
 export interface RunServiceDeps {
-  /** Makes a host that has not been started. */
-  make(more: Pick<HostOptions, "sockets" | "states" | "successor">): Host;
-  /** A host serves. */
+  /** Creates a host without starting it. */
+  make(more: Pick<HostOptions, "sockets" | "states" | "prepareNext">): Host;
+  /** Called when a host serves. */
   started(host: Host): Promise<void>;
-  /** It begins to be handed over. */
+  /** Called when the handover begins. */
   leaving(): void;
   readonly output: Output;
   readonly env: NodeJS.ProcessEnv;
-  /** The process in whose place this one goes on. */
-  readonly former: Former | undefined;
+  /** The previous server process if this one takes over from it. */
+  readonly previous: PreviousProcess | undefined;
 }
 
 export class RunService implements Service {
   host: Host;
-  /** Who stops it, for the record. */
+  /** The requester of the stop, for the record. */
   by: string | undefined;
   readonly #deps: RunServiceDeps;
   readonly #over = Promise.withResolvers<void>();
-  #successor: SuccessorProcess | undefined;
+  #next: NextProcess | undefined;
   #isStopping = false;
-  /** The host stops for the one that comes next, and for nobody else. */
+  /** Set while the host stops because the next process takes over. */
   #isHandingOver = false;
 
-  /** `given`: what the process was started with. */
+  /** `given`: the sockets and states that the process was started with. */
   constructor(deps: RunServiceDeps, given: Pick<HostOptions, "sockets" | "states">) {
     this.#deps = deps;
     this.host = this.#make(given);
@@ -50,23 +53,25 @@ export class RunService implements Service {
   }
 
   async start(): Promise<void> {
-    const { former, started } = this.#deps;
+    const { previous, started } = this.#deps;
     try {
       await this.#start();
+      previous?.assertNothingLost(this.host);
     } catch (error) {
-      former?.failed(error);
+      previous?.failed(error);
       throw error;
     }
+    if (previous !== undefined) await this.host.handedOver(`process ${process.ppid}`);
     if (this.host.state === "running") await started(this.host);
-    await former?.running(this.host);
+    await previous?.running(this.host);
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true;
-    await this.#successor?.end();
-    // Who ends a running server is on record; without a signal it was an exception that nobody caught.
-    const asked = this.by ?? (this.host.state === "running" ? "uncaught exception" : undefined);
-    await this.host.stop(asked === undefined ? {} : { by: asked });
+    await this.#next?.end();
+    // The record names who ends a running server; without a signal it was an uncaught exception.
+    const by = this.by ?? (this.host.state === "running" ? "uncaught exception" : undefined);
+    await this.host.stop(by === undefined ? {} : { by: by });
   }
 
   report(error: unknown): void {
@@ -80,12 +85,12 @@ export class RunService implements Service {
   refuse(act: ProcessAct): Error | undefined {
     const refusal = this.host.refuse(act);
     if (refusal === undefined && act.ends)
-      this.host.log.error("The process ends without a drain: %s", stackOf(act.called));
+      this.host.log.error("The process exits without draining: %s", stackOf(act.called));
     return refusal;
   }
 
   #make(given: Pick<HostOptions, "sockets" | "states">): Host {
-    return this.#deps.make({ ...given, successor: (wanted, progress) => this.#prepare(wanted, progress) });
+    return this.#deps.make({ ...given, prepareNext: (wanted, progress) => this.#prepare(wanted, progress) });
   }
 
   async #start(): Promise<void> {
@@ -96,61 +101,62 @@ export class RunService implements Service {
     await host.start();
   }
 
-  async #prepare(wanted: Successor, progress: Progress): Promise<void> {
-    const successor = new SuccessorProcess(wanted, this.#deps.env);
-    this.#successor = successor;
-    // Whoever stops the server does not wait for another one.
+  async #prepare(wanted: NextServerProcess, progress: Progress): Promise<void> {
+    const next = new NextProcess(wanted, this.#deps.env);
+    this.#next = next;
+    // A stop of the server must not wait for the next process.
     const watching = setInterval(() => {
-      if (this.host.state !== "running") void successor.end();
+      if (this.host.state !== "running") void next.end();
     }, LOOK_MS);
     try {
-      await prepare(this.host, successor, wanted, progress);
+      await prepare(this.host, next, wanted, progress);
     } catch (error) {
-      this.#successor = undefined;
-      await successor.end();
+      this.#next = undefined;
+      await next.end();
       throw new ModhostError("NOT_HANDED_OVER", { reason: reasonOf(error) }, { cause: error });
     } finally {
       clearInterval(watching);
     }
-    // Begun when the change is on record, and its answer on the way.
-    setImmediate(() => void this.#handOver(successor).catch((error: unknown) => this.#over.reject(error)));
+    // The handover begins after the change is recorded and its response is being sent.
+    setImmediate(() => void this.#handOver(next).catch((error: unknown) => this.#over.reject(error)));
   }
 
-  async #handOver(successor: SuccessorProcess): Promise<void> {
-    if (this.#isStopping || this.host.state !== "running") return successor.end();
+  async #handOver(next: NextProcess): Promise<void> {
+    if (this.#isStopping || this.host.state !== "running") return next.end();
     this.#isHandingOver = true;
     const { output, leaving } = this.#deps;
     const begun = performance.now();
     leaving();
-    output.show({ event: "handing_over", pid: successor.pid }, () => `\nHanding over to process ${successor.pid}.`);
+    output.show({ event: "handing_over", pid: next.pid }, () => `\nHanding over to process ${next.pid}.`);
     const left: string[] = [];
     const { ports, states } = await this.host.handOver();
     const handed = { ports, states: sendable(states, (key) => left.push(key)) };
     try {
-      await successor.begin(handed);
+      await next.begin(handed);
     } catch (error) {
-      await successor.end();
+      await next.end();
       await this.#goOn(handed, error);
       return;
     }
-    await successor.give(handed);
-    this.#successor = undefined;
+    await next.give(handed);
+    this.#next = undefined;
     const seconds = Math.round(performance.now() - begun) / 1000;
     output.show(
-      { event: "handed_over", pid: successor.pid, seconds, not_carried: left },
-      () => `Process ${successor.pid} serves; this one ends.`,
+      { event: "handed_over", pid: next.pid, seconds, not_carried: left },
+      () => `Process ${next.pid} serves; this one ends.`,
     );
     this.#over.resolve();
   }
 
-  /** Another host in this process, with what the first has left. */
+  /** Starts another host in this process, with the ports and states of the first one. */
   async #goOn(handed: Handed, error: unknown): Promise<void> {
-    this.#successor = undefined;
+    this.#next = undefined;
     this.#isHandingOver = false;
     if (this.#isStopping) return this.#over.resolve();
     this.host = this.#make({ sockets: handed.ports, states: handed.states });
     await this.#start();
-    this.host.log.error("The other process does not serve, and this one goes on: %s", reasonOf(error));
+    await this.host.handedOver(`process ${process.pid}`, error);
+    this.host.log.error("The next process failed to take over, so this one keeps serving: %s", reasonOf(error));
     await this.#deps.started(this.host);
   }
 }

@@ -1,4 +1,4 @@
-/** The whole terminal, drawn again and again until somebody has seen enough. */
+/** A full-screen display that is redrawn until the user leaves. */
 import type { CommandContext } from "./command.ts";
 
 const ENTER = "\u001b[?1049h\u001b[?25l";
@@ -6,15 +6,15 @@ const LEAVE = "\u001b[?25h\u001b[?1049l";
 const HOME = "\u001b[H";
 const END_OF_LINE = "\u001b[K";
 const END_OF_SCREEN = "\u001b[J";
-/** What ends it: q, Ctrl+C, Ctrl+D, Escape by itself. */
+/** Keys that end it: q, Ctrl+C, Ctrl+D, Escape by itself. */
 const leaving = new Set(["q", "Q", "\u0003", "\u0004", "\u001b"]);
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 type Keyboard = CommandContext["stdin"] & { setRawMode?(isRaw: boolean): unknown };
 
 /**
- * Takes the terminal over until `close`, which gives it back as it was. `left` aborts when a key or a signal asks for the
- * end.
+ * Takes over the terminal until `close`, which restores it. `left` aborts when a key or a signal
+ * ends the display.
  */
 export class Screen {
   readonly left: AbortSignal;
@@ -36,14 +36,15 @@ export class Screen {
     stdin.resume();
   }
 
-  /** Shows these lines, now and when the terminal has another size: as many as there is room for. */
+  /** Shows as many of these lines as fit, now and whenever the terminal changes its size. */
   draw(lines: (width: number) => readonly string[]): void {
     this.#lines = lines;
     this.#redraw();
   }
 
   close(): void {
-    const [stdin, stdout] = [this.#stdin, this.#stdout];
+    const stdin = this.#stdin;
+    const stdout = this.#stdout;
     stdout.off("resize", this.#redraw);
     for (const signal of signals) process.off(signal, this.#end);
     if (stdin.isTTY === true) {

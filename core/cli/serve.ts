@@ -1,65 +1,78 @@
 import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import type { ProcessAct } from "../host/types.ts";
+import { reasonOf } from "../util/errors.ts";
+import { actingNow, leaveFailed } from "../util/usage.ts";
 import { tuneHeap } from "./heap.ts";
-import { guardProcess } from "./process_guard.ts";
+import { guardProcess, type ProcessGuard } from "./process_guard.ts";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 type StopSignal = (typeof signals)[number];
 
-/** Something that runs until it is stopped; a host is one. */
+/** Something that runs until it is stopped, such as a host. */
 export interface Service {
-  /** May be left unfinished by `stop`. */
+  /** `stop` may be called before this has finished. */
   start(): Promise<void>;
   /** Called once; also after a start that failed. */
   stop(): Promise<void>;
   /** Resolves when it has stopped by itself. */
   readonly ended: Promise<void>;
-  /** Logs an error that nobody caught. */
+  /** Logs an uncaught error. */
   report(error: unknown): void;
-  /** The same for an exception; true when the service can go on all the same. */
+  /** Handles an uncaught exception; returns true if the service can keep running. */
   contain?(error: unknown): boolean;
-  /** Some code wants to end or move the process: gives the error to throw to it, or undefined where it may. */
+  /**
+   * Checks a call that would end the process or change its folder: returns the error to throw, or
+   * undefined if the call is allowed.
+   */
   refuse?(act: ProcessAct): Error | undefined;
 }
 
 export interface ServeOptions {
-  /** Told of the first signal. */
+  /** Called with the first signal. */
   readonly interrupted?: (signal: StopSignal) => void;
-  /** Told of a second signal, at which the process ends at once; gives its exit code. */
+  /** Called with a second signal, at which the process ends at once; returns its exit code. */
   readonly forced?: (signal: StopSignal) => number;
-  /** Called at SIGHUP, which ends nothing then, unless the terminal that the process was started from has gone. */
+  /**
+   * Called at SIGHUP, which then does not end the process, unless the terminal that started the
+   * process has been closed.
+   */
   readonly reload?: () => void;
-  /** Signals that end it; others are taken for those of its parent. Default: all. */
+  /**
+   * Signals that end the process; other signals are ignored, because the parent handles them.
+   * Default: all.
+   */
   readonly ends?: readonly StopSignal[];
-  /** Called at SIGUSR2, which would end the process otherwise. */
+  /** Called at SIGUSR2, which would otherwise end the process. */
   readonly reopen?: () => void;
 }
 
 let isService = false;
 
-/** Has this process been a service? */
+/** Returns true if this process has been a service. */
 export function hasServed(): boolean {
   return isService;
 }
 
-/** npm and shells pass a terminal's Ctrl+C on to programs that got it already: an echo this soon is no second one. */
+/**
+ * npm and shells pass a terminal's Ctrl+C on to programs that received it already: a second signal
+ * within this time counts as the same one.
+ */
 const MAX_ECHO_MS = 300;
 
 /**
- * A reader of the standard streams that leaves, or a disk that is full, is no reason for a service to end: what is
- * written there from now on may be lost.
+ * Lets a service survive readers of the standard streams that disconnect, and full disks: output
+ * may then be lost.
  */
 export function outliveReaders(...streams: NodeJS.WritableStream[]): void {
   for (const stream of streams) stream.on("error", () => undefined);
 }
 
 /**
- * Runs a service until SIGINT, SIGTERM or SIGHUP, itself, or an exception that nobody caught and that it cannot contain
- * ends it, and gives the exit code: 0, or 1 after such an exception, since nobody knows what it left undone. A rejected promise that nobody handles is
- * logged.
- *
- * @throws what the start fails with
+ * Runs a service until SIGINT, SIGTERM or SIGHUP, until it ends by itself, or until an uncaught
+ * exception that it cannot contain. Returns the exit code: 0, or 1 after such an exception, since
+ * some work may be unfinished. An unhandled rejection is logged.
+ * @throws the error of a failed start
  */
 export async function serve(
   service: Service,
@@ -76,30 +89,46 @@ export async function serve(
   let first: number | undefined;
   isService = true;
   outliveReaders(process.stdout, process.stderr);
-  const guard = guardProcess({ refuse: (act) => service.refuse?.(act) });
   const hadTerminal = hasTerminal();
-  for (const signal of signals) {
-    process.on(signal, () => {
-      if (!ends.includes(signal)) return;
-      // Whoever closes a terminal means to end what runs there.
-      if (signal === "SIGHUP" && reload !== undefined && (!hadTerminal || hasTerminal())) reload();
-      else if (first === undefined) {
-        first = performance.now();
-        interrupted(signal);
-        end();
-      } else if (performance.now() - first > MAX_ECHO_MS) guard.exit(forced(signal));
-    });
-  }
-  if (reopen !== undefined) process.on("SIGUSR2", () => ends === signals && reopen());
-  process.on("unhandledRejection", (reason) => service.report(reason));
-  process.on("uncaughtException", (error) => {
-    if (service.contain?.(error) === true) return;
-    if (service.contain === undefined) service.report(error);
+  const stopAt = (signal: StopSignal) => {
+    if (!ends.includes(signal)) return;
+    // Closing a terminal must end the programs in it.
+    if (signal === "SIGHUP" && reload !== undefined && (!hadTerminal || hasTerminal())) reload();
+    else if (first === undefined) {
+      first = performance.now();
+      interrupted(signal);
+      end();
+    } else if (performance.now() - first > MAX_ECHO_MS) guard.exit(forced(signal));
+  };
+  /** Refuses a signal that a module emits itself: it would end the process for all modules. */
+  const guarded = <S extends string>(signal: S, act: (signal: S) => void) => {
+    const refusal = actingNow() && guard.refusal(`process.emit("${signal}")`);
+    if (refusal !== undefined) throw refusal;
+    act(signal);
+  };
+  const reopenAt = () => {
+    if (ends === signals) reopen?.();
+  };
+  const fail = (error: unknown) => {
+    if (contains(service, error)) return;
     code = 1;
     end();
+  };
+  const guard: ProcessGuard = guardProcess({
+    refuse: (act) => service.refuse?.(act),
+    failed: fail,
+    listeners: {
+      ...Object.fromEntries(signals.map((signal) => [signal, () => guarded(signal, stopAt)])),
+      ...(reopen === undefined ? {} : { SIGUSR2: () => guarded("SIGUSR2", reopenAt) }),
+      unhandledRejection: (reason: unknown) => attempt(() => service.report(reason)),
+      uncaughtException(error: unknown) {
+        fail(error);
+        leaveFailed();
+      },
+    },
   });
   const untune = tuneHeap();
-  // What listens nowhere runs on as well.
+  // This keeps a process alive that listens on nothing.
   const running = setInterval(() => undefined, 2 ** 30);
   try {
     await Promise.race([service.start(), wanted]);
@@ -113,7 +142,28 @@ export async function serve(
   return code;
 }
 
-/** The process has a terminal that controls it, and that is still there. */
+/** Returns true if the service can keep running after the error. */
+function contains(service: Service, error: unknown): boolean {
+  return (
+    attempt(() => {
+      if (service.contain !== undefined) return service.contain(error);
+      service.report(error);
+      return false;
+    }) === true
+  );
+}
+
+/** Calls `report`, which can throw, too; that must not end the process. */
+function attempt<T>(report: () => T): T | undefined {
+  try {
+    return report();
+  } catch (error) {
+    process.stderr.write(`modhost: cannot report an uncaught error: ${reasonOf(error)}\n`);
+    return undefined;
+  }
+}
+
+/** Returns true if the process has a controlling terminal that still exists. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync("/dev/tty", "r"));

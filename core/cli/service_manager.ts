@@ -1,22 +1,22 @@
-/** What systemd, or a program that stands in its place, is told of the server: sd_notify(3). */
+/** Notifies systemd, or a compatible program, of the state of the server: sd_notify(3). */
 import { execFile } from "node:child_process";
 
 /**
- * Node cannot send to NOTIFY_SOCKET itself, which takes datagrams: this program, which comes with systemd, does. Its message
- * is that of a process of its own, so that a unit has NotifyAccess=all.
+ * Node cannot send to NOTIFY_SOCKET itself, which takes datagrams. This program comes with systemd
+ * and can. Its messages come from its own process, so the unit needs NotifyAccess=all.
  */
 const PROGRAM = "systemd-notify";
 
-/** Milliseconds. */
+/** Milliseconds after which an unfinished notification fails. */
 const SEND_TIMEOUT_MS = 10_000;
 
 export interface ServiceManagerDeps {
   readonly env: NodeJS.ProcessEnv;
-  /** Hears once why nothing can be told. */
+  /** Called once with the reason why notifications fail. */
   failed(reason: string): void;
   /** Runs the program; rejects when it fails. */
   readonly send?: (assignments: readonly string[]) => Promise<void>;
-  /** Microseconds of the monotonic clock of the system. */
+  /** Returns the system's monotonic clock in microseconds. */
   readonly now?: () => bigint;
 }
 
@@ -24,7 +24,7 @@ export class ServiceManager {
   readonly #send: (assignments: readonly string[]) => Promise<void>;
   readonly #deps: ServiceManagerDeps;
   readonly #now: () => bigint;
-  /** One message after the other: the last one said is the last one heard. */
+  /** Messages are sent one after another, so that the last state arrives last. */
   #sending: Promise<void> = Promise.resolve();
   #hasFailed = false;
   #beat: NodeJS.Timeout | undefined;
@@ -36,42 +36,48 @@ export class ServiceManager {
     this.#now = deps.now ?? (() => process.hrtime.bigint() / 1000n);
   }
 
-  /** Somebody wants to be told. */
+  /** Whether a service manager expects notifications. */
   get isThere(): boolean {
     return (this.#deps.env.NOTIFY_SOCKET ?? "") !== "";
   }
 
-  /** The server serves, and this is its process: another one may have been before. */
+  /**
+   * Reports that the server serves, and that this is its process: a previous process may have been
+   * the main one.
+   */
   ready(status: string): Promise<void> {
     this.#watch();
-    return this.#tell("READY=1", `MAINPID=${process.pid}`, statusOf(status));
+    return this.#notify("READY=1", `MAINPID=${process.pid}`, statusOf(status));
   }
 
-  /** Until `ready` is told again. */
+  /** Reports a reload, which lasts until `ready` is called again. */
   reloading(status: string): Promise<void> {
-    return this.#tell("RELOADING=1", `MONOTONIC_USEC=${this.#now()}`, statusOf(status));
+    return this.#notify("RELOADING=1", `MONOTONIC_USEC=${this.#now()}`, statusOf(status));
   }
 
   stopping(status: string): Promise<void> {
-    return this.#tell("STOPPING=1", statusOf(status));
+    return this.#notify("STOPPING=1", statusOf(status));
   }
 
-  /** Nothing more is told but what is under way. */
+  /** Stops the watchdog messages; resolves when pending messages are sent. */
   close(): Promise<void> {
     clearInterval(this.#beat);
     return this.#sending;
   }
 
-  /** WatchdogSec: twice as often as the manager wants it; an event loop that stands still tells nothing. */
+  /**
+   * Starts to send messages for WatchdogSec, twice as often as required; a blocked event loop sends
+   * none.
+   */
   #watch(): void {
     const { WATCHDOG_USEC, WATCHDOG_PID } = this.#deps.env;
     const ms = Number(WATCHDOG_USEC) / 1000;
     const isMeant = WATCHDOG_PID === undefined || [process.pid, process.ppid].includes(Number(WATCHDOG_PID));
     if (this.#beat !== undefined || !this.isThere || !isMeant || !(ms > 0)) return;
-    this.#beat = setInterval(() => void this.#tell("WATCHDOG=1"), Math.max(1, ms / 2)).unref();
+    this.#beat = setInterval(() => void this.#notify("WATCHDOG=1"), Math.max(1, ms / 2)).unref();
   }
 
-  #tell(...assignments: string[]): Promise<void> {
+  #notify(...assignments: string[]): Promise<void> {
     if (!this.isThere) return Promise.resolve();
     this.#sending = this.#sending
       .then(() => this.#send(assignments))

@@ -1,16 +1,16 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type { HttpFiles, ModuleDefinition } from "../types.ts";
+import type { Handler, ModuleDefinition } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { UsageError } from "./command.ts";
 import { suggestion } from "./words.ts";
 
-/** A module made from a value, as the host takes it. */
+/** A module made from a value, in the form that the host takes. */
 export type NamedModule = ModuleDefinition & { readonly name: string };
 
 /**
- * What an argument of `run` stands for: a module's file or folder is given as its path, any other folder becomes a
- * module that serves it as a site.
+ * Returns the module for an argument of `run`: the path of a module's file or folder; any other
+ * folder becomes a module that serves it as a site.
  * @throws {UsageError} when there is no such file or folder
  */
 export function moduleOf(argument: string, cwd: string): string | NamedModule {
@@ -20,17 +20,20 @@ export function moduleOf(argument: string, cwd: string): string | NamedModule {
   return stats.isDirectory() && !isModuleFolder(path) ? siteModule(path) : path;
 }
 
-/** `: did you mean ./mod_notes.ts?`, by the names in the folder where it would be; or nothing. */
+/** Returns `: did you mean ./mod_notes.ts?`, by the names in the same folder, or "". */
 function neighbour(argument: string, path: string): string {
   try {
     const name = basename(path);
     return suggestion(name, readdirSync(dirname(path)), argument.slice(0, argument.lastIndexOf(name)));
   } catch {
-    return ""; // the folder itself is not there, or cannot be listed
+    return ""; // The folder does not exist, or cannot be listed.
   }
 }
 
-/** A folder is a module when its name or its manifest says so; a site may well have an index.js. */
+/**
+ * Returns true if the folder's name or manifest marks it as a module; a site may have an index.js,
+ * too.
+ */
 function isModuleFolder(folder: string): boolean {
   if (basename(folder).startsWith("mod_")) return true;
   const manifest = join(folder, "package.json");
@@ -43,13 +46,18 @@ function isModuleFolder(folder: string): boolean {
   }
 }
 
+/** The exports of the module http_files that are used here. */
+interface FileServer {
+  serve(options: { readonly path: string; readonly directory_index: boolean }): Handler;
+}
+
 function siteModule(folder: string): NamedModule {
   const name = basename(folder) || "files";
   return {
     name: `site_${name}`,
     depends: ["http", "http_files", "http_dir_listing"],
     load(module) {
-      const { serve } = module.depends<HttpFiles>("http_files");
+      const { serve } = module.depends<FileServer>("http_files");
       const handler = serve({ path: folder, directory_index: true });
       module.provides("http", { default_path: `/${name}`, route: { "GET /*": handler } });
     },

@@ -1,21 +1,29 @@
-/** What `modhost run` tells while it stops: what is waited for, again and again, and how long it took. */
+/**
+ * Prints the progress of a stop of `modhost run`: repeatedly what it waits for, and finally how
+ * long it took.
+ */
+
 import type { Host } from "../host.ts";
-import { followCuts } from "../http/in_flight.ts";
 import type { HttpModule } from "../http/index.ts";
+import { followCuts } from "../http/message/in_flight.ts";
+import { counted } from "../util/text.ts";
 import type { Output } from "./output.ts";
 
 const MAX_SHOWN_REQUESTS = 10;
 
-/** What is still waited for is told so often, milliseconds. */
+/** Milliseconds after which the pending requests are printed again. */
 const REPEAT_MS = 3000;
 
-/** A stop that is being told of. */
+/** A stop whose progress is printed. */
 export interface StopProgress {
-  /** It is over. */
+  /** Called when the stop has ended. */
   ended(): void;
 }
 
-/** Tells what the end has to wait for, until it is over. Undefined for a host that does not run. */
+/**
+ * Prints what the stop waits for, until it has ended. Returns undefined for a host that does not
+ * run.
+ */
 export function announceStop(host: Host, output: Output, signal: string): StopProgress | undefined {
   if (host.state !== "running") return undefined;
   const begun = performance.now();
@@ -39,7 +47,10 @@ export function announceStop(host: Host, output: Output, signal: string): StopPr
     const connections = host.connections();
     if (left.length === 0 && connections === 0) return;
     output.show({ event: "waiting", seconds: seconds(), requests: left, connections }, () =>
-      [`Stopping for ${seconds()} s: ${left.length} requests, ${connections} connections`, ...listed(left)].join("\n"),
+      [
+        `Stopping for ${seconds()} s: ${counted(left.length, "request")}, ${counted(connections, "connection")}`,
+        ...listed(left),
+      ].join("\n"),
     );
   }, REPEAT_MS);
   return {
@@ -64,6 +75,6 @@ function active(host: Host): string[] {
   try {
     return host.exports<HttpModule>("http").active();
   } catch {
-    return []; // It is not loaded, or not any more.
+    return []; // The module is not loaded, or has been unloaded.
   }
 }

@@ -1,23 +1,28 @@
-/** `modhost run` with several processes: the supervisor, and what a process of its own is given. */
+/**
+ * `modhost run` with several processes: the supervisor, and the options of the hosts in its
+ * processes.
+ */
 import { readConfig } from "../host/reading.ts";
 import type { HostOptions } from "../host.ts";
 import { handOverText } from "../operations/server.ts";
-import { serverOf } from "../ports/lent.ts";
-import type { HeldSocket, Member } from "../processes/member.ts";
 import { Supervisor } from "../processes/supervisor.ts";
+import type { GivenPort, Worker } from "../processes/worker.ts";
+import { ownCommand } from "../relay/ipc_child.ts";
 import type { LogLevel } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { LogSettings } from "../util/log.ts";
+import { serverOf } from "../util/patches/node/handles.ts";
+import { counted } from "../util/text.ts";
 import type { CommandContext } from "./command.ts";
-import { inheritedSockets } from "./handover/activation.ts";
 import { hostOptions } from "./hosted.ts";
 import { serve } from "./serve.ts";
 import { ServiceManager } from "./service_manager.ts";
+import { inheritedSockets } from "./takeover/activation.ts";
 
-/** Meant for the process that was started with them. */
+/** Variables that are only for the process that was started with them. */
 const ownVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
-/** Keeps so many processes serving until a signal ends them, and gives the exit code. */
+/** Runs this many processes until a signal ends them, and returns the exit code. */
 export async function supervise(context: CommandContext, count: number): Promise<number> {
   const { env, stdout, stderr } = context;
   const sockets = inheritedSockets(env).flatMap((socket) => ("fd" in socket ? [socket.fd] : []));
@@ -28,7 +33,7 @@ export async function supervise(context: CommandContext, count: number): Promise
   };
   const manager = new ServiceManager({
     env,
-    failed: (reason) => log("warn", `The service manager is not told how the server is: ${reason}`),
+    failed: (reason) => log("warn", `Cannot notify the service manager: ${reason}`),
   });
   const config = await readConfig({ ...hostOptions(context, context.args), env });
   const supervisor = new Supervisor({
@@ -36,15 +41,16 @@ export async function supervise(context: CommandContext, count: number): Promise
     command: ownCommand(),
     env: {
       ...Object.fromEntries(Object.entries(env).filter(([name]) => !ownVariables.includes(name))),
-      // The first process gets those of the service manager.
+      // The primary gets the sockets of the service manager.
       ...(sockets.length === 0 ? {} : { LISTEN_PID: String(process.pid) }),
     },
     sockets,
     inherits,
+    silence: Number(config.value("worker_timeout") ?? 30),
     stopTimeout: Number(config.value("stop_timeout") ?? 15) + Number(config.value("stop_delay") ?? 0),
     log,
     print: (stream, text) => void context[stream].write(text),
-    started: () => manager.ready(`Serving with ${count} processes`),
+    started: () => manager.ready(`Serving with ${counted(count, "process", "processes")}`),
   });
   const code = await serve(
     {
@@ -72,34 +78,36 @@ export async function supervise(context: CommandContext, count: number): Promise
   return code === 0 ? supervisor.code : code;
 }
 
-/** What the host of one of several processes is made with, beside what the command line says. */
-export async function memberOptions(member: Member, { modules = [] }: HostOptions): Promise<HostOptions> {
-  const { siblings, module, sockets } = await member.begin();
+/**
+ * Returns the options of a host in one of several processes, in addition to those of the command
+ * line.
+ */
+export async function workerOptions(worker: Worker, { modules = [] }: HostOptions): Promise<HostOptions> {
+  const { siblings, module, ports } = await worker.begin();
   return {
     siblings,
     modules: [...modules, module],
-    ...(member.isFirst
-      ? sockets.length > 0
-        ? { sockets: sockets.map(heldPort) }
+    ...(worker.isPrimary
+      ? ports.length > 0
+        ? { sockets: ports.map(pausedPort) }
         : {}
-      : { sockets: [], log: logOf(member) }),
-    successor: () => {
+      : { sockets: [], log: logOf(worker) }),
+    prepareNext: () => {
       const reason = "it has several processes: reload its modules, or restart it";
       return Promise.reject(new ModhostError("CHANGE_REFUSED", { what: handOverText, reason }));
     },
   };
 }
 
-const heldPort = ({ name, asked, handle }: HeldSocket) => ({ name, asked, server: serverOf(handle), waiting: [] });
-
-/** Lines go to the first process, which writes them with its own. */
-const logOf = ({ link }: Member): LogSettings => ({
-  format: "json",
-  destination: { write: (line: string) => link.channel.tell("log", line) },
+const pausedPort = ({ name, requested, handle }: GivenPort) => ({
+  name,
+  requested,
+  server: serverOf(handle),
+  waiting: [],
 });
 
-/** As this process was started. A debugger is for one process. */
-function ownCommand(): [string, ...string[]] {
-  const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
-  return [process.execPath, ...options, ...process.argv.slice(1)];
-}
+/** Sends log lines to the primary, which writes them with its own. */
+const logOf = ({ supervisor }: Worker): LogSettings => ({
+  format: "json",
+  destination: { write: (line: string) => supervisor.notify("log", line) },
+});

@@ -1,17 +1,23 @@
-/** Watches the event loop from another thread: says which module holds it up, where that module can no longer say so. */
+/**
+ * Watches the event loop from another thread, and reports which module blocks it when the main
+ * thread cannot.
+ */
 import { Worker } from "node:worker_threads";
 import { onNumbered, runningNow } from "../util/usage.ts";
 
 export interface WatchdogOptions {
-  /** The loop may stand still for so many seconds. */
+  /** Seconds for which the loop may be blocked. */
   readonly seconds: number;
-  /** True: the process is ended then, so that whoever supervises it starts it again. */
+  /** True: the process is then ended, so that its supervisor restarts it. */
   readonly exits: boolean;
 }
 
-/** What the thread is started with: a beat that the loop counts up, and the number of the module whose code runs. */
+/**
+ * The data of the thread: a counter that the loop increments, and the number of the module whose
+ * code runs.
+ */
 export interface WatchdogTask extends WatchdogOptions {
-  /** The second number is 1 while a debugger may hold the main thread. */
+  /** The second number is 1 while a debugger may have paused the main thread. */
   readonly beat: Int32Array;
   readonly running: Int32Array;
 }
@@ -22,8 +28,9 @@ const program = new URL(
 );
 
 /**
- * Gives what ends it. The thread is started with the first beat, a quarter of the time from now: it costs as much CPU time as a
- * tenth of a start, and memory, before a server has answered anything.
+ * Starts the watchdog; the returned function stops it. The thread starts with the first beat, a
+ * quarter of the time from now, because it costs memory and a tenth of the CPU time of a start,
+ * before the server has handled any request.
  */
 export function watchLoop(options: WatchdogOptions): () => void {
   const beat = new Int32Array(new SharedArrayBuffer(8));
@@ -41,7 +48,10 @@ export function watchLoop(options: WatchdogOptions): () => void {
   };
 }
 
-/** An inspector is open. Node's module is loaded with the first beat, as the thread is. */
+/**
+ * Returns true if an inspector is open. Node's module is loaded with the first beat, like the
+ * thread.
+ */
 const isInspected = () => process.getBuiltinModule("node:inspector").url() !== undefined;
 
 function watcher(workerData: WatchdogTask): Worker {

@@ -1,15 +1,18 @@
-/** The program of the watchdog: this thread runs on while the main one stands still. */
+/** The program of the watchdog thread, which keeps running while the main thread is blocked. */
 import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { stackOfMainThread } from "./held_stack.ts";
+import { stackOfMainThread } from "./main_thread_stack.ts";
 import type { WatchdogTask } from "./watchdog.ts";
 
 const { beat, running, seconds, exits } = workerData as WatchdogTask;
 /** Standard error: the main thread's own stream waits for its loop. */
 const STDERR = 2;
-/** As after SIGKILL, which is all that such a process still hears. */
+/** The exit code after SIGKILL, the only signal that such a process still handles. */
 const EXIT_CODE = 137;
-/** For what the main thread runs: it tells at once, unless it waits for the system. */
+/**
+ * Milliseconds to wait for the stack of the main thread: it responds at once, unless it waits for
+ * the system.
+ */
 const PATIENCE_MS = 1000;
 
 const names = new Map<number, string>([[0, "no module's code, as far as is known"]]);
@@ -17,41 +20,41 @@ parentPort?.on("message", ([number, name]: [number, string]) => names.set(number
 
 let last = Atomics.load(beat, 0);
 let since = performance.now();
-let isTold = false;
+let isReported = false;
 
 setInterval(
   () => {
     const now = Atomics.load(beat, 0);
     const still = (performance.now() - since) / 1000;
     if (now !== last) {
-      if (isTold) tell(`the event loop runs again, after ${still.toFixed(1)} s`);
+      if (isReported) report(`the event loop runs again, after ${still.toFixed(1)} s`);
       last = now;
       since = performance.now();
-      isTold = false;
+      isReported = false;
       return;
     }
-    if (isTold || still < seconds) return;
-    isTold = true;
+    if (isReported || still < seconds) return;
+    isReported = true;
     const holder = names.get(Atomics.load(running, 0)) ?? "a module";
-    tell(`the event loop has stood still for ${still.toFixed(1)} s, in ${holder}`);
-    void tellMore();
+    report(`the event loop has stood still for ${still.toFixed(1)} s, in ${holder}`);
+    void reportStack();
   },
   (seconds / 4) * 1000,
 );
 
-/** Where it stands, and that the process ends, if it is to. */
-async function tellMore(): Promise<void> {
-  // Who debugs the main thread has stopped it, and would see it go on.
+/** Reports the stack, and that the process will end if that is configured. */
+async function reportStack(): Promise<void> {
+  // A debugger that has paused the main thread would see it continue.
   const stack = Atomics.load(beat, 1) === 1 ? [] : await stackOfMainThread(PATIENCE_MS);
-  if (stack.length > 0) tell(`it runs\n${stack.join("\n")}`);
+  if (stack.length > 0) report(`it runs\n${stack.join("\n")}`);
   if (!exits) return;
-  tell("the process ends, as the option loop_watchdog_exit says");
+  report("the process ends, as the option loop_watchdog_exit says");
   process.kill(process.pid, "SIGKILL");
   process.exit(EXIT_CODE);
 }
 
-function tell(text: string): void {
+function report(text: string): void {
   try {
     writeSync(STDERR, `modhost: ${text}\n`);
-  } catch {} // Nobody reads it.
+  } catch {} // Nobody reads the standard error.
 }

@@ -1,4 +1,6 @@
-/** What `modhost run` tells once it serves: what is where, what failed and why, and what to try next. */
+/**
+ * Prints what `modhost run` serves: addresses, failed modules with reasons, and what to try next.
+ */
 import type { Host } from "../host.ts";
 import type { ModuleState } from "../types.ts";
 import { programName } from "../util/program_name.ts";
@@ -7,20 +9,24 @@ import { type AppAddresses, appAddresses, portText } from "./addresses.ts";
 import { httpOf, labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 
-/** Tells what is served where. */
+/** Prints what is served at which address. */
 export function announce(host: Host, output: Output): void {
-  const apps = appAddresses(httpOf(host)?.routes() ?? [], host.listening());
+  const ports = host.listening();
+  const first = host.startPage();
+  // The items of a module replace its routes.
+  const served = (httpOf(host)?.routes() ?? []).filter((route) => !first.some(({ module }) => module === route.module));
+  const shown = first.filter(({ urls }) => urls.length > 0).map(({ help: _, ...entry }) => entry);
+  const apps = [...shown, ...appAddresses(served, ports)];
   const failed = host.modules().filter((state) => state.status === "failed");
   const data = String(host.config.value("data_path"));
   const config = host.config.file;
   const notes = failed.map(({ name, host, note }) => ({ name, host, note }));
-  const ports = host.listening();
   output.show({ event: "started", apps, ports, data, config, failed: notes }, () =>
     welcome({ apps, failed, data, config, ports: ports.map(portText) }, output),
   );
 }
 
-/** What there is to tell. */
+/** The facts that are printed. */
 export interface Started {
   readonly apps: readonly AppAddresses[];
   readonly failed: readonly ModuleState[];
@@ -29,16 +35,16 @@ export interface Started {
   readonly ports: readonly string[];
 }
 
-/** For people; no line is longer than the terminal, but for a single address or reason. */
+/**
+ * Returns the text for people. No line is longer than the terminal, except for a single address or
+ * reason.
+ */
 export function welcome(started: Started, output: Pick<Output, "paint" | "width">): string {
   const { apps, failed, data, config, ports } = started;
-  const named = apps.map(shownAs);
-  // What people open first comes first.
-  const sorted = [...named.filter(isDashboard), ...named.filter((app) => !isDashboard(app))];
   return [
     output.paint("bold", apps.length === 0 ? "modhost runs, and serves no app" : "modhost serves"),
     "",
-    ...appLines(sorted, output),
+    ...appLines(apps, output),
     "",
     columns(
       [
@@ -55,18 +61,10 @@ export function welcome(started: Started, output: Pick<Output, "paint" | "width"
   ].join("\n");
 }
 
-/** The pages of the Admin API are what people know as the dashboard; where it has none, it is the API alone. */
-const isDashboard = ({ name }: { readonly name: string }) => name === "dashboard";
-
-function shownAs(app: AppAddresses): AppAddresses {
-  const { module, urls } = app;
-  if (module !== "http_admin") return app;
-  if (urls.some((url) => url.endsWith("/api/"))) return { ...app, name: "admin API" };
-  // Without the slash it is a redirect.
-  return { ...app, name: "dashboard", urls: urls.map((url) => url.replace(/\/?$/, "/")) };
-}
-
-/** All addresses of an app in a line, or each in its own where the terminal is too narrow. */
+/**
+ * Returns all addresses of an app on one line, or each on its own line if the terminal is too
+ * narrow.
+ */
 function appLines(apps: readonly AppAddresses[], { paint, width = Number.POSITIVE_INFINITY }: Shown): string[] {
   const rows = apps.map(({ name, urls }) => [name, ...urls]);
   const lines = columns(rows, "  ").split("\n");
@@ -86,12 +84,12 @@ function failedLines(failed: readonly ModuleState[], { paint }: Shown): string[]
   return ["", ...failed.map((state) => paint("red", `  failed  ${labelOf(state)}: ${state.note ?? ""}`))];
 }
 
-/** What fits what was found. */
+/** Returns the tips that match the facts. */
 function tips({ apps, failed, data, config }: Started): string[][] {
   const [first] = failed;
   const program = programName();
   return [
-    ...(first === undefined ? [] : [["When its file is mended", `${program} reload ${first.name}`]]),
+    ...(first === undefined ? [] : [["When its file is fixed", `${program} reload ${first.name}`]]),
     ...(apps.length > 0 ? [] : [["A first module", `${program} new hello, and ${program} run --watch ./mod_hello`]]),
     ...(config === undefined && !apps.some(isSite)
       ? [["Pages and modules go into", `${data}/www, ${data}/modules`]]

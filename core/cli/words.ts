@@ -1,4 +1,4 @@
-/** Reads the words of a command line by what a command declares. */
+/** Parses the words of a command line by the declaration of a command. */
 import { parseArgs } from "node:util";
 import { nearest } from "../config/index.ts";
 import { reasonOf } from "../util/errors.ts";
@@ -11,12 +11,15 @@ export interface Words {
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
 }
 
-/** Where the first word stands that is neither an option nor the value of one of these; undefined when there is none. */
+/**
+ * Returns the index of the first word that is neither an option nor the value of one of these;
+ * undefined if there is none.
+ */
 export function firstWord(words: readonly string[], options: Options): number | undefined {
   return tokensOf(words, options).find(({ kind }) => kind === "positional")?.index;
 }
 
-/** A word, or two of them, that are one option. */
+/** One or two words that form one option. */
 export interface OptionWords {
   readonly name: string;
   readonly value: string | undefined;
@@ -24,12 +27,12 @@ export interface OptionWords {
   readonly count: number;
 }
 
-/** Where these options stand among words of which others are not known. */
+/** Finds these options among words that may include unknown options. */
 export function findOptions(words: readonly string[], options: Options): OptionWords[] {
   return tokensOf(words, options).flatMap((token) => {
     if (token.kind !== "option" || options[token.name] === undefined) return [];
     const { name, rawName, index, inlineValue } = token;
-    // Letters of an option that is not known may look like one of these: `-f=%c`.
+    // The letters of an unknown option may look like one of these: `-f=%c`.
     const word = words[index] ?? "";
     if (!(token.value === undefined ? word === rawName || word.startsWith("--") : word.startsWith(rawName))) return [];
     const value = rawName.length === 2 && inlineValue === true ? token.value?.replace(/^=/, "") : token.value;
@@ -37,7 +40,7 @@ export function findOptions(words: readonly string[], options: Options): OptionW
   });
 }
 
-/** Values of these options (true for a flag) and the words that are left. */
+/** Returns the values of these options (true for a flag), and the remaining words. */
 export function takeOptions(words: readonly string[], options: Options) {
   const found = findOptions(words, options);
   const values: Record<string, string | boolean> = {};
@@ -63,8 +66,8 @@ function tokensOf(words: readonly string[], options: Options) {
 }
 
 /**
- * Arguments and options of a command; `hint` tells what else an unknown option may be about.
- * @throws UsageError for what it does not take
+ * Parses arguments and options of a command; `hint` returns a suggestion for an unknown option.
+ * @throws UsageError for words that the command does not take
  */
 export function readWords(
   { name, arguments: taken, options }: Pick<Command, "name" | "arguments" | "options">,
@@ -87,7 +90,10 @@ export function readWords(
   return { args: positionals, values: values as Words["values"] };
 }
 
-/** Programs written in Go let flags have values, and letters an equals sign: `--migrate=false`, `-p=server`. */
+/**
+ * Converts the style of Go programs, where flags may have values and letters an equals sign:
+ * `--migrate=false`, `-p=server`.
+ */
 function plain(words: readonly string[], options: Options): string[] {
   const end = words.indexOf("--");
   return words.map((word, at) => {
@@ -99,7 +105,7 @@ function plain(words: readonly string[], options: Options): string[] {
   });
 }
 
-/** Values that stand as two words become one. */
+/** Joins values that are given as two words. */
 function joined(words: readonly string[], options: Options): string[] {
   const pairs = Object.entries(options).flatMap(([name, { firstOfTwo }]) => {
     return firstOfTwo === undefined
@@ -127,7 +133,7 @@ function strictly<T>(name: string, known: Options, hint: (unknown: string) => st
   }
 }
 
-/** `: did you mean …?`, or nothing. */
+/** Returns `: did you mean …?`, or "". */
 export function suggestion(name: string, known: readonly string[], prefix = ""): string {
   const near = nearest(name, known);
   return near === undefined ? "" : `: did you mean ${prefix}${near}?`;

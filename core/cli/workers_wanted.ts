@@ -1,10 +1,13 @@
-/** How many processes `modhost run` is to serve with. */
+/** Determines how many processes `modhost run` serves with. */
 import { availableParallelism } from "node:os";
 import { readConfig } from "../host/reading.ts";
 import type { HostOptions } from "../host.ts";
 import { UsageError } from "./command.ts";
 
-/** The option --workers as the option of the configuration has it: 0 for as many as there are processors. */
+/**
+ * Returns the option --workers in the form of the configuration: 0 for as many as there are
+ * processors.
+ */
 export function workersOption(value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (value === "auto") return "0";
@@ -12,12 +15,15 @@ export function workersOption(value: unknown): string | undefined {
   throw new UsageError(`--workers takes a number of processes, or auto, not ${value}`);
 }
 
-/** How many processes are to serve. What is wrong with the configuration the host tells, with all else of it. */
+/**
+ * Returns the number of processes. Problems of the configuration are ignored here, because the host
+ * reports all of them.
+ */
 export async function workersWanted(options: HostOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const config = await readConfig({ ...options, env }).catch(() => undefined);
   let wanted = 1;
   try {
     wanted = Number(config?.value("workers") ?? 1);
-  } catch {} // It is no number.
+  } catch {} // The value is not a number.
   return wanted === 0 ? availableParallelism() : wanted;
 }

@@ -4,84 +4,97 @@ import { isDeepStrictEqual } from "node:util";
 import type { OptionDeclaration, OptionDeclarations, OptionSource } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
-import { convert, convertInto, isObject, optionTypes, type Problem, secretsIn, show } from "./convert.ts";
+import { withoutSecrets } from "../util/secret_text.ts";
+import { convert, convertInto, isObject, optionTypes, type Problem, SET, secretsIn, show } from "./convert.ts";
+import { environmentPrefix, readVariable, variableOf } from "./environment.ts";
+import {
+  impossibleNames,
+  isNear,
+  lostProtection,
+  nearestSpelling,
+  protectsApps,
+  sameSpelling,
+  type UnknownName,
+  variableFaults,
+} from "./names.ts";
 import { coreOptions } from "./options.ts";
 
-/** Where a configuration comes from; later sources win over earlier ones. */
+export { environmentOptions } from "./environment.ts";
+
+/** The sources of a configuration; later sources take precedence over earlier ones. */
 export interface ConfigSources {
-  /** What the config file holds. */
+  /** The content of the config file. */
   readonly written: Record<string, unknown>;
-  /** Option name to the text of its environment variable. */
+  /** Texts of environment variables by option name. */
   readonly environment?: ReadonlyMap<string, string>;
-  /** Set by the caller. */
+  /** Values set by the caller. */
   readonly values?: Record<string, unknown>;
   readonly file?: string | undefined;
-  /** What is written came with the host: nobody has set it. */
+  /** The content comes from the host's default: nobody has set it. */
   readonly isDefault?: boolean;
-  /** Relative paths count from here. */
+  /** The config file is empty, or contains only comments. */
+  readonly isEmpty?: boolean;
+  /** The folder from which relative paths are resolved. */
   readonly directory: string;
 }
 
-export interface UnknownName {
-  readonly path: string;
-  readonly nearest: string | undefined;
-}
-
-export function unknownMessage({ path, nearest }: UnknownName): string {
-  return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
-}
-
-/** A value as written, and where: the path is for messages. */
+/** A value as written, and its path for messages. */
 interface Found {
   readonly path: string;
   readonly value: unknown;
 }
 
 interface HostEntry {
-  /** As spelt in the file. */
+  /** The name as spelt in the file. */
   readonly written: string;
   readonly values: Record<string, unknown>;
 }
 
-/** Shorter ones are no secrets, and are part of many words. */
+/** Shorter texts do not count as secrets, because they are part of many words. */
 const MIN_SECRET_LENGTH = 4;
 
-/** A text as it stands in plain text, in JSON and in URLs. */
+/** Returns a text as it occurs in plain text, in JSON and in URLs. */
 const spellings = (text: string): string[] => [
   text,
   JSON.stringify(text).slice(1, -1),
   encodeURIComponent(text.toWellFormed()),
 ];
 
-export const environmentPrefix = "MODHOST_";
-
 /**
- * One configuration and the declarations of its options. Values are read through the declarations; a name that nobody
- * declares is given as written. Options written as null are not set.
+ * A configuration and the declarations of its options. Values are read through the declarations;
+ * undeclared names return the value as written. Options written as null are not set.
  */
 export class Config {
   readonly file: string | undefined;
-  /** Relative paths in the configuration count from here. */
+  /** The folder from which relative paths are resolved. */
   readonly directory: string;
+  /** The config file is empty, or contains only comments: perhaps somebody is writing it. */
+  readonly isEmpty: boolean;
   #server: Record<string, unknown>;
   #environment: ReadonlyMap<string, string>;
   #hosts = new Map<string, HostEntry>();
   #declarations = new Map<string, OptionDeclaration & { owner: string }>();
-  #asked = new Set<string>();
-  /** Options whose values stay what they were, by name: as written, and where. */
-  readonly #held = new Map<string, Found>();
+  #readNames = new Set<string>();
+  /**
+   * Options that protect apps of other modules and whose own modules are not loaded, with the names
+   * of the modules.
+   */
+  #missing: ReadonlyMap<string, string> = new Map();
+  /** Options that stay at their previous values, by name: as written, with the path. */
+  readonly #pinned = new Map<string, Found>();
   /** Names that the caller has set. */
   readonly #given: ReadonlySet<string>;
   readonly #isDefault: boolean;
-  /** Secrets of the configurations before this one, and of those that were refused. */
+  /** Secrets of previous configurations, and of refused ones. */
   #otherSecrets: ReadonlySet<string> = new Set();
-  /** Found when they are asked for, anew after each declaration. */
+  /** Compiled when it is needed, again after each declaration. */
   #secrets: RegExp | undefined;
 
   constructor(sources: ConfigSources) {
     const { written, environment = new Map(), values = {} } = sources;
     this.file = sources.file;
     this.directory = sources.directory;
+    this.isEmpty = sources.isEmpty === true;
     this.#server = { ...written, ...values };
     this.#given = new Set(Object.keys(values));
     this.#isDefault = sources.isDefault === true;
@@ -95,8 +108,9 @@ export class Config {
   }
 
   /**
-   * Adds the options of `owner`; its former declarations are replaced.
-   * @throws {ModhostError} MODULE_INVALID for an option that cannot be declared so, or that another owner declares otherwise
+   * Adds the options of `owner` and replaces its previous declarations.
+   * @throws {ModhostError} MODULE_INVALID for an option that cannot be declared so, or that another
+   * owner declares differently
    */
   declare(declarations: OptionDeclarations, owner: string): void {
     for (const [name, declaration] of Object.entries(declarations)) {
@@ -110,7 +124,10 @@ export class Config {
     this.#secrets = undefined;
   }
 
-  /** What it was made from, for a copy of it in another thread: the options of these names alone. */
+  /**
+   * Returns the sources of this configuration, reduced to the options of these names, to copy it to
+   * another thread.
+   */
   sources(isWanted: (name: string) => boolean): ConfigSources {
     const some = (values: object) => Object.fromEntries(Object.entries(values).filter(([name]) => isWanted(name)));
     const hosts = [...this.#hosts.values()].map(({ written, values }) => [written, some(values)]);
@@ -127,11 +144,12 @@ export class Config {
   }
 
   /**
-   * Reads every declared option, of the server and of each host.
-   * @throws {ModhostError} CONFIG_INVALID listing all that is wrong: path, value, what is allowed
+   * Checks every declared option, of the server and of each host.
+   * @throws {ModhostError} CONFIG_INVALID listing all problems: path, value, what is allowed
    */
   check(): void {
-    const problems: Problem[] = [...this.#hostProblems()];
+    const problems: Problem[] = [...this.#hostProblems(), ...impossibleNames(this.#server)];
+    for (const [name, text] of this.#environment) problems.push(...variableFaults(variableOf(name), text));
     for (const [name, declaration] of this.#declarations) {
       const { path, value } = this.#find(name);
       if (value !== undefined) convertInto(problems, declaration, path, value, this.directory);
@@ -146,6 +164,45 @@ export class Config {
         } else convertInto(problems, declaration, path, value, this.directory);
       }
     }
+    this.#refuse(problems);
+  }
+
+  /**
+   * Sets the options of modules that are not loaded which count as wanted, by name: they protect
+   * apps of other modules.
+   */
+  missGuards(missing: ReadonlyMap<string, string>): void {
+    this.#missing = missing;
+  }
+
+  /**
+   * Checks for misspelt names of options with `protects`. Call it when all modules are loaded,
+   * because they may read options that are not declared, and after `missGuards`.
+   * @throws {ModhostError} CONFIG_INVALID for an unknown name that nearly equals an option with
+   * `protects`, for an option that protects apps and whose module is not loaded, and for a name
+   * inside such an option that differs from the name of an app only in case or dashes
+   *
+   * `isGone` says whether a module has been unloaded: its declarations stay, but its options then
+   * count as unknown.
+   */
+  checkNames(apps: ReadonlySet<string> = new Set(), isGone: (owner: string) => boolean = () => false): void {
+    const isProtecting = (name: string) => {
+      const declared = this.#declarations.get(name);
+      return declared === undefined || isGone(declared.owner) ? this.#missing.has(name) : declared.protects === true;
+    };
+    const lost = this.#unknown(isGone).filter(({ spelt, like = "" }) => isProtecting(like) && isNear(spelt, like));
+    const misspelt = this.#unknownApps(apps).filter(
+      ({ name, nearest }) => nearest !== undefined && sameSpelling(name) === sameSpelling(nearest),
+    );
+    this.#refuse([
+      ...lost.map(({ path, meant, like = "" }) => {
+        return { path, value: SET, allowed: lostProtection(meant, this.#missing.get(like)) };
+      }),
+      ...misspelt.map(({ path, nearest }) => ({ path, value: SET, allowed: `the app is named ${nearest}` })),
+    ]);
+  }
+
+  #refuse(problems: readonly Problem[]): void {
     if (problems.length === 0) return;
     const where = this.file === undefined ? "" : `${basename(this.file)}: `;
     const lines = problems.map(({ path, value, allowed }) => {
@@ -155,18 +212,17 @@ export class Config {
   }
 
   /**
-   * An option converted as declared: the host's own value, else the server's, else the default. A name that
-   * nobody has declared counts as known from now on.
+   * Returns an option as declared: the host's own value, else the server's, else the default. An
+   * undeclared name counts as known afterwards.
    * @throws {ModhostError} OPTION_INVALID
    */
   value(name: string, host?: string): unknown {
-    if (!this.#declarations.has(name)) this.#asked.add(name);
+    if (!this.#declarations.has(name)) this.#readNames.add(name);
     return this.shown(name, host);
   }
 
   /**
-   * The same for who looks at all options and needs none: the name is not known by that.
-   * @throws {ModhostError} OPTION_INVALID
+   * Works as `value`, but an undeclared name stays unknown. @throws {ModhostError} OPTION_INVALID
    */
   shown(name: string, host?: string): unknown {
     const declaration = this.#declarations.get(name);
@@ -176,41 +232,50 @@ export class Config {
     return value === undefined ? undefined : convert(declaration, found.path, value, this.directory);
   }
 
-  /** Goes on where `former` ends: with its declarations of options, and with its secrets, which stay secrets. */
-  follow(former: Config): void {
-    for (const [name, declaration] of former.#declarations) this.#declarations.set(name, declaration);
-    for (const name of former.#asked) this.#asked.add(name);
-    this.hideSecretsOf(former);
+  /** Takes over the option declarations and the secrets of the previous configuration. */
+  follow(previous: Config): void {
+    for (const [name, declaration] of previous.#declarations) this.#declarations.set(name, declaration);
+    for (const name of previous.#readNames) this.#readNames.add(name);
+    this.hideSecretsOf(previous);
   }
 
-  /** The secrets of another configuration are left out of texts, too. */
+  /** Hides the secrets of another configuration in texts, too. */
   hideSecretsOf(other: Config): void {
     this.#otherSecrets = new Set([...this.#otherSecrets, ...other.#otherSecrets, ...other.#secretTexts()]);
     this.#secrets = undefined;
   }
 
-  /** From now on the option of the server, and of each host, has the value that it has in `former`. */
-  hold(name: string, former: Config): void {
-    this.#held.set(name, { path: name, value: former.value(name) });
+  /**
+   * Keeps the value that the option has in the previous configuration, for the server and each
+   * host.
+   */
+  pin(name: string, previous: Config): void {
+    this.#pinned.set(name, { path: name, value: previous.value(name) });
     for (const host of this.#hosts.keys()) {
-      const value = former.written(name, host);
-      if (value !== undefined) this.#held.set(`${name}@${host}`, { path: `hosts.${host}.${name}`, value });
+      const value = previous.written(name, host);
+      if (value !== undefined) this.#pinned.set(`${name}@${host}`, { path: `hosts.${host}.${name}`, value });
     }
   }
 
-  /** Names of all options that are set or declared. */
+  /** Returns the names of all options that are set or declared. */
   names(): Set<string> {
     const hosts = [...this.#hosts.values()].flatMap(({ values }) => Object.keys(values));
     return new Set([...this.#declarations.keys(), ...Object.keys(this.#server), ...this.#environment.keys(), ...hosts]);
   }
 
-  /** An option as written for a host itself, else undefined; of the server, where no host is named. */
+  /**
+   * Returns an option as written for a host itself, else undefined; without a host, as written for
+   * the server.
+   */
   written(name: string, host?: string): unknown {
     if (host === undefined) return this.#find(name).value;
     return ownValue(this.#hosts.get(host)?.values ?? {}, name);
   }
 
-  /** Where the value of an option comes from; of a host, "unset" where it has none of its own. */
+  /**
+   * Returns where the value of an option comes from; for a host, "unset" if it has no value of its
+   * own.
+   */
   source(name: string, host?: string): OptionSource {
     if (host !== undefined) return this.written(name, host) === undefined ? "unset" : this.source("hosts");
     if (this.#environment.has(name)) return "environment";
@@ -220,21 +285,22 @@ export class Config {
     return this.file !== undefined ? "file" : this.#isDefault ? "default" : "caller";
   }
 
-  /** An option as written, without default. The name counts as known from now on. */
+  /** Returns an option as written, without default. The name counts as known afterwards. */
   raw(name: string, host?: string): unknown {
-    this.#asked.add(name);
+    this.#readNames.add(name);
     return this.#find(name, host).value;
   }
 
-  /** A text without the values of secret options that stand in it. */
+  /** Returns a text without the values of secret options, and without secrets of tokens. */
   mask(text: string): string {
     this.#secrets ??= this.#findSecrets();
-    return text.replace(this.#secrets, "(secret)");
+    return withoutSecrets(text.replace(this.#secrets, "(secret)"));
   }
 
   #findSecrets(): RegExp {
     const texts = [...new Set([...this.#secretTexts(), ...this.#otherSecrets].flatMap(spellings))];
-    // The longest first: one may begin with another. Without any, nothing matches.
+    // The longest comes first, because one may start with another. Without secrets the pattern
+    // never matches.
     const patterns = texts.sort((one, other) => other.length - one.length).map((text) => RegExp.escape(text));
     return new RegExp(patterns.join("|") || "(?!)", "g");
   }
@@ -247,16 +313,58 @@ export class Config {
     return found.filter((text) => text.length >= MIN_SECRET_LENGTH);
   }
 
-  /** Names that are set although nobody declares them or has asked for them, each with the known name next to it, as it is written there. */
-  unknownNames(): UnknownName[] {
-    const known = new Set([...this.#declarations.keys(), ...this.#asked]);
+  /**
+   * Returns the names that are set but neither declared nor read, each with the nearest known name
+   * in the same spelling. `apps`: the names of the existing apps; without it names of apps are not
+   * checked.
+   */
+  unknownNames(apps?: ReadonlySet<string>): UnknownName[] {
+    const options = this.#unknown().map(({ path, meant }) => ({ path, nearest: meant }));
+    const stray = apps === undefined ? [] : this.#unknownApps(apps);
+    return [...options, ...stray.map(({ path, nearest }) => ({ path, nearest }))];
+  }
+
+  /** Returns the names that are set and that no module declares or reads, in one spelling. */
+  unreadNames(isGone?: (owner: string) => boolean): Set<string> {
+    return new Set(this.#unknown(isGone).map(({ spelt }) => spelt));
+  }
+
+  /**
+   * Returns the apps that the options of a module protect, of the server and of its hosts; "*" is
+   * for all that have no entry.
+   */
+  protectedApps(owner: string): string[] {
+    const options = [...this.#declarations].filter(([, each]) => each.owner === owner && protectsApps(each));
+    const values = options.flatMap(([name]) =>
+      [undefined, ...this.#hosts.keys()].map((host) => this.value(name, host)),
+    );
+    return [...new Set(values.flatMap((value) => (isObject(value) ? Object.keys(value) : [])))].sort();
+  }
+
+  /** Returns the names in the options that protect apps which are not among `apps`. */
+  #unknownApps(apps: ReadonlySet<string>): (UnknownName & { readonly name: string })[] {
+    const values = [...this.#declarations]
+      .filter(([, declaration]) => protectsApps(declaration))
+      .flatMap(([option]) => [undefined, ...this.#hosts.keys()].map((host) => this.#find(option, host)));
+    const named = new Map(values.map(({ path, value }) => [path, isObject(value) ? Object.keys(value) : []]));
+    return [...named].flatMap(([path, names]) =>
+      names
+        .filter((name) => name !== "*" && !apps.has(name))
+        .map((name) => ({ name, path: `${path}.${name}`, nearest: nearestSpelling(name, apps) })),
+    );
+  }
+
+  #unknown(isGone: (owner: string) => boolean = () => false) {
+    const declared = [...this.#declarations].filter(([, { owner }]) => !isGone(owner)).map(([name]) => name);
+    const known = new Set([...declared, ...this.#readNames]);
     const same = (name: string) => name;
-    const unknown = (names: Iterable<string>, path: (name: string) => string, written = same): UnknownName[] =>
+    const unknown = (names: Iterable<string>, path: (name: string) => string, written = same) =>
       [...names]
         .filter((name) => !known.has(name) && !name.startsWith("$"))
         .map((name) => {
-          const like = nearest(name, known);
-          return { path: path(name), nearest: like && written(like) };
+          const spelt = sameSpelling(name);
+          const like = nearest(spelt, [...known, ...this.#missing.keys()]);
+          return { path: path(name), spelt, like, meant: like === name ? undefined : like && written(like) };
         });
     return [
       ...unknown(Object.keys(this.#server), same),
@@ -267,14 +375,18 @@ export class Config {
     ];
   }
 
-  /** Names of the virtual hosts in their ASCII form, in the order of the file; none when any host is served. */
+  /**
+   * Returns the names of the virtual hosts in their ASCII form, in the order of the file; empty if
+   * any host is served.
+   */
   hosts(): string[] {
     return [...this.#hosts.keys()];
   }
 
   #find(name: string, host?: string): Found {
-    const held = this.#held.size === 0 ? undefined : (this.#held.get(`${name}@${host}`) ?? this.#held.get(name));
-    if (held !== undefined) return held;
+    const pinned =
+      this.#pinned.size === 0 ? undefined : (this.#pinned.get(`${name}@${host}`) ?? this.#pinned.get(name));
+    if (pinned !== undefined) return pinned;
     const entry = host === undefined ? undefined : this.#hosts.get(host);
     const own = entry === undefined ? undefined : ownValue(entry.values, name);
     if (entry !== undefined && own !== undefined) return { path: `hosts.${entry.written}.${name}`, value: own };
@@ -299,53 +411,23 @@ export class Config {
   }
 }
 
-/** A configuration that was not read from a file. */
+/** Returns a configuration that was not read from a file. */
 export function configFrom(values: Record<string, unknown>, directory: string = process.cwd()): Config {
   return new Config({ written: values, directory });
-}
-
-/** The variables MODHOST_<OPTION NAME IN CAPITALS>, by option name. */
-export function environmentOptions(env: NodeJS.ProcessEnv): Map<string, string> {
-  const options = new Map<string, string>();
-  for (const [variable, text] of Object.entries(env)) {
-    if (!variable.startsWith(environmentPrefix) || text === undefined) continue;
-    options.set(variable.slice(environmentPrefix.length).toLowerCase(), text);
-  }
-  return options;
-}
-
-/** The variable of the environment that sets an option. */
-export function variableOf(name: string): string {
-  return environmentPrefix + name.toUpperCase();
-}
-
-/** JSON where the type has such a form; lists also as "a, b"; all else is its own text form. */
-function readVariable(text: string, declaration: OptionDeclaration | undefined): unknown {
-  const type = declaration?.type ?? "any";
-  const isList = type === "strings" || type === "ports";
-  if (type === "object" || type === "any" || (isList && text.trimStart().startsWith("["))) {
-    try {
-      return JSON.parse(text);
-    } catch {
-      return text;
-    }
-  }
-  if (!isList) return text;
-  return text
-    .split(",")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "");
 }
 
 function ownValue(values: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(values, name) ? (values[name] ?? undefined) : undefined;
 }
 
-/** The ASCII form, lower-case; undefined for what no Host header can carry. */
+/**
+ * Returns the lower-case ASCII form without a final dot, which requests are compared with;
+ * undefined for a name that a Host header cannot carry.
+ */
 function hostName(name: string): string | undefined {
-  if (/[*:/\s]/.test(name.replace(/^\[[\da-f:.]+\]$/i, ""))) return undefined;
-  const ascii = domainToASCII(name);
-  return ascii === "" ? undefined : ascii;
+  if (/[*:/\s?#@\\]/.test(name.replace(/^\[[\da-f:.]+\]$/i, ""))) return undefined;
+  const ascii = domainToASCII(name).replace(/\.$/, "");
+  return ascii === "" || ascii.endsWith(".") ? undefined : ascii;
 }
 
 function faultOf(name: string, declaration: OptionDeclaration): string | undefined {

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { OptionDeclaration, OptionDeclarations, OptionType } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 
-/** A value that an option does not take: where it stands, and what may stand there. */
+/** A value that an option does not accept: its path, and what is allowed. */
 export interface Problem {
   readonly path: string;
   readonly value: unknown;
@@ -18,7 +18,10 @@ const refused = Symbol("refused");
 
 type Reader = (value: unknown, directory: string) => unknown;
 
-/** One reader for each type: gives the converted value, or `refused`. Text forms are those of the environment. */
+/**
+ * One reader for each type: returns the converted value, or `refused`. Text forms are those of the
+ * environment.
+ */
 const readers: Readonly<Record<OptionType, Reader>> = {
   string: readText,
   number: readNumber,
@@ -47,19 +50,19 @@ const readers: Readonly<Record<OptionType, Reader>> = {
   // Words such as 0.9 are numbers in YAML.
   enum: (value) => readText(typeof value === "number" ? String(value) : value),
   strings: (value) => readList(value, readText),
-  ports: (value) =>
-    readList(value, (entry) => {
-      const port = readInteger(entry);
-      return typeof port === "number" && port >= 0 && port <= 65_535 ? port : refused;
-    }),
+  port: readPort,
+  ports: (value) => readList(value, readPort),
   object: (value) => (isObject(value) ? value : refused),
   any: (value) => value,
 };
 
-/** The type names an option may be declared with. */
+/** The type names that an option may be declared with. */
 export const optionTypes: readonly string[] = Object.keys(readers);
 
-/** What `convert` accepts, as the end of a sentence: "it must be an integer from 1 to 9 (bytes)". */
+/**
+ * Returns what `convert` accepts, as the end of a sentence: "it must be an integer from 1 to 9
+ * (bytes)".
+ */
 export function allowedText(declaration: OptionDeclaration): string {
   const { type, min, max, unit, values = [] } = declaration;
   const nouns: Readonly<Record<OptionType, string>> = {
@@ -73,6 +76,7 @@ export function allowedText(declaration: OptionDeclaration): string {
     path: "the path of a file or folder",
     enum: `one of ${values.join(", ")}`,
     strings: "a list of texts",
+    port: "a port from 1 to 65535, or 0 for none",
     ports: "a list of ports from 0 to 65535",
     object: "an object",
     any: "any value",
@@ -86,16 +90,16 @@ export function allowedText(declaration: OptionDeclaration): string {
   return `${nouns[type]}${isText && bounds !== "" ? "," : ""}${bounds}`;
 }
 
-/** `allowedText` shows the form of other types by itself. */
+/** For other types `allowedText` itself shows the form. */
 const shownByExample: ReadonlySet<OptionType> = new Set(["string", "path", "strings", "object"]);
 
-/** A value of the form that is wanted, as it may be copied into any config file. */
+/** Returns an example in a form that can be copied into any config file. */
 const exampleText = ({ type, example }: OptionDeclaration): string =>
   example !== undefined && shownByExample.has(type) ? `, such as ${JSON.stringify(example)}` : "";
 
 /**
- * An option's value as its declaration has it: text forms read, a single value made a list, relative paths counted from
- * `directory`, periods in seconds, sizes in bytes.
+ * Converts an option's value as declared: parses text forms, makes a single value a list, resolves
+ * relative paths from `directory`, converts periods to seconds and sizes to bytes.
  * @throws {ModhostError} OPTION_INVALID naming the option, the value and what is allowed
  */
 export function convert(declaration: OptionDeclaration, name: string, value: unknown, directory: string): unknown {
@@ -107,7 +111,7 @@ export function convert(declaration: OptionDeclaration, name: string, value: unk
   throw new ModhostError("OPTION_INVALID", { name: path, value: show(problem.value), allowed });
 }
 
-/** As `convert`, but adds what is wrong to `problems` and goes on. */
+/** Works as `convert`, but adds problems to `problems` instead of throwing. */
 export function convertInto(
   problems: Problem[],
   declaration: OptionDeclaration,
@@ -155,10 +159,13 @@ function fieldsInto(
   );
 }
 
-/** Stands in messages for what nobody may read. */
+/** Replaces a secret value in messages. */
 export const SECRET = Symbol("secret");
 
-/** The texts in the value of an option that are secrets. */
+/** Replaces the value in messages about a name that is itself wrong. */
+export const SET = Symbol("set");
+
+/** Returns the secret texts in the value of an option. */
 export function secretsIn({ secret, entries, fields }: OptionDeclaration, value: unknown): string[] {
   if (secret === "keys" && isObject(value)) return Object.keys(value);
   if (secret !== undefined && secret !== false) return textsIn(value);
@@ -174,24 +181,33 @@ function textsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** A value in messages: short, on one line. */
+/** Formats a value for messages: short, on one line. */
 export function show(value: unknown): string {
   if (value === SECRET) return "set to a secret";
-  const text = value === undefined ? "not set" : (JSON.stringify(value) ?? String(value));
+  if (value === SET) return "set";
+  // JSON cannot represent infinity.
+  const json = typeof value === "number" ? undefined : JSON.stringify(value);
+  const text = value === undefined ? "not set" : (json ?? String(value));
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
-/** The whole value of an option, as JSON on one line; of one that is a secret, or has one in its fields, nothing is told. */
+/**
+ * Returns the whole value of an option as JSON on one line; "(secret)" if it is a secret or has one
+ * in its fields.
+ */
 export function valueText(declaration: OptionDeclaration, value: unknown): string {
   return hasSecret(declaration) ? "(secret)" : (JSON.stringify(value) ?? String(value));
 }
 
-/** The option is a secret, or has one in its fields. */
+/** Returns true if the option is a secret, or has one in its fields. */
 export function hasSecret({ secret, entries = {}, fields = {} }: OptionDeclaration): boolean {
   return Boolean(secret) || [...Object.values(entries), ...Object.values(fields)].some(hasSecret);
 }
 
-/** The value of an option in a list of changes; of one that is a secret, or has one in its fields, nothing is told. */
+/**
+ * Returns the value of an option for a list of changes; "(secret)" if it is a secret or has one in
+ * its fields.
+ */
 export function shownValue(declaration: OptionDeclaration | undefined, value: unknown): string {
   return declaration !== undefined && hasSecret(declaration) ? "(secret)" : show(value);
 }
@@ -223,6 +239,11 @@ function readNumber(value: unknown): unknown {
 function readInteger(value: unknown): unknown {
   const number = readNumber(value);
   return Number.isSafeInteger(number) ? number : refused;
+}
+
+function readPort(value: unknown): unknown {
+  const port = readInteger(value);
+  return typeof port === "number" && port >= 0 && port <= 65_535 ? port : refused;
 }
 
 function readList(value: unknown, read: (entry: unknown) => unknown): unknown {

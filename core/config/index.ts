@@ -1,19 +1,17 @@
-/** Configuration: where it is looked for, how options are declared, read and checked. */
+/** Configuration: finds and reads it, and declares and checks options. */
 
 export { nearest } from "../util/nearest.ts";
 export {
   Config,
   type ConfigSources,
   configFrom,
-  environmentPrefix,
-  type UnknownName,
-  unknownMessage,
-  variableOf,
 } from "./config.ts";
 export { allowedText, convert, type Problem, show, shownValue } from "./convert.ts";
-export { type LoadConfigOptions, loadConfig, searchPlaces } from "./load.ts";
+export { isOwnVariable, variableOf } from "./environment.ts";
+export { configFileNames, type LoadConfigOptions, loadConfig } from "./load.ts";
+export { isNear, openAppsText, protectsApps, type UnknownName, unknownMessage } from "./names.ts";
 export { coreOptions } from "./options.ts";
-export { placeOf } from "./place.ts";
+export { scriptPosition } from "./script_position.ts";
 export { optionStates } from "./states.ts";
-export { formatOf, placeIn } from "./text.ts";
+export { formatOf, positionIn } from "./text.ts";
 export { TextError } from "./text_error.ts";

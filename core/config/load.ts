@@ -4,32 +4,37 @@ import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Loader, lilconfig } from "lilconfig";
+import { unwrapped } from "../util/default_export.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { packageFolder, projectFolder } from "../util/package.ts";
-import { Config, environmentOptions } from "./config.ts";
+import { Config } from "./config.ts";
 import { isObject } from "./convert.ts";
-import { placeOf } from "./place.ts";
-import { readJson, readText, readYaml } from "./text.ts";
+import { environmentOptions } from "./environment.ts";
+import { scriptPosition } from "./script_position.ts";
+import { readJson, readText, readUtf8, readYaml } from "./text.ts";
 
 export interface LoadConfigOptions {
-  /** The search begins here; without a file, relative paths count from here. Default: the current folder. */
+  /**
+   * The folder where the search starts; without a file, relative paths are resolved from it.
+   * Default: the current folder.
+   */
   readonly cwd?: string;
-  /** A named file: nothing is searched. */
+  /** A config file: no search takes place. */
   readonly path?: string | undefined;
-  /** Of the named file: read in the place of what it holds. */
+  /** A text that replaces the content of the file `path`. */
   readonly text?: string | undefined;
-  /** False: no file at all, not even the embedded default; `path` still counts. Default true. */
+  /** False: no file is read, not even the embedded default; `path` is still used. Default true. */
   readonly search?: boolean;
-  /** Variables MODHOST_<OPTION>; default: the environment of the process. */
+  /** The environment with variables MODHOST_<OPTION>; default: that of the process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Win over file and environment. */
+  /** Values that take precedence over file and environment. */
   readonly values?: Record<string, unknown>;
 }
 
 const extensions = ["ts", "js", "mjs", "cjs", "json", "yaml", "yml"];
 
-/** File names looked for in a folder, the first one found is taken. */
-export const searchPlaces: readonly string[] = [
+/** File names that are searched for in a folder; the first one found is used. */
+export const configFileNames: readonly string[] = [
   ...extensions.map((extension) => `modhost.config.${extension}`),
   ".modhostrc",
   ...extensions.map((extension) => `.modhostrc.${extension}`),
@@ -40,36 +45,41 @@ const require = createRequire(import.meta.url);
 let imports = 0;
 
 const script: Loader = async (path) => {
+  await readUtf8(path);
   delete require.cache[path];
   const exported = await import(`${pathToFileURL(path).href}?config=${++imports}`);
-  return exported.default;
+  return unwrapped(exported).default;
 };
+
+const yaml: Loader = async (path) => readYaml(path, await readUtf8(path));
 
 const loaders: Record<string, Loader> = {
   ".ts": script,
   ".js": script,
   ".mjs": script,
   ".cjs": script,
-  ".json": readJson,
-  ".yaml": readYaml,
-  ".yml": readYaml,
-  noExt: readYaml,
+  ".json": async (path) => readJson(path, await readUtf8(path)),
+  ".yaml": yaml,
+  ".yml": yaml,
+  noExt: yaml,
 };
 
 /**
- * Reads the configuration: the named file, or the first of `searchPlaces` from `cwd` up to the folder of the nearest
- * package.json (only `cwd` where there is none), or the embedded default. Nothing is checked yet.
+ * Loads the configuration: the named file, or the first of `configFileNames` from `cwd` up to the
+ * folder of the nearest package.json (only `cwd` if there is none), or the embedded default. It is
+ * not checked yet.
  * @throws {ModhostError} CONFIG_NOT_FOUND, CONFIG_UNREADABLE
  */
 export async function loadConfig(options: LoadConfigOptions = {}): Promise<Config> {
   const cwd = resolve(options.cwd ?? process.cwd());
-  const searched = options.search === false ? { file: undefined, values: {} } : undefined;
+  const searched: Read | undefined = options.search === false ? { file: undefined, values: {} } : undefined;
   const found =
     options.path === undefined
       ? (searched ?? (await search(cwd)))
       : await readNamed(resolve(cwd, options.path), options.text);
   return new Config({
-    written: found?.values ?? (await embeddedDefault()),
+    written: found === undefined ? await embeddedDefault() : (found.values ?? {}),
+    isEmpty: found !== undefined && found.values === undefined,
     environment: environmentOptions(options.env ?? process.env),
     values: options.values ?? {},
     file: found?.file,
@@ -79,8 +89,9 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
 }
 
 interface Read {
-  readonly file: string;
-  readonly values: Record<string, unknown>;
+  readonly file: string | undefined;
+  /** Undefined for a file that is empty, or contains only comments. */
+  readonly values: Record<string, unknown> | undefined;
 }
 
 async function search(cwd: string): Promise<Read | undefined> {
@@ -94,7 +105,7 @@ async function search(cwd: string): Promise<Read | undefined> {
   ]);
   const explorer = lilconfig("modhost", {
     cache: false,
-    searchPlaces: [...searchPlaces],
+    searchPlaces: [...configFileNames],
     stopDir: projectFolder(cwd) ?? cwd,
     ignoreEmptySearchPlaces: false,
     loaders: Object.fromEntries(watched),
@@ -135,20 +146,28 @@ async function embeddedDefault(): Promise<Record<string, unknown>> {
   return isObject(values) ? values : {};
 }
 
-/** A config file may give an object, a function that returns one, or a promise of either; an empty one sets nothing. */
-async function resolveExport(result: { config: unknown; filepath: string; isEmpty?: boolean } | null) {
+/**
+ * Resolves the export of a config file: an object, a function that returns one, or a promise of
+ * either. Undefined for an empty file.
+ */
+async function resolveExport(
+  result: { config: unknown; filepath: string; isEmpty?: boolean } | null,
+): Promise<Read["values"]> {
   let value: unknown = await result?.config;
   if (typeof value === "function") value = await value();
-  if (value === null || (value === undefined && result?.isEmpty)) return {};
+  if (value === null || (value === undefined && result?.isEmpty)) return undefined;
   if (isObject(value)) return value;
   const got = value === undefined ? "nothing" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
   throw new Error(`it gives ${got}, but a config is an object, a function that returns one, or a promise of one`);
 }
 
-/** What a script threw gets its place added; messages about YAML and JSON carry theirs already. */
+/**
+ * Returns the error for a file that cannot be read. Errors of scripts get their position added;
+ * messages about YAML and JSON contain it already.
+ */
 async function unreadable(file: string, error: unknown): Promise<ModhostError> {
   if (ModhostError.is(error)) return error;
-  const place = await placeOf(file, error);
-  const reason = place === undefined ? reasonOf(error) : `${reasonOf(error)} (${place})`;
+  const position = await scriptPosition(file, error);
+  const reason = position === undefined ? reasonOf(error) : `${reasonOf(error)} (${position})`;
   return new ModhostError("CONFIG_UNREADABLE", { path: file, reason }, { cause: error });
 }

@@ -1,29 +1,21 @@
+import { bundled } from "../../config/bundled.ts";
 import type { OptionDeclarations } from "../types.ts";
 
 /**
- * The options of the host itself. Modules declare their own; an option exists once, and its parsing, its checks, the
- * JSON Schema, the commented sample and the reference page come from the declaration.
+ * The options of the host itself. Modules declare their own. Each option is declared once; its
+ * parsing, its checks, the JSON Schema, the commented sample and the reference page are derived
+ * from the declaration.
  */
 export const coreOptions = {
   modules_enabled: {
     type: "strings",
-    default: [
-      "http",
-      "http_errors",
-      "http_files",
-      "http_dir_listing",
-      "http_log",
-      "http_health",
-      "http_admin",
-      "http_admin_node",
-      "backup",
-      "http_api",
-    ],
+    default: bundled.enabled,
     applies: "live",
     describe: "Modules to load, by name, path or npm package. An entry of hosts can add further modules for that host.",
   },
   modules_disabled: {
     type: "strings",
+    protects: true,
     default: [],
     applies: "live",
     describe: "Modules that are never loaded, even if another module depends on them.",
@@ -54,6 +46,7 @@ export const coreOptions = {
   },
   hosts: {
     type: "object",
+    protects: true,
     per_host: false,
     example: { "www.example.org": { modules_disabled: ["http_dir_listing"] } },
     applies: "live",
@@ -79,14 +72,14 @@ export const coreOptions = {
     example: ["www.example.org"],
     applies: "live",
     describe:
-      "Host names that get a certificate each from an authority, by ACME, and new ones before they expire. What `certificates` has for a name goes first.",
+      "Host names that get a certificate each from an authority, by ACME, and new ones before they expire. A certificate in `certificates` takes precedence.",
   },
   acme_agree: {
     type: "boolean",
     default: false,
     per_host: false,
     applies: "live",
-    describe: "You agree to the terms of the authority of `acme_directory`: nothing is ordered without it.",
+    describe: "You agree to the terms of the authority of `acme_directory`: without it no certificate is ordered.",
   },
   acme_directory: {
     type: "url",
@@ -109,21 +102,20 @@ export const coreOptions = {
     per_host: false,
     applies: "live",
     describe:
-      "How the authority is shown that a name belongs to this server: it asks at port 80 (http-01) or at port 443 (tls-alpn-01).",
+      "How the authority verifies that a name belongs to this server: with a request to port 80 (http-01) or port 443 (tls-alpn-01).",
   },
   acme_ca_file: {
     type: "path",
     per_host: false,
     must_exist: true,
     applies: "live",
-    describe:
-      "PEM file of the certificates that the authority's own server is trusted by, for an authority of your own.",
+    describe: "PEM file with the CA certificates for connections to the authority, if you run your own.",
   },
   acme_eab_id: {
     type: "string",
     per_host: false,
     applies: "live",
-    describe: "Key identifier of your account with the authority, for one that wants it (external account binding).",
+    describe: "Key identifier of your account with the authority, if it requires one (external account binding).",
   },
   acme_eab_key: {
     type: "string",
@@ -146,7 +138,7 @@ export const coreOptions = {
     applies: "start",
     example: "/var/log/modhost/server.log",
     describe:
-      "File for the log, as JSON lines unless log_format says otherwise. If not set, it goes to the standard error. `modhost reopen` and SIGUSR2 open it again, for whoever moves it away.",
+      "File for the log, as JSON lines unless log_format says otherwise. If not set, it goes to the standard error. `modhost reopen` and SIGUSR2 reopen it after it was moved away.",
   },
   log_format: {
     type: "enum",
@@ -184,7 +176,17 @@ export const coreOptions = {
     per_host: false,
     applies: "start",
     describe:
-      "Processes that modhost run serves HTTP with; 0: as many as there are processors. Modules that say that they are shared run in the first one only.",
+      "Processes that modhost run serves HTTP with; 0: as many as there are processors. Shared modules run only in the first one.",
+  },
+  worker_timeout: {
+    type: "period",
+    default: 30,
+    min: 0,
+    max: 86_400,
+    unit: "seconds",
+    per_host: false,
+    applies: "start",
+    describe: "Time after which a process of `workers` that does not respond is killed and replaced; 0: never.",
   },
   loop_watchdog: {
     type: "period",
@@ -195,28 +197,28 @@ export const coreOptions = {
     per_host: false,
     applies: "start",
     describe:
-      "When the event loop stands still for so long, modhost run writes to standard error which module's code holds it. 0: nobody watches, as in a program that runs a host of its own.",
+      "When the event loop is blocked for this long, modhost run reports on standard error which module blocks it. 0: never, as in a program that runs a host of its own.",
   },
   loop_watchdog_exit: {
     type: "boolean",
     default: false,
     per_host: false,
     applies: "start",
-    describe: "The process is killed then, so that the supervisor starts it again.",
+    describe: "Kill the process when loop_watchdog reports it, so that the supervisor restarts it.",
   },
   modules_isolated: {
     type: "strings",
     default: [],
     per_host: false,
     describe:
-      "Modules that run in worker threads of their own: an endless loop, a leak or a process.exit ends only that worker, which is started again.",
+      "Modules that run in worker threads of their own: an endless loop, a leak or a process.exit ends only that worker, which is restarted.",
   },
   isolated_heap: {
     type: "size",
     default: "256MiB",
     min: 16 * 1024 * 1024,
     per_host: false,
-    describe: "Memory that the worker of an isolated module may use, on its heap and as much again beside it.",
+    describe: "Memory that the worker of an isolated module may use, on its heap, and the same amount outside of it.",
   },
   isolated_timeout: {
     type: "period",
@@ -225,7 +227,7 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
-    describe: "A worker of an isolated module that gives no sign of life for so long is ended, and started again.",
+    describe: "A worker of an isolated module that does not respond for this long is killed and restarted.",
   },
   quarantine_failures: {
     type: "integer",
@@ -233,7 +235,7 @@ export const coreOptions = {
     min: 0,
     per_host: false,
     describe:
-      "A module that fails so often within quarantine_window is taken out, and its apps answer 503 until it is tried again: timers, hooks, event handlers and promises that nobody waits for. 0: nothing is taken out.",
+      "Number of failures within quarantine_window after which a module is quarantined: its apps respond with 503 until it is tried again. Failures of timers, hooks, event handlers and unhandled promises count. 0: never.",
   },
   quarantine_failed_requests: {
     type: "integer",
@@ -241,7 +243,7 @@ export const coreOptions = {
     min: 0,
     per_host: false,
     describe:
-      "So many requests of a module that end in an unexpected error within quarantine_window, at least half of all its requests, take it out as well. 0: requests do not count.",
+      "Number of requests that fail with an unexpected error within quarantine_window after which a module is quarantined, if they are at least half of its requests. 0: requests do not count.",
   },
   quarantine_window: {
     type: "period",
@@ -259,7 +261,7 @@ export const coreOptions = {
     max: 86_400,
     unit: "seconds",
     per_host: false,
-    describe: "How long a module stays in quarantine the first time; each time that follows takes twice as long.",
+    describe: "How long a module stays in quarantine the first time; each later time takes twice as long.",
   },
   quarantine_max_pause: {
     type: "period",
@@ -277,7 +279,7 @@ export const coreOptions = {
     max: 1,
     per_host: false,
     describe:
-      "A module that holds the event loop for more than this share of 10 seconds, in pieces of more than 50 ms each, is taken out. 0: it is not.",
+      "A module that blocks the event loop for more than this share of 10 seconds, in pieces of more than 50 ms each, is quarantined. 0: never.",
   },
   quarantine_hog_time: {
     type: "period",
@@ -286,14 +288,14 @@ export const coreOptions = {
     unit: "seconds",
     per_host: false,
     describe:
-      "A module that holds the event loop for three quarters of so long, in at least three pieces of more than 50 ms each, is taken out without waiting for those 10 seconds. 0: only quarantine_loop_share counts.",
+      "A module that blocks the event loop for three quarters of this time, in at least three pieces of more than 50 ms each, is quarantined before the 10 seconds are over. 0: only quarantine_loop_share counts.",
   },
   quarantine_exempt: {
     type: "strings",
-    default: ["http", "http_guard", "node", "http_api"],
+    default: bundled.essential,
     per_host: false,
     describe:
-      "Modules that are never taken out, whatever they do, as is what they depend on: those without which nothing is served.",
+      "Modules that are never quarantined, and neither are the modules they depend on: nothing would be served without them.",
   },
   stop_timeout: {
     type: "period",
@@ -312,7 +314,7 @@ export const coreOptions = {
     per_host: false,
     applies: "live",
     describe:
-      "How long a server that is to stop still takes connections, while `/health/ready` answers 503: what balancers need to send their requests elsewhere. stop_timeout begins afterwards.",
+      "How long a stopping server still accepts connections while `/health/ready` responds with 503, so that load balancers can send requests elsewhere. stop_timeout starts afterwards.",
   },
   config_watch: {
     type: "boolean",
@@ -320,6 +322,6 @@ export const coreOptions = {
     per_host: false,
     applies: "live",
     describe:
-      "Watch the config file, and apply what changes in it while the server runs, as `modhost reload` does. A file that is wrong changes nothing.",
+      "Watch the config file and apply its changes while the server runs, as `modhost reload` does. A file with errors changes nothing.",
   },
 } as const satisfies OptionDeclarations;

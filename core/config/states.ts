@@ -1,9 +1,12 @@
-/** Every option of a configuration, with the value in force and where it comes from. */
+/** Lists every option of a configuration, with its current value and source. */
 import type { OptionDeclaration, OptionState, OptionValueState } from "../types.ts";
-import { type Config, variableOf } from "./config.ts";
+import type { Config } from "./config.ts";
 import { hasSecret, valueText } from "./convert.ts";
+import { variableOf } from "./environment.ts";
 
-/** By name. `waiting`: options whose values in the file wait for the next start. */
+/**
+ * Returns the options by name. `waiting` has the options whose new values wait for the next start.
+ */
 export function optionStates(config: Config, waiting: readonly string[] = []): OptionState[] {
   const names = [...config.names()].filter((name) => !name.startsWith("$"));
   return names.sort().map((name) => stateOf(config, name, waiting.includes(name)));
@@ -45,7 +48,7 @@ function valueState(
   return { source, value: value === undefined ? undefined : config.mask(valueText(declaration, value)) };
 }
 
-/** A wrong value, which the module that reads it has failed for, is shown as it is written. */
+/** Returns a wrong value as it is written; the module that reads it has failed because of it. */
 function readable(config: Config, name: string, host: string | undefined): unknown {
   try {
     return config.shown(name, host);

@@ -1,8 +1,11 @@
-/** The text of a config file in YAML or JSON: read, and places in it. */
+/** Reads config files in YAML or JSON, and finds options in their text. */
+import { isUtf8 } from "node:buffer";
+import { readFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { reasonOf } from "../util/errors.ts";
 import { isObject } from "./convert.ts";
-import { TextError, type TextPlace } from "./text_error.ts";
+import { repeatedName } from "./json_names.ts";
+import { TextError, type TextPosition } from "./text_error.ts";
 
 export type TextFormat = "yaml" | "json" | "script";
 
@@ -12,14 +15,38 @@ export function formatOf(file: string): TextFormat {
   return [".ts", ".js", ".mjs", ".cjs"].includes(extension) ? "script" : "yaml";
 }
 
-/** What a file would give if this were its text; not for scripts. @throws {TextError} */
+/** Parses a text as if it were the content of a file; not for scripts. @throws {TextError} */
 export async function readText(file: string, text: string): Promise<unknown> {
   return formatOf(file) === "json" ? readJson(file, text) : readYaml(file, text);
 }
 
-/** Where an option stands in a text, by its path: `http_ports`, `hosts.www.example.org.http_files_dir`. */
-export async function placeIn(text: string, path: string): Promise<TextPlace | undefined> {
-  return (await parser()).placeIn(text, path);
+/**
+ * Reads a file as UTF-8, and removes a byte order mark. Other encodings are refused, because wrong
+ * bytes would silently become U+FFFD and, for example, name another file.
+ * @throws {TextError}
+ */
+export async function readUtf8(path: string): Promise<string> {
+  const bytes = await readFile(path);
+  const text = new TextDecoder().decode(bytes);
+  // UTF-16 and UTF-32 without a byte order mark are valid UTF-8, too, with NUL after each letter.
+  const nul = text.indexOf("\0");
+  if (nul >= 0) throw errorAt(text, nul, "the file must be UTF-8 text: there is a NUL byte, as in UTF-16");
+  if (!isUtf8(bytes)) {
+    throw errorAt(
+      text,
+      text.indexOf("\uFFFD"),
+      "the file must be UTF-8: here it is in another encoding, such as Latin-1",
+    );
+  }
+  return text;
+}
+
+/**
+ * Returns the position of an option in a text, by its path: `http_ports`,
+ * `hosts.www.example.org.http_files_dir`.
+ */
+export async function positionIn(text: string, path: string): Promise<TextPosition | undefined> {
+  return (await parser()).positionIn(text, path);
 }
 
 /** @throws {TextError} */
@@ -27,7 +54,10 @@ export async function readYaml(_path: string, content: string): Promise<unknown>
   return (await parser()).parseYaml(content);
 }
 
-/** A good part of what a server loads at all: not every server has such a file. */
+/**
+ * Loads the parser only when it is needed: it is a large part of the code, and many servers have no
+ * such file.
+ */
 const parser = () => import("./yaml.ts");
 
 /** @throws {TextError} */
@@ -39,21 +69,31 @@ export function readJson(path: string, content: string): unknown {
   } catch (error) {
     const message = reasonOf(error);
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? quotedPosition(message, text) ?? text.length);
-    const before = text.slice(0, position).split("\n");
-    // A quoted piece of the file may have a secret in it.
+    // A quoted piece of the file may contain a secret.
     const [what = message] = message.split(/ in JSON at | at position | \(line |, (?:\.\.\.)?"/);
-    throw new TextError(before.length, (before.at(-1)?.length ?? 0) + 1, what);
+    throw errorAt(text, position, what);
   }
-  // A package that is a module carries its manifest under the same key; that is no configuration.
+  const repeated = repeatedName(text, basename(path) === "package.json" ? "modhost" : undefined);
+  if (repeated !== undefined)
+    throw errorAt(text, repeated, "this name occurs twice in the object: names must be unique");
+  // The package.json of a module has its manifest under the same key; that is not a configuration.
   const isManifest =
     basename(path) === "package.json" && isObject(value) && isObject(value.modhost) && "kind" in value.modhost;
   return isManifest ? {} : value;
 }
 
-/** Characters before and behind the wrong one that V8 quotes. */
+function errorAt(text: string, position: number, what: string): TextError {
+  const before = text.slice(0, position).split("\n");
+  return new TextError(before.length, (before.at(-1)?.length ?? 0) + 1, what);
+}
+
+/** Number of characters around the wrong one that V8 quotes. */
 const QUOTED_CHARACTERS = 10;
 
-/** Where the wrong character is, when the message quotes what is around it: `Unexpected token 'b', ..."1,\n  b\n}" is not …`. */
+/**
+ * Returns the position of the wrong character, if the message quotes its surroundings:
+ * `Unexpected token 'b', ..."1,\n  b\n}" is not …`.
+ */
 function quotedPosition(message: string, text: string): number | undefined {
   const quoted = /, \.\.\."(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message)?.[1];
   const at = quoted === undefined ? -1 : text.indexOf(quoted);

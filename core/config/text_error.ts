@@ -1,11 +1,14 @@
-/** A place in a text: line and column from 1. */
-export interface TextPlace {
+/** A position in a text: line and column from 1. */
+export interface TextPosition {
   readonly line: number;
   readonly column: number;
 }
 
-/** What is wrong in a text, and where; never with a piece of it, which may be a secret. */
-export class TextError extends SyntaxError implements TextPlace {
+/**
+ * An error in a text, with its position. The message never quotes the text, which may contain a
+ * secret.
+ */
+export class TextError extends SyntaxError implements TextPosition {
   readonly line: number;
   readonly column: number;
   readonly what: string;

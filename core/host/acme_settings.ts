@@ -1,4 +1,4 @@
-/** What the configuration says of certificates by ACME. */
+/** Reads the ACME settings from the configuration. */
 import { isIP } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { AcmeSettings } from "../tls/acme/index.ts";
@@ -7,8 +7,8 @@ import { invalidOption } from "../util/errors.ts";
 import { attempt } from "./reading.ts";
 
 /**
- * Undefined where no host is to have a certificate by ACME.
- * @throws {ModhostError} OPTION_INVALID for a name that none is issued for
+ * Returns undefined if no host uses ACME.
+ * @throws {ModhostError} OPTION_INVALID for a name for which no certificate can be issued
  */
 export function acmeSettings(config: Config, folder: string): AcmeSettings | undefined {
   const value = (name: string) => attempt(() => config.value(name));
@@ -18,11 +18,12 @@ export function acmeSettings(config: Config, folder: string): AcmeSettings | und
   const ascii = (name: string) => asciiName(name.toLowerCase());
   const wrong = written.find((name) => !isIssuable(ascii(name)));
   if (wrong !== undefined) {
-    const allowed = "it must be a public host name, without wildcards: those are proved by DNS alone";
+    const allowed = "it must be a public host name, without wildcards, which only DNS can prove";
     throw invalidOption("acme_hosts", wrong, allowed);
   }
   const hosts = [...new Set(written.map(ascii))];
-  const [id, key] = [text("acme_eab_id"), text("acme_eab_key")];
+  const id = text("acme_eab_id");
+  const key = text("acme_eab_key");
   return {
     directory: text("acme_directory") ?? "",
     email: text("acme_email"),
@@ -35,7 +36,7 @@ export function acmeSettings(config: Config, folder: string): AcmeSettings | und
   };
 }
 
-/** Names of files are made of them, too. */
+/** Returns true if a certificate can be issued for the name. It must also be safe in file names. */
 function isIssuable(name: string): boolean {
   return isIP(name) === 0 && /^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]+$/.test(name);
 }

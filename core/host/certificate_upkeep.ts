@@ -1,4 +1,7 @@
-/** Keeps the certificates of a running host current: new files are served, and the end of each is warned of. */
+/**
+ * Keeps the certificates of a running host current: switches to new files, and warns before
+ * certificates expire.
+ */
 import type { Changes } from "../operations/changes.ts";
 import { Challenges } from "../tls/acme/challenges.ts";
 import { AcmeKeeper } from "../tls/acme/index.ts";
@@ -8,18 +11,18 @@ import { CertificateWatch } from "../tls/watch.ts";
 import type { AcmeChallengeEvent, TlsConnectionEvent } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 
-/** How often the ends of certificates are looked at, milliseconds. */
+/** How often the expiry of certificates is checked, in milliseconds. */
 const EXPIRY_MS = 3_600_000;
 
 export interface CertificateUpkeepDeps {
   readonly certificates: Certificates;
-  /** New ones are ordered by ACME here. */
+  /** Whether this process orders certificates by ACME. */
   readonly orders: boolean;
   readonly changes: Changes;
-  /** Makes a change when it is its turn. */
+  /** Runs a change in its turn. */
   enqueue(operation: () => Promise<void>): Promise<void>;
   announce(event: string, data: unknown): void;
-  /** Gives a function that ends it. */
+  /** Adds a hook; returns a function that removes it. */
   hook(event: string, handler: (data: never) => unknown): () => void;
   readonly log: { info(text: string, ...values: unknown[]): void; warn(text: string, ...values: unknown[]): void };
 }
@@ -52,19 +55,19 @@ export class CertificateUpkeep {
     certificates.orders = () => this.#acme.orders();
   }
 
-  /** From now on, and after each change of the configuration. */
+  /** Starts to follow the certificates; called again after each change of the configuration. */
   follow(): void {
     // A change of the configuration may end after the stop has begun.
     if (this.#isStopped) return;
     void this.#watch.follow(this.#deps.certificates.files());
     const acme = this.#deps.orders ? this.#deps.certificates.acme : undefined;
-    if (acme !== undefined && this.#unhook.length === 0) this.#answerAuthorities();
+    if (acme !== undefined && this.#unhook.length === 0) this.#acceptChallenges();
     this.#acme.follow(acme);
     this.#timer ??= setInterval(() => void this.#hourly(), EXPIRY_MS).unref();
     this.#warnings.look(this.#deps.certificates.validity());
   }
 
-  /** Resolves when nothing of it is under way. */
+  /** Stops the upkeep; resolves when no order is in progress. */
   stop(): Promise<void> {
     this.#isStopped = true;
     this.#watch.close();
@@ -73,11 +76,11 @@ export class CertificateUpkeep {
     return this.#acme.stop();
   }
 
-  #answerAuthorities(): void {
+  #acceptChallenges(): void {
     const { hook } = this.#deps;
     const challenges = this.#challenges;
     this.#unhook = [
-      hook("acme-challenge", ({ token }: AcmeChallengeEvent) => challenges.answer(token)),
+      hook("acme-challenge", ({ token }: AcmeChallengeEvent) => challenges.responseTo(token)),
       hook("tls-connection", ({ socket, serve }: TlsConnectionEvent) => {
         if (!challenges.takesConnections) return undefined;
         challenges.take(socket, serve);
@@ -97,7 +100,7 @@ export class CertificateUpkeep {
         announce("certificates-changed", { names: changed });
         progress.inForce();
         for (const { name, expires } of certificates.states()) {
-          if (changed.includes(name)) log.info("Another certificate is served for %s, until %s", name, expires);
+          if (changed.includes(name)) log.info("Serving a new certificate for %s, valid until %s", name, expires);
         }
         this.#warnings.look(certificates.validity());
       }),
@@ -111,7 +114,7 @@ export class CertificateUpkeep {
       if (own !== undefined && certificates.isSelfSignedEnding()) await this.#refresh("host", [own.name]);
       this.#warnings.look(certificates.validity());
     } catch (error) {
-      log.warn("Looking at the ends of certificates: %s", reasonOf(error));
+      log.warn("Cannot check when the certificates expire: %s", reasonOf(error));
     }
   }
 }

@@ -1,16 +1,15 @@
-/** Watches the config file, and has it applied when it has changed and is still. */
-import { readFile } from "node:fs/promises";
+/** Watches the config file, and applies it when it has changed and no write follows. */
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { FileWatch } from "../util/file_watch.ts";
 
 const STILL_MS = 200;
-/** One that cannot be read is read again after each of these. */
+/** Pauses after which a file that cannot be read is read again. */
 const RETRY_MS: readonly number[] = [500, 1000, 2000];
 
 const unreadable: ReadonlySet<string> = new Set(["CONFIG_UNREADABLE", "CONFIG_NOT_FOUND"]);
 
 export interface ConfigWatchDeps {
-  /** Puts what has changed in force; fails without having changed anything. */
+  /** Applies the changed configuration; if it fails, nothing has changed. */
   apply(): Promise<unknown>;
   failed(text: string, ...values: unknown[]): void;
 }
@@ -31,14 +30,14 @@ export class ConfigWatch {
     });
   }
 
-  /** Watches this file from now on, or none. */
+  /** Watches this file, or none; replaces the previous one. */
   async follow(file: string | undefined): Promise<void> {
     if (file === this.#file) return;
     this.#file = file;
     await this.#watch.follow();
   }
 
-  /** For good. */
+  /** Stops watching for good. */
   close(): void {
     this.#file = undefined;
     this.#watch.close();
@@ -46,15 +45,10 @@ export class ConfigWatch {
 
   async #changed(files: ReadonlySet<string>, mayRetry: boolean): Promise<Iterable<string>> {
     try {
-      for (const path of files) {
-        const text = await readFile(path, "utf8").catch(() => "");
-        // It has been truncated, to be written: an empty one would take every module away.
-        if (text.trim() === "") throw new ModhostError("CONFIG_UNREADABLE", { path, reason: "it is empty" });
-      }
       await this.#deps.apply();
     } catch (error) {
       if (mayRetry && ModhostError.is(error) && unreadable.has(error.code)) return files;
-      this.#deps.failed("The changed configuration is not applied: %s", reasonOf(error));
+      this.#deps.failed("Cannot apply the changed configuration: %s", reasonOf(error));
     }
     return [];
   }

@@ -1,12 +1,16 @@
-/** The page that browsers of this machine get in place of an app whose reload failed, while its files are watched. */
+/**
+ * The page that browsers on this machine get instead of an app whose reload failed, while its files
+ * are watched.
+ */
 import type { IncomingMessage } from "node:http";
-import { isForwarded, isLoopback } from "../http/local_caller.ts";
+import { isForwarded, isLoopback } from "../http/policy/local_caller.ts";
 import type { Change } from "../types.ts";
 import { escape_html, html_page, printable } from "../util/text.ts";
 
-/** The parts of a request that tell a browser. */
+/** The parts of a request that identify a local browser. */
 type PageRequest = {
   readonly headers: IncomingMessage["headers"];
+  readonly rawHeaders: readonly string[];
   readonly socket: { readonly remoteAddress?: string | undefined };
 };
 
@@ -21,20 +25,25 @@ pre b { color: var(--soft); font-weight: 400; }
 footer { margin-top: 1.5rem; padding-top: .75rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .875rem; }
 `;
 
-/** A browser of this machine goes to a page: sources are shown to nobody else. */
-export function showsFailures({ headers, socket }: PageRequest): boolean {
+/**
+ * Returns true if a browser on this machine navigates to a page: sources are shown to nobody else.
+ */
+export function showsFailures({ headers, rawHeaders, socket }: PageRequest): boolean {
   if (headers.accept?.includes("text/html") !== true) return false;
   const mode = headers["sec-fetch-mode"];
   if (mode !== undefined && mode !== "navigate") return false;
-  return isLoopback(socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") && !isForwarded({ headers });
+  return isLoopback(socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") && !isForwarded({ rawHeaders });
 }
 
-/** Text of modules, whose control characters are made visible; its lines stay lines. */
+/** Returns text of modules with control characters made visible; line breaks stay. */
 function shown(text: string): string {
   return text.split("\n").map(printable).map(escape_html).join("\n");
 }
 
-/** Why changes have failed, each with its file, line and source line. The page asks again by itself. */
+/**
+ * Returns the page with the failed changes, each with its file, line and source line. The page
+ * reloads itself.
+ */
 export function failurePage(changes: readonly Change[]): string {
   const body = changes.flatMap(({ what, error }) => {
     const { message = "", place } = error ?? {};
@@ -46,7 +55,7 @@ export function failurePage(changes: readonly Change[]): string {
       ...(place === undefined ? [] : [`<pre>${where}${source}</pre>`]),
     ];
   });
-  const note = "Requests of other programs are answered by what ran before. Save the file again when it is mended.";
+  const note = "The previous version still serves other programs. Fix the file and save it again.";
   const page = html_page({ title: "Failed to reload", style, body: [...body, `<footer>${note}</footer>`].join("\n") });
   return page.replace("</head>", '<meta http-equiv="refresh" content="1">\n</head>');
 }

@@ -1,7 +1,10 @@
-/** Modules whose files are watched: reloaded when one is saved; what fails is shown to browsers of this machine. */
+/**
+ * Watches the files of modules: reloads a module when one is saved, and shows failures to browsers
+ * on this machine.
+ */
 import { sep } from "node:path";
 import type { EventBus } from "../events.ts";
-import { appName } from "../http/app_urls.ts";
+import { appName } from "../http/routing/app_urls.ts";
 import type { Change, HttpErrorEvent, HttpMiddleware, HttpProvider, ModuleState } from "../types.ts";
 import { FileWatch } from "../util/file_watch.ts";
 import { bundledModules } from "../util/package.ts";
@@ -11,28 +14,31 @@ import type { HostParts } from "./parts.ts";
 export interface ModuleWatchDeps {
   readonly parts: HostParts;
   readonly bus: EventBus;
-  /** Gives the record of the reload. */
+  /** Reloads a module; resolves to the record. */
   reload(name: string): Promise<Change>;
-  /** Hears what came of each reload. */
+  /** Called with the result of each reload. */
   shown(change: Change): void;
   failed(text: string, ...values: unknown[]): void;
 }
 
-/** Whoever saves a file is done then, milliseconds. */
+/** Milliseconds without a write after which a file counts as saved. */
 const STILL_MS = 20;
-/** A file that is gone or empty is being written by most editors, and is waited for. */
+/**
+ * Most editors leave a file missing or empty for a moment while they save it, so such a file is
+ * checked again.
+ */
 const RETRY_MS: readonly number[] = [40, 40, 40, 40, 40];
 
-/** Before all other middleware. */
+/** An order before all other middleware. */
 const FIRST = -1e9;
 
-/** After these, the files of modules may be others. */
+/** The files of modules may have changed after these events. */
 const events = ["module-loaded", "module-reloaded", "module-unloaded", "config-changed"] as const;
 
 export class ModuleWatch {
   readonly #deps: ModuleWatchDeps;
   readonly #watch: FileWatch;
-  /** The last reload of a module, where it has failed; and what shows that in place of the module's apps. */
+  /** The last reload of each module that failed, and a function that removes its failure page. */
   readonly #failures = new Map<string, { readonly change: Change; readonly release: () => unknown }>();
   readonly #releases: (() => void)[] = [];
 
@@ -47,15 +53,18 @@ export class ModuleWatch {
     });
   }
 
-  /** Modules were loaded from `since` on, milliseconds since 1970: what was saved later may not be what was loaded. */
+  /**
+   * `since`, in milliseconds since 1970, is when modules started to load: files that were saved
+   * later may differ from the loaded code.
+   */
   async start(since: number): Promise<void> {
     const { bus } = this.#deps;
     for (const event of events) this.#releases.push(bus.add(event, () => this.#watch.follow()));
-    // Whoever changes a module otherwise has an answer to a failure, too.
-    this.#releases.push(bus.add("server-changed", (change: Change) => this.#heard(change)));
+    // A change that somebody requests by other means updates the failure pages, too.
+    this.#releases.push(bus.add("server-changed", (change: Change) => this.#recordChange(change)));
     this.#releases.push(bus.add("http-error", (event: HttpErrorEvent) => this.#page(event), 1));
     await this.#watch.follow(since);
-    // Once more, for what their failures say.
+    // Failed modules are loaded again, so that their failure is recorded and shown.
     for (const { name } of this.#states().filter(({ status }) => status === "failed")) await this.#reload(name);
   }
 
@@ -65,7 +74,7 @@ export class ModuleWatch {
       release();
   }
 
-  /** Those that an author may be working on. */
+  /** Returns the states of modules that an author may be working on. */
   #states(): ModuleState[] {
     return this.#deps.parts.modules.states().filter(({ file }) => file !== undefined && isOwn(file));
   }
@@ -78,9 +87,9 @@ export class ModuleWatch {
     const states = this.#states();
     const concerned = states.filter((state) => this.#filesOf(state).some((file) => files.has(file)));
     for (const name of new Set(concerned.map(({ name }) => name))) await this.#reload(name);
-    const hasMended = concerned.some(({ name, status }) => status === "failed" && !this.#hasFailed(name));
-    // They may have needed it.
-    const waiting = hasMended ? this.#states().filter(({ status }) => status === "failed") : [];
+    const hasFixed = concerned.some(({ name, status }) => status === "failed" && !this.#hasFailed(name));
+    // Other failed modules may have needed the fixed one.
+    const waiting = hasFixed ? this.#states().filter(({ status }) => status === "failed") : [];
     for (const { name } of waiting) await this.#reload(name);
     return [];
   }
@@ -93,7 +102,7 @@ export class ModuleWatch {
     return this.#states().some((state) => state.name === name && state.status === "failed");
   }
 
-  #heard(change: Change): void {
+  #recordChange(change: Change): void {
     const [, kind, name] = /^(load|reload|unload) (\S+)/.exec(change.what) ?? [];
     if (kind === undefined || name === undefined) return;
     this.#failures.get(name)?.release();
@@ -102,7 +111,10 @@ export class ModuleWatch {
     this.#failures.set(name, { change, release: this.#showFor(name, change) });
   }
 
-  /** From now on navigations of browsers of this machine to the module's apps are answered with the failure. */
+  /**
+   * Shows the failure to local browsers that navigate to the module's apps; the returned function
+   * ends that.
+   */
   #showFor(name: string, change: Change): () => unknown {
     const { items } = this.#deps.parts;
     const apps = items.of("http-provider").filter(({ owner }) => owner.name === name);
@@ -123,7 +135,10 @@ export class ModuleWatch {
     return items.add("http-middleware-provider", { item: middleware, owner: first.owner });
   }
 
-  /** In place of a 404: a module that has never been loaded has no apps that could show it. */
+  /**
+   * Replaces a 404 page: a module that has never been loaded has no apps on which to show its
+   * failure.
+   */
   #page({ code, request, response }: HttpErrorEvent): string | undefined {
     if (code !== 404 || request === undefined || !showsFailures(request.raw)) return undefined;
     const failed = [...this.#failures].filter(([name]) => this.#hasFailed(name)).map(([, { change }]) => change);

@@ -1,4 +1,5 @@
-/** A running host as it is operated: its changes and their record, and what it tells of itself. */
+/** Operates a running host: makes and records its changes, and reports its status. */
+import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { optionStates, unknownMessage } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
@@ -6,7 +7,7 @@ import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
 import { auditPage } from "../operations/audit_pages.ts";
 import type { Progress, Requester } from "../operations/change.ts";
-import { Changes, type Made } from "../operations/changes.ts";
+import { type ChangeInProgress, Changes } from "../operations/changes.ts";
 import { type ConfigEdit, readConfigFile } from "../operations/config_file.ts";
 import {
   applyText,
@@ -14,10 +15,10 @@ import {
   editText,
   handOverText,
   type ModuleChange,
+  prepareText,
   reopenText,
   type ServerDeps,
 } from "../operations/server.ts";
-import { assertScopes } from "../operations/token_changes.ts";
 import { threshold } from "../tls/expiry.ts";
 import type {
   AuditFilter,
@@ -27,8 +28,8 @@ import type {
   ConfigCheck,
   ConfigPlan,
   LogLine,
+  NextServerProcess,
   ServerStatus,
-  Successor,
 } from "../types.ts";
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
@@ -42,23 +43,23 @@ export interface OperatingDeps {
   log(): Log;
   /** Undefined before the configuration is read. */
   parts(): HostParts | undefined;
-  /** How the other processes of the server are. */
+  /** Returns the states of the other processes of the server. */
   others(): readonly SiblingState[];
-  /** Changes are written to the audit file. */
+  /** Whether changes are written to the audit file. */
   isAudited(): boolean;
   announce(event: string, data: unknown): void;
-  /** Makes a change when it is its turn. */
+  /** Runs a change in its turn. */
   change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void>;
   plan(): Promise<ConfigPlan>;
-  /** Puts a changed configuration in force when it is its turn. */
+  /** Applies a changed configuration in its turn. */
   apply(progress: Progress): Promise<ConfigPlan>;
   check(text: string): Promise<ConfigCheck>;
-  /** Writes the config file and applies it when it is its turn. */
+  /** Writes the config file and applies it, in its turn. */
   edit(edit: ConfigEdit, progress: Progress): Promise<ConfigPlan>;
-  /** The logs of this process were opened again. */
+  /** Called when the logs of this process were reopened. */
   reopened(progress: Progress): Promise<void>;
-  /** Prepares another process, when it is its turn. */
-  prepare(successor: Successor, progress: Progress): Promise<void>;
+  /** Prepares the next process, in its turn. */
+  prepare(next: NextServerProcess, progress: Progress): Promise<void>;
 }
 
 export type { ModuleChange };
@@ -77,12 +78,13 @@ export class Operating implements ServerDeps {
     });
   }
 
-  change(kind: ModuleChange, name: string, host: string | undefined, asker: Requester): Made {
-    const made = this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
+  change(kind: ModuleChange, name: string, host: string | undefined, requester: Requester): ChangeInProgress {
+    const made = this.changes.make({ ...requester, what: changeText(kind, name, host) }, (progress) =>
       this.#deps.change(kind, name, host, progress),
     );
-    // A program hears of it by itself, and may well expect it; so does who watches.
-    if (asker.by !== "program" && asker.by !== "file watch") void made.inForce.then((change) => this.#tell(change));
+    // The program and the file watch handle the result themselves, so it is not logged.
+    if (requester.by !== "program" && requester.by !== "file watch")
+      void made.inForce.then((change) => this.#logResult(change));
     return made;
   }
 
@@ -90,49 +92,52 @@ export class Operating implements ServerDeps {
     return this.#deps.plan();
   }
 
-  apply(asker: Requester): Made {
-    return this.changes.make({ ...asker, what: applyText }, (progress) => this.#deps.apply(progress));
+  apply(requester: Requester): ChangeInProgress {
+    return this.changes.make({ ...requester, what: applyText }, (progress) => this.#deps.apply(progress));
   }
 
   readonly config: ServerDeps["config"] = {
     options: () => optionStates(this.#deps.host.config, this.#deps.parts()?.waiting),
     file: () => readConfigFile(this.#deps.host.config.file),
     check: (text) => this.#deps.check(text),
-    save: (edit, asker) =>
-      this.changes.make({ ...asker, what: editText }, (progress) => this.#deps.edit(edit, progress)),
+    save: (edit, requester) =>
+      this.changes.make({ ...requester, what: editText }, (progress) => this.#deps.edit(edit, progress)),
   };
 
-  handOver(successor: Successor, asker: Requester): Made {
-    const made = this.changes.make({ ...asker, what: handOverText }, (progress) =>
-      this.#deps.prepare(successor, progress),
+  handOver(next: NextServerProcess, requester: Requester): ChangeInProgress {
+    const made = this.changes.make({ ...requester, what: prepareText }, (progress) =>
+      this.#deps.prepare(next, progress),
     );
-    void made.inForce.then((change) => this.#tell(change));
+    void made.inForce.then((change) => this.#logResult(change));
     return made;
   }
 
-  reopenLogs(asker: Requester): Made {
-    return this.changes.make({ ...asker, what: reopenText }, async (progress) => {
-      // Modules first: the log can tell what they fail with.
+  async handedOver(by: string, error: unknown): Promise<void> {
+    const work = error === undefined ? Promise.resolve() : Promise.reject(error);
+    await this.changes.make({ by, what: handOverText }, () => work).inForce;
+  }
+
+  reopenLogs(requester: Requester): ChangeInProgress {
+    return this.changes.make({ ...requester, what: reopenText }, async (progress) => {
+      // Modules reopen their logs first, so that their failures still reach the host's log.
       this.#deps.announce("logs-reopened", {});
       this.#deps.log().reopen();
       await this.#deps.reopened(progress);
     });
   }
 
-  stop(timeout: number | undefined, asker: Requester): Change {
+  stop(timeout: number | undefined, requester: Requester): Change {
     const { host } = this.#deps;
-    const change = this.changes.note({ ...asker, what: "stop" });
+    const change = this.changes.note({ ...requester, what: "stop" });
     void host.stop(timeout === undefined ? {} : { timeout }).catch((error: unknown) => host.report(error));
     return change;
   }
 
   readonly tokens: ServerDeps["tokens"] = {
     list: () => this.#tokens.list(),
-    figures: () => this.#tokens.figures(),
-    create: async (wanted, by) => {
-      await assertScopes((event, data) => this.#deps.bus.fire(event, data), wanted.scopes);
-      return this.#tokens.create(wanted, by);
-    },
+    metrics: () => this.#tokens.metrics(),
+    scopes: () => this.#tokens.scopes(),
+    create: (wanted, by) => this.#tokens.create(wanted, by),
     revoke: (nameOrId) => this.#tokens.revoke(nameOrId),
   };
 
@@ -169,12 +174,12 @@ export class Operating implements ServerDeps {
     };
   }
 
-  follow(event: string, hear: (data: never) => void, owner: string): () => void {
-    return this.#deps.bus.add(event, hear, 0, "*", owner);
+  follow(event: string, listener: (data: never) => void, owner: string): () => void {
+    return this.#deps.bus.add(event, listener, 0, "*", owner);
   }
 
-  followLog(hear: (line: LogLine) => void): () => void {
-    return this.#deps.log().follow(hear);
+  followLog(listener: (line: LogLine) => void): () => void {
+    return this.#deps.log().follow(listener);
   }
 
   recentLog(): readonly LogLine[] {
@@ -186,7 +191,7 @@ export class Operating implements ServerDeps {
     return auditPage(this.#auditPath, filter);
   }
 
-  /** Waits until all changes that are over are on disk. */
+  /** Waits until all changes that have ended are on disk. */
   async recorded(): Promise<void> {
     await this.changes.settled();
     await this.#audit?.written();
@@ -215,15 +220,17 @@ export class Operating implements ServerDeps {
       ...unknown.map(unknownMessage),
       ...expiring(this.#deps.parts()?.certificates),
       ...notIssued(this.certificates()),
-      ...(this.#deps.parts()?.waiting ?? []).map((name) => `Another value of ${name} waits for the next start`),
+      ...(this.#deps.parts()?.waiting ?? []).map((name) => `A new value of ${name} waits for the next start`),
+      ...undeclared(this.#deps.parts()?.tokens),
+      ...fullDisk(dataFolder(host.config)),
       ...(this.#audit?.isFailing === true ? ["Changes are not recorded: the audit file cannot be written"] : []),
     ];
   }
 
-  #tell({ what, by, result, error }: Change): void {
+  #logResult({ what, by, result, error }: Change): void {
     const { log } = this.#deps.host;
-    if (result === "done") log.info("%s, asked for by %s: done", what, by);
-    else log.warn("%s, asked for by %s: %s: %s", what, by, result, error?.message);
+    if (result === "done") log.info("%s, requested by %s: done", what, by);
+    else log.warn("%s, requested by %s: %s: %s", what, by, result, error?.message);
   }
 
   #over(change: Change): void {
@@ -231,7 +238,7 @@ export class Operating implements ServerDeps {
     this.#deps.announce("server-changed", change);
     if (!this.#deps.isAudited() || this.#deps.parts() === undefined) return;
     this.#audit ??= new AuditFile(this.#auditPath, (reason) =>
-      host.log.error("Changes are not recorded, as the audit file cannot be written: %s", reason),
+      host.log.error("Cannot write the audit file, so changes are not recorded: %s", reason),
     );
     this.#audit.append(change);
   }
@@ -247,7 +254,7 @@ function notIssued(certificates: readonly CertificateState[]): string[] {
   return certificates.flatMap(({ name, order }) => {
     if (order === undefined || order.failures === 0) return [];
     const { authority, error, next_try } = order;
-    return [`${authority} gave no certificate for ${name}: ${error}. It is asked again at ${next_try}`];
+    return [`${authority} issued no certificate for ${name}: ${error}. The next attempt is at ${next_try}`];
   });
 }
 
@@ -260,4 +267,21 @@ function expiring(certificates: HostParts["certificates"] | undefined): string[]
       `The certificate for ${name} ${reached === 0 ? "has expired" : "expires"} on ${certificate.validTo.toISOString()}`,
     ];
   });
+}
+
+function undeclared(tokens: HostParts["tokens"] | undefined): string[] {
+  return [...(tokens?.undeclared() ?? [])].map(
+    ([name, scopes]) =>
+      `Scopes of the token ${name} grant nothing, because no loaded module declares them: ${scopes.join(", ")}`,
+  );
+}
+
+/** Free bytes that small files, such as those of tokens and changes, need at least. */
+const MIN_FREE_BYTES = 1024 * 1024;
+
+/** A data folder that does not exist yet causes no warning. */
+function fullDisk(folder: string): string[] {
+  const found = attempt(() => statfsSync(folder));
+  if (found === undefined || found.bavail * found.bsize >= MIN_FREE_BYTES) return [];
+  return [`The disk of the data folder ${folder} is full: tokens, changes and certificates cannot be written`];
 }

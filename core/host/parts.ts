@@ -1,4 +1,4 @@
-/** The parts of a running host, and how they are joined. */
+/** The parts of a running host, and how they are connected. */
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
@@ -18,8 +18,8 @@ import { type QuarantineRules, QuarantineWatch } from "../operations/quarantine_
 import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports/ports.ts";
 import { Certificates, type CertificatesOptions } from "../tls/index.ts";
-import { TokenStore } from "../tokens/index.ts";
-import type { NetProvider, OwnedItem } from "../types.ts";
+import { ScopeKinds, TokenStore } from "../tokens/index.ts";
+import type { NetProvider, OwnedItem, TokenScopeItem } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { acmeSettings } from "./acme_settings.ts";
@@ -27,7 +27,7 @@ import { attempt, dataFolder, folderOf, seconds } from "./reading.ts";
 import type { HostOptions } from "./types.ts";
 
 export interface HostParts {
-  /** Another one once a change of the configuration is made. */
+  /** The current configuration; a change of the configuration replaces it. */
   config: Config;
   /** Options whose new values wait for the next start. */
   waiting: readonly string[];
@@ -41,29 +41,29 @@ export interface HostParts {
   readonly tokens: TokenStore;
 }
 
-/** What the parts need of the host. */
+/** The host, as its parts use it. */
 export interface HostPartsDeps {
   readonly options: HostOptions;
   readonly config: Config;
   readonly bus: EventBus;
   readonly log: Log;
-  /** The ports are open: `module.ready` is called after a load. */
+  /** Whether the ports are open: `module.ready` is then called after a load. */
   isRunning(): boolean;
   announce(event: string, data: unknown): void;
-  /** Runs a change of the running host, after those before it. */
+  /** Runs a change of the running host after earlier ones. */
   enqueue(operation: () => Promise<void>): Promise<void>;
-  /** What modules operate the host by. */
+  /** The operations that modules can use through `module.server`. */
   readonly operating: ServerDeps;
 }
 
-/** Nothing is loaded, opened or read yet. */
+/** Creates the parts; nothing is loaded, opened or read yet. */
 export function assemble(deps: HostPartsDeps): HostParts {
   const { options, config, bus, log, isRunning, announce, enqueue, operating } = deps;
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
   const isolate = (source: ModuleSource) => isolatedCode(source, isolation);
   const catalog = new Catalog(config, given, loadTimeout, isolate, options.siblings?.isElsewhere);
-  const ports = new Ports(config, options.sockets, options.siblings?.lent);
+  const ports = new Ports(config, options.sockets, options.siblings?.sharedPorts);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
   const items = new Items();
   items.handle("net-provider", {
@@ -71,7 +71,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     removed: (item) => ports.remove(item as OwnedItem<NetProvider>),
     fault: (error) => log.host.error("%s", reasonOf(error)),
   });
-  const tokens = new TokenStore({ path: () => join(dataFolder(parts.config), "tokens.json"), log: log.host });
+  const tokens = tokensOf({ items, log, path: () => join(dataFolder(parts.config), "tokens.json") });
   const context: ModuleContext = {
     tokens,
     bus,
@@ -85,14 +85,14 @@ export function assemble(deps: HostPartsDeps): HostParts {
     get loadTimeout() {
       return loadTimeout();
     },
-    find: (name, asking) => modules.dependencyOf(asking, name),
+    find: (name, dependent) => modules.dependencyOf(dependent, name),
     listening: () => ports.listening(),
     states: () => modules.states(),
     awaits: () => modules.late().length > 0,
     tls: () => certificates.options(),
     serves: options.listen !== false,
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),
-    server: (asker) => serverFor(asker, operating),
+    server: (requester) => serverFor(requester, operating),
   };
   const isolation: IsolationDeps = {
     config: () => parts.config,
@@ -102,7 +102,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     serves: options.listen !== false,
     loadTimeout,
     grace: () => seconds(parts.config, "unload_grace", 10),
-    ended: (owner, reason) => void quarantine.take(owner as Instance, reason, { isDead: true }),
+    ended: (owner, reason) => void quarantine.quarantine(owner as Instance, reason, { isDead: true }),
   };
   const modules = new Modules({
     context,
@@ -127,7 +127,18 @@ export function assemble(deps: HostPartsDeps): HostParts {
   return parts;
 }
 
-/** What the configuration says of modules that keep failing. */
+/** Creates the token store of the host; loaded modules declare the kinds of scopes. */
+function tokensOf({ items, log, path }: { readonly items: Items; readonly log: Log; path(): string }): TokenStore {
+  const kinds = new ScopeKinds();
+  items.handle("token-scope-provider", {
+    added: (item) => kinds.add(item as OwnedItem<TokenScopeItem>),
+    removed: (item) => kinds.remove(item as OwnedItem<TokenScopeItem>),
+    fault: (error) => log.host.error("%s", reasonOf(error)),
+  });
+  return new TokenStore({ kinds, path, log: log.host });
+}
+
+/** Reads the rules for modules that keep failing. */
 function rulesOf(config: Config): QuarantineRules {
   return {
     failures: seconds(config, "quarantine_failures", 20),
@@ -142,8 +153,8 @@ function rulesOf(config: Config): QuarantineRules {
 }
 
 /**
- * What the configuration says of certificates.
- * @throws {ModhostError} OPTION_INVALID for a name that no certificate is issued for
+ * Reads the certificate options.
+ * @throws {ModhostError} OPTION_INVALID for a name for which no certificate can be issued
  */
 export function certificateOptions(config: Config): Omit<CertificatesOptions, "log"> {
   const directory = join(dataFolder(config), "certs");

@@ -1,16 +1,20 @@
-/** Operations that change a host: one after another, in the order in which they were asked for. */
+import { asHost } from "../util/usage.ts";
+
+/** Runs operations that change a host one after another, in the order of the requests. */
 export class Queue {
-  /** Ends when the last operation that was asked for has ended. */
+  /** Settles when the last requested operation has ended. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Runs it when all that were asked for before it have ended, whatever became of them. */
+  /** Runs the operation when all earlier ones have ended, successfully or not. */
   add<T>(operation: () => Promise<T>): Promise<T> {
-    const work = this.#last.then(operation);
+    // A module may have requested the operation. Everything that the host opens in it still belongs
+    // to the host.
+    const work = asHost(() => this.#last.then(operation));
     this.#last = work.catch(() => undefined);
     return work;
   }
 
-  /** Resolves when those that were asked for until now have ended. */
+  /** Resolves when all operations requested so far have ended. */
   settled(): Promise<unknown> {
     return this.#last;
   }

@@ -1,16 +1,17 @@
-/** What a host is told: its configuration, and the settings of its log in it. */
+/** Loads the configuration of a host, and the log settings in it. */
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { Config, configFrom, formatOf, loadConfig } from "../config/index.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { createLog, type Log, type LogSettings } from "../util/log.ts";
 import type { HostOptions } from "./types.ts";
 
-/** Relative paths that a host is given count from here. */
+/** Returns the folder from which relative paths of the host options are resolved. */
 export function folderOf({ cwd }: HostOptions): string {
   return resolve(cwd ?? process.cwd());
 }
 
-/** Nothing is checked yet. */
+/** Loads the configuration without checking it. */
 export async function readConfig(options: HostOptions): Promise<Config> {
   const { config, configPath, search = true, env = process.env } = options;
   const cwd = folderOf(options);
@@ -20,8 +21,8 @@ export async function readConfig(options: HostOptions): Promise<Config> {
 }
 
 /**
- * The level and the format that the configuration and `given` want. Wrong values are reported by the check of the
- * configuration, with all others.
+ * Returns the level and format from the configuration and `given`. Wrong values are ignored here:
+ * the check of the configuration reports them with all others.
  */
 export function logSettings(config: Config, given: LogSettings | undefined): LogSettings {
   const read = (name: string) => attempt(() => config.value(name));
@@ -44,7 +45,7 @@ function createLogIn(settings: LogSettings): Log {
   }
 }
 
-/** Without the values of secret options. */
+/** Opens the log, which masks the values of secret options. */
 export function openLog(config: Config, given: LogSettings | undefined): Log {
   const settings = logSettings(config, given);
   const log = createLogIn(settings);
@@ -53,8 +54,9 @@ export function openLog(config: Config, given: LogSettings | undefined): Log {
 }
 
 /**
- * The configuration as it is now, for a host that runs.
- * @throws {ModhostError} CONFIG_FIXED where there is none to read again, CONFIG_NOT_FOUND, CONFIG_UNREADABLE
+ * Loads the configuration again, for a running host.
+ * @throws {ModhostError} CONFIG_FIXED if there is none to reload, CONFIG_NOT_FOUND,
+ * CONFIG_UNREADABLE
  */
 export async function readAgain(options: HostOptions): Promise<Config> {
   const { config, configPath, search = true } = options;
@@ -64,23 +66,43 @@ export async function readAgain(options: HostOptions): Promise<Config> {
 }
 
 /**
- * The configuration as it would be with this text in the file `file`.
- * @throws {ModhostError} CONFIG_FIXED without a file, CONFIG_NOT_EDITABLE for a program, CONFIG_UNREADABLE
+ * Loads the configuration as if the file `file` had this text.
+ * @throws {ModhostError} CONFIG_FIXED without a file, CONFIG_NOT_EDITABLE for a program,
+ * CONFIG_UNREADABLE
  */
 export async function readWith(options: HostOptions, file: string | undefined, text: string): Promise<Config> {
   const { config, env = process.env } = options;
   if (file === undefined || config instanceof Config) throw new ModhostError("CONFIG_FIXED", {});
   if (formatOf(file) === "script")
-    throw new ModhostError("CONFIG_NOT_EDITABLE", { reason: "it is a program, whose text would run" });
+    throw new ModhostError("CONFIG_NOT_EDITABLE", { reason: "it is a program, and reading it would run it" });
   return loadConfig({ cwd: folderOf(options), env, path: file, text, values: { ...config } });
 }
 
-/** Where the host keeps what it writes; the folder of the config file where the option is wrong, which its check reports. */
+/**
+ * Loads the configuration of a host that starts. The data folder need not exist yet.
+ * @throws {ModhostError} CONFIG_NOT_FOUND, CONFIG_UNREADABLE, and OPTION_INVALID if the data folder
+ * is a file
+ */
+export async function readFirst(options: HostOptions): Promise<Config> {
+  const config = await readConfig(options);
+  const value = dataFolder(config);
+  if (statSync(value, { throwIfNoEntry: false })?.isDirectory() !== false) return config;
+  const allowed = "that is a file: it must be a folder";
+  throw new ModhostError("OPTION_INVALID", { name: "data_path", value, allowed });
+}
+
+/**
+ * Returns the data folder; if the option is wrong, the folder of the config file, because the check
+ * of the configuration reports the error.
+ */
 export function dataFolder(config: Config): string {
   return String(attempt(() => config.value("data_path")) ?? config.directory);
 }
 
-/** A period of the configuration, seconds; `fallback` where it is wrong, which its check reports. */
+/**
+ * Returns a period of the configuration in seconds; `fallback` if it is wrong, because the check of
+ * the configuration reports the error.
+ */
 export function seconds(config: Config, option: string, fallback: number): number {
   return Number(attempt(() => config.value(option)) ?? fallback);
 }

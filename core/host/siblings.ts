@@ -1,23 +1,29 @@
-/** A host that is one of several processes of a server: what it makes of its changes, and what the others use of it. */
+/**
+ * A host in one of several processes of a server: replicates its changes, and offers what the other
+ * processes use.
+ */
 import type { Progress } from "../operations/change.ts";
 import type { Log } from "../util/log.ts";
 import type { HostParts } from "./parts.ts";
-import type { FollowStep, HostOptions, SharedFace } from "./types.ts";
+import type { HostOptions, ReplicatedChange, SharedFace } from "./types.ts";
 
-/** Another process opens the ports, and what is for one alone is its business. */
-export const isFollower = ({ siblings }: HostOptions): boolean => siblings?.lent !== undefined;
+/** Whether another process opens the ports, and does everything that only one process may do. */
+export const isSecondary = ({ siblings }: HostOptions): boolean => siblings?.sharedPorts !== undefined;
 
-/** Makes a change here first, and then in the other processes of the server, if there are any: it is in force at the end. */
+/**
+ * Makes a change in this process first, then in the other processes of the server, if there are
+ * any. It is in force after that.
+ */
 export async function rolling<T>(
   { siblings }: HostOptions,
-  step: FollowStep,
+  change: ReplicatedChange,
   progress: Progress,
   make: (own: Progress) => Promise<T>,
 ): Promise<T> {
-  if (siblings?.follow === undefined) return make(progress);
+  if (siblings?.replicate === undefined) return make(progress);
   const made = await make({ ...progress, inForce: () => undefined });
   siblings.changed?.();
-  await siblings.follow(step, (what) => progress.step(what));
+  await siblings.replicate(change, (what) => progress.step(what));
   return made;
 }
 

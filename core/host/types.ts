@@ -1,85 +1,102 @@
-/** The public face of a host, and what it is made from. */
+/** The public interface of a host and its options. */
 import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
+import type { StartEntry } from "../http/routing/start_entries.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
 import type { SavedState } from "../module/saved.ts";
 import type { Progress } from "../operations/change.ts";
-import type { HeldPort, InheritedSocket } from "../ports/inherited.ts";
-import type { LentPorts, SharedPort } from "../ports/lent.ts";
+import type { InheritedSocket, PausedPort } from "../ports/inherited.ts";
+import type { SharedPort, SharedPorts } from "../ports/shared.ts";
 import type {
   Change,
   ConfigPlan,
   ListeningPort,
   ModuleLog,
   ModuleState,
+  NextServerProcess,
   ServerStatus,
   StickyBy,
-  Successor,
 } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 
 /**
- * Resolves when the other process can begin, and calls `host.handOver` then.
+ * Prepares the next process; resolves when it is ready, and calls `host.handOver` then.
  * @throws {ModhostError} NOT_HANDED_OVER: nothing has changed
  */
-export type PrepareSuccessor = (wanted: Successor, progress: Progress) => Promise<void>;
+export type PrepareNextProcess = (wanted: NextServerProcess, progress: Progress) => Promise<void>;
 
-/** What a host leaves to the one that goes on in its place. */
+/** The ports and states that a host leaves to the next one. */
 export interface Handed {
-  /** They are open; whoever connects waits. */
-  readonly ports: readonly HeldPort[];
+  /** The open ports; new connections wait until they are accepted again. */
+  readonly ports: readonly PausedPort[];
   readonly states: readonly SavedState[];
 }
 
 export interface HostOptions {
-  /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */
+  /**
+   * The whole configuration: no file is read, unless `configPath` names one, whose values these
+   * override.
+   */
   readonly config?: Readonly<Record<string, unknown>> | Config;
   /** The config file; default: searched from `cwd`. */
   readonly configPath?: string | undefined;
   /** False: without `configPath` no file is read, not even the embedded default. Default true. */
   readonly search?: boolean;
-  /** Relative paths of `configPath` and `modules` count from here. Default: the current folder. */
+  /**
+   * The folder from which relative paths of `configPath` and `modules` are resolved. Default: the
+   * current folder.
+   */
   readonly cwd?: string;
-  /** Holds the variables MODHOST_<OPTION>; default: the environment of the process. */
+  /** Contains the variables MODHOST_<OPTION>; default: the environment of the process. */
   readonly env?: NodeJS.ProcessEnv;
   readonly modules?: readonly InlineModule[];
   /** False: everything is loaded and no port is opened. Default true. */
   readonly listen?: boolean;
-  /** Listening sockets that the process was started with, such as those of systemd, or ports of a host before this one. */
+  /**
+   * Listening sockets that the process was started with, such as those of systemd, or ports of a
+   * previous host.
+   */
   readonly sockets?: readonly InheritedSocket[];
-  /** What modules of a host before this one have saved, for `module.restore`. */
+  /** States that modules of a previous host have saved, for `module.restore`. */
   readonly states?: readonly SavedState[];
-  /** Prepares a process that is to go on in place of this host; without it, `module.server.hand_over` is refused. */
-  readonly successor?: PrepareSuccessor;
-  /** False: no certificate is read or made, and nothing is served over TLS. Default true. */
+  /**
+   * Prepares a process that will take over from this host; without it, `module.server.hand_over` is
+   * refused.
+   */
+  readonly prepareNext?: PrepareNextProcess;
+  /** False: no certificate is read or created, and nothing is served over TLS. Default true. */
   readonly tls?: boolean;
-  /** Over the options log_level and log_format; false: nothing is written. */
+  /** Overrides the options log_level and log_format; false: nothing is logged. */
   readonly log?: LogSettings | false;
   /**
-   * Watches the files of modules, and the config file: a module is reloaded when one of its files is saved. Hears what came
-   * of each reload. While it watches, navigations of browsers of this machine to an app whose reload has failed are
-   * answered with the failure and its source line. Modules that come with the host, and installed packages, are not watched.
+   * Turns on watching of module files and the config file: a module is reloaded when one of its
+   * files is saved. It is called with the result of each reload. When the reload of an app has
+   * failed, local browsers that navigate to the app get a page with the failure and its source
+   * line. Modules that come with the host, and installed packages, are not watched.
    */
   readonly watch?: (reload: Change) => void;
-  /** What `module.add_timer` and `module.now` go by, and nothing else; default: the time of the system. */
+  /**
+   * The clock for `module.add_timer` and `module.now`, and for nothing else; default: the system
+   * time.
+   */
   readonly clock?: Clock;
-  /** Other processes serve as well. */
+  /** Set if other processes serve as well. */
   readonly siblings?: Siblings;
 }
 
-/** A change that one process has made, for the others. */
-export type FollowStep =
+/** A change that the primary has made, and that the other processes repeat. */
+export type ReplicatedChange =
   | { readonly kind: "load" | "unload" | "reload"; readonly name: string; readonly host: string | undefined }
   | { readonly kind: "apply" | "reopen" };
 
-/** How another process of the server is. */
+/** The state of another process of the server. */
 export interface SiblingState {
-  /** From 1. */
+  /** The number of the process, starting at 1. */
   readonly number: number;
   readonly pid: number;
   readonly connections: number;
-  /** What is being answered: a line each. */
+  /** Open requests, one line each. */
   readonly requests: readonly string[];
   /** Modules that are not loaded there. */
   readonly failed: readonly string[];
@@ -89,125 +106,164 @@ export interface SiblingState {
   readonly memory: number;
 }
 
-/** The other processes of a server of several. */
+/** The connection between the host of one process and the other processes of its server. */
 export interface Siblings {
-  /** Of one that is not the first: modules that the first one runs. */
+  /** In a secondary: whether only the primary runs the module. */
   readonly isElsewhere?: (name: string) => boolean;
-  /** The same: it opens no ports, orders no certificates and records no changes. */
-  readonly lent?: LentPorts;
-  /** Of the first: its ports and its modules may be others now. */
+  /**
+   * In a secondary: the ports of the primary. The secondary opens none, orders no certificates and
+   * records no changes.
+   */
+  readonly sharedPorts?: SharedPorts;
+  /** In the primary: called when its ports or its modules may have changed. */
   changed?(): void;
-  /** How the others are. */
+  /** In the primary: the states of the other processes. */
   states?(): readonly SiblingState[];
-  /** What it has changed is changed in the others, one after the other. Resolves when it is done; `told` hears of each. */
-  follow?(step: FollowStep, told: (what: string) => void): Promise<void>;
+  /**
+   * In the primary: makes a change in the other processes, one after another. `report` is called
+   * with the result of each.
+   */
+  replicate?(change: ReplicatedChange, report: (what: string) => void): Promise<void>;
 }
 
 export type HostPhase = ServerStatus["phase"];
 
-/** Code calls what concerns the process of all modules. */
+/** A call of module code that would affect the process of all modules. */
 export interface ProcessAct {
-  /** As people read it: `process.exit(1)`. */
+  /** The call as people read it: `process.exit(1)`. */
   readonly act: string;
-  /** The process would end. */
+  /** Whether the call would end the process. */
   readonly ends: boolean;
-  /** Its stack tells who calls. */
+  /** An error whose stack shows the caller. */
   readonly called: Error;
 }
 
-/** A host as the other processes of its server use it. */
+/** The interface of a host for the other processes of its server. */
 export interface SharedFace {
   /** Open ports that they can listen on, too. */
   ports(): SharedPort[];
-  /** Names of loaded modules that say that they are shared, and of all that depend on them. */
+  /** Names of loaded shared modules, and of all that depend on them. */
   modules(): ReadonlySet<string>;
-  /** Names of loaded modules whose clients are told apart in this way, and of all that depend on them. */
+  /**
+   * Names of loaded modules that identify their clients in this way, and of all that depend on
+   * them.
+   */
   sticky(by: StickyBy): ReadonlySet<string>;
-  /** Writes a line of the log of another process, a JSON object; `from` is its number, undefined for none. */
+  /** Writes a log line of another process, a JSON object; `from` is its number, or undefined. */
   relayLog(line: string, from: number | undefined): void;
 }
 
-/** A module host: loads modules, keeps their ports open, and takes both down again. */
+/** A module host: loads modules, opens their ports, and unloads and closes both at the end. */
 export interface Host extends AsyncDisposable {
   readonly state: HostPhase;
-  /** Known from `start` on. */
+  /** Available after `start` was called. */
   readonly config: Config;
   readonly log: ModuleLog;
   /**
-   * Reads the configuration, loads the modules, opens the ports. A module that fails is a ModuleState with status
-   * "failed"; the others go on.
-   * @throws {ModhostError} CONFIG_*, OPTION_INVALID, TLS_INVALID, PORT_*: nothing is left open then
+   * Reads the configuration, loads the modules and opens the ports. A module that fails becomes a
+   * ModuleState with status "failed"; the others still run.
+   * @throws {ModhostError} CONFIG_*, OPTION_INVALID, TLS_INVALID, PORT_*: everything is closed
+   * again then
    */
   start(): Promise<void>;
   /**
-   * Finishes requests in flight and unloads everything, in `timeout` seconds (default: the option stop_timeout). With
-   * `by`, who wants it is recorded as for other changes.
+   * Finishes open requests and unloads everything, within `timeout` seconds (default: the option
+   * stop_timeout). With `by`, the stop is recorded like other changes.
    */
   stop(options?: { readonly timeout?: number; readonly by?: string }): Promise<void>;
   /**
-   * As `stop`, but for another host that goes on in its place: the ports stay open, and new connections wait for it.
-   * @throws {ModhostError} CHANGE_REFUSED when it does not run
+   * Works as `stop`, but for another host that takes over: the ports stay open, and new connections
+   * wait for it.
+   * @throws {ModhostError} CHANGE_REFUSED when the host does not run
    */
   handOver(): Promise<Handed>;
-  /** Resolves when the host has stopped, whoever asked for it: a module may by `module.stop_server()`. */
+  /**
+   * Records that this host took over from another one; with an error, that another process failed
+   * to take over. `by` names the process for the record.
+   */
+  handedOver(by: string, error?: unknown): Promise<void>;
+  /**
+   * Resolves when the host has stopped, whoever requested it: a module may do so with
+   * `module.stop_server()`.
+   */
   readonly ended: Promise<void>;
-  /** Loads a module by name or path: on all hosts, unless one is named. */
+  /** Loads a module by name or path: on all hosts, unless `host` is given. */
   load(name: string, host?: string): Promise<void>;
-  /** Finishes the requests of a module and unloads it, after those that depend on it. */
+  /** Finishes the requests of a module and unloads it, after the modules that depend on it. */
   unload(name: string, host?: string): Promise<void>;
-  /** Loads a module anew beside itself and exchanges both in one step; when that fails, it stays as it is. */
+  /**
+   * Loads a second instance of a module next to the running one and swaps them in one step; if that
+   * fails, the old instance keeps running.
+   */
   reload(name: string, host?: string): Promise<void>;
   /**
-   * What a changed configuration makes of this host: the file and the environment are read again, and nothing is changed.
-   * @throws {ModhostError} CONFIG_FIXED without a file to read, and what `start` throws for a wrong configuration
+   * Reports how a changed configuration would affect this host: reads the file and the environment
+   * again, and changes nothing.
+   * @throws {ModhostError} CONFIG_FIXED without a file to read, and what `start` throws for a wrong
+   * configuration
    */
   plan(): Promise<ConfigPlan>;
   /**
-   * Puts a changed configuration in force, as a whole: modules that it does not concern go on, with all their connections.
-   * When any part of it fails, nothing has changed. `by` is who wants it, for the record.
+   * Applies a changed configuration, completely or not at all: modules that it does not affect keep
+   * running, with all their connections. `by` is who requests it, for the record.
    * @throws {ModhostError} what `plan` throws; CONFIG_NOT_APPLIED naming the step that failed
    */
   apply(options?: { readonly by?: string }): Promise<ConfigPlan>;
-  /** Opens the files that logs are written to again; each that cannot be opened goes on as it was, and is told of. */
+  /**
+   * Reopens the log files. A file that cannot be opened is logged, and its log continues in the
+   * current file.
+   */
   reopenLogs(by?: string): Promise<void>;
-  /** How the host is, as `modhost status` shows it. Known from `start` on. */
+  /**
+   * Returns the status of the host, as `modhost status` shows it. Available after `start` was
+   * called.
+   */
   status(): ServerStatus;
-  /** State of every module, of failed ones too. */
+  /** Returns the state of every module, including failed ones. */
   modules(): ModuleState[];
-  /** What a loaded module's function returned: the same as `module.depends` gives. */
+  /** Returns what a loaded module's function returned, as `module.depends` does. */
   exports<T = unknown>(name: string, host?: string): T;
-  /** What the other processes of a server of several have to do with this host. */
+  /** The interface for the other processes of a server with several. */
   readonly shared: SharedFace;
-  /** Addresses that the host listens on now. */
+  /** Returns the entries that modules want people to open first. */
+  startPage(): StartEntry[];
+  /** Returns the addresses that the host currently listens on. */
   listening(): ListeningPort[];
-  /** Number of connections that came in through the ports and are open. */
+  /** Returns the number of open connections that came in through the ports. */
   connections(): number;
   /**
-   * Gives a connection to the module that provides a service ("http", "https"), as if it had come in through a port.
+   * Passes a connection to the module that provides a service ("http", "https"), as if it had come
+   * in through a port.
    * @throws {ModhostError} SERVICE_MISSING
    */
   connect(service: string, socket: Socket): void;
   /**
-   * What the host still has of a module, one line for each thing: itself, hooks, items, timers, shared tables, services,
-   * connections, steps of its unloading that failed. Empty once it is unloaded.
+   * Returns what the host still has of a module, one line for each thing: the module itself, hooks,
+   * items, timers, shared tables, services, connections, steps of its unload that failed. Empty
+   * once it is completely unloaded.
    * @throws {ModhostError} MODULE_UNKNOWN for a module that was never loaded
    */
   residue(name: string): string[];
   /**
-   * Logs an error that nobody caught, under the module whose code its stack names. Meant for the process's events
-   * `unhandledRejection` and `uncaughtException`, on which the host itself never listens.
+   * Logs an uncaught error under the module in whose asynchronous context it arose, else under the
+   * module that its stack names. Call it from the listeners of the process's events
+   * `unhandledRejection` and `uncaughtException`, where that context is known; the host itself adds
+   * no listeners to them.
    */
   report(error: unknown): void;
   /**
-   * As `report`, for an exception after which nobody knows what was left undone: the module whose code it comes from is
-   * taken out at once. False when it is nobody's, or of a module that is never taken out: the process better ends.
+   * Logs an uncaught exception like `report`, and quarantines its module at once, or fails its
+   * load. Returns false when the exception is the host's own or the configuration turns quarantine
+   * off: the process should end then.
    */
   contain(error: unknown): boolean;
   /**
-   * Gives the error to throw to code of a module that wants to end or move the process of all; who wants to end it is taken
-   * out as well. Undefined while the host stops, and for code that is no module's: it may.
+   * Checks a call of module code that would end the process or change its working folder. Returns
+   * the error to throw; a module that wants to end the process is quarantined as well. Returns
+   * undefined while the host stops, and for code that belongs to no module: these calls are
+   * allowed.
    */
   refuse(act: ProcessAct): Error | undefined;
-  /** Fires an event to the hooks of the modules; the first answer is returned. */
+  /** Fires an event to the hooks of the modules and returns the first result. */
   fire(event: string, data?: unknown): unknown;
 }

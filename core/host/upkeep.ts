@@ -1,4 +1,4 @@
-/** What keeps a running host current: its config file, the files of its modules, its certificates. */
+/** Keeps a running host current: its config file, the files of its modules, its certificates. */
 import type { EventBus } from "../events.ts";
 import type { Certificates } from "../tls/index.ts";
 import type { Change, ModuleLog } from "../types.ts";
@@ -12,12 +12,12 @@ export interface UpkeepDeps {
   readonly bus: EventBus;
   readonly operating: Pick<Operating, "change" | "changes">;
   readonly log: () => ModuleLog;
-  /** Makes a change when it is its turn. */
+  /** Runs a change in its turn. */
   enqueue(what: string, operation: () => Promise<void>): Promise<void>;
   announce(event: string, data: unknown): void;
-  /** Puts a changed config file in force. */
+  /** Applies a changed config file. */
   apply(): Promise<unknown>;
-  /** Logs what was thrown. */
+  /** Logs a thrown value. */
   report(error: unknown): void;
 }
 
@@ -32,12 +32,15 @@ export class Upkeep {
     this.#config = new ConfigWatch({ apply: () => deps.apply(), failed: this.#failed });
   }
 
-  /** Watches this config file from now on, or none. */
+  /** Watches this config file, or none; replaces the previous one. */
   async followConfig(file: string | undefined): Promise<void> {
     await this.#config.follow(file);
   }
 
-  /** Reloads modules whose files are saved, from `since` on, milliseconds since 1970; `shown` hears of each reload. */
+  /**
+   * Reloads modules whose files are saved from `since` on (milliseconds since 1970); `shown` is
+   * called with the result of each reload.
+   */
   watchModules(parts: HostParts, since: number, shown: (change: Change) => void): void {
     const { bus, operating, report } = this.#deps;
     this.#modules = new ModuleWatch({
@@ -50,7 +53,7 @@ export class Upkeep {
     void this.#modules.start(since).catch(report);
   }
 
-  /** `orders`: new ones are ordered by ACME, too. */
+  /** `orders`: whether this process also orders certificates by ACME. */
   keepCertificates(certificates: Certificates, { orders }: { readonly orders: boolean }): void {
     const { bus, operating, log, enqueue, announce } = this.#deps;
     this.#certificates = new CertificateUpkeep({
@@ -65,17 +68,17 @@ export class Upkeep {
     this.#certificates.follow();
   }
 
-  /** After a change of the configuration, which may name other certificates. */
+  /** Called after a change of the configuration, which may name other certificates. */
   followCertificates(): void {
     this.#certificates?.follow();
   }
 
-  /** For good; resolves when no order of a certificate is under way any more. */
+  /** Stops for good; resolves when no certificate order is in progress. */
   async stop(): Promise<void> {
     this.#config.close();
-    const kept = this.#certificates?.stop();
+    const certificatesStopped = this.#certificates?.stop();
     this.#modules?.close();
-    await kept;
+    await certificatesStopped;
   }
 
   readonly #failed = (text: string, ...values: unknown[]) => this.#deps.log().error(text, ...values);

@@ -1,11 +1,33 @@
-/** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
+/**
+ * `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it;
+ * any module may.
+ */
 
+export { type FaultReason, faultOf, RelayFault } from "../relay/fault.ts";
+export {
+  announcedBody,
+  type Framing,
+  foldedName,
+  framingOf,
+  isLooping,
+  mayTrail,
+  passedFields,
+  responseFieldsOf,
+  viaOf,
+} from "../relay/fields.ts";
+export { relayEarlyHints } from "../relay/interim.ts";
+export { trailersOf } from "../relay/message.ts";
+export { OutgoingRequest, type Received, type RelayTimeouts } from "../relay/outgoing_request.ts";
+export { relayResponse } from "../relay/response.ts";
+export { joinTunnels, type Tunnel } from "../relay/tunnel.ts";
 export { LineSink, type SinkOptions } from "../util/line_sink.ts";
+export { tracedFields } from "../util/log.ts";
+export { isRpcPath, type QueryMode, shownQuery, shownReferer, shownText } from "../util/masked_text.ts";
 export { RateLimit, rateOption } from "../util/rate_limit.ts";
+export { withoutSecrets } from "../util/secret_text.ts";
 export { stackOf } from "../util/stack.ts";
 export { cutTo, isColored, type Paint, padTo, painter, type Style, widthOf } from "../util/terminal.ts";
 export {
-  authorizationOf,
   findToken,
   type KnownToken,
   knownToken,
@@ -13,42 +35,15 @@ export {
   readTokens,
   type TokenOption,
 } from "../util/tokens.ts";
-export { addressesOf } from "./addresses.ts";
-export { type AppPath, appPaths } from "./app_paths.ts";
-export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
-export { precondition, rangeHolds, type Validators, validatorsOf } from "./conditions.ts";
-export { type CorsPolicy, corsPolicy } from "./cors.ts";
-export { event_stream } from "./event_stream.ts";
-export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer } from "./file_answer.ts";
-export { lineOf } from "./head.ts";
-export { checkHeaderName, readHeaders } from "./header_option.ts";
-export { hostName } from "./hosts.ts";
-export { followCuts } from "./in_flight.ts";
-export { httpMethods, patternHint } from "./keys.ts";
-export { contextOf, keepUncompressed } from "./koa.ts";
-export { type DescribedLayer, type LayerInfo, MiddlewareLayer } from "./layer.ts";
-export { isForwarded, type StrangerReason, strangerReason } from "./local_caller.ts";
-export { koaHandler } from "./middleware.ts";
-export type { HttpModule } from "./module.ts";
-export { AppMount } from "./mount.ts";
-export { readParts } from "./multipart.ts";
-export { codingWeights, preferredCoding, preferredType } from "./negotiate.ts";
-export { isSameOrigin, type OriginPolicy, originPolicy } from "./origins.ts";
-export { patchNotices } from "./patches/notices.ts";
-export { encodePath } from "./paths.ts";
-export { providerFaults, providerHints } from "./provider_fields.ts";
-export { type ByteRange, parseRanges, severalRanges } from "./ranges.ts";
-export { joinSockets } from "./relay.ts";
+export { accountFor, type Usage as Account } from "../util/usage.ts";
+export { precondition, rangeApplies, type Validators, validatorsOf } from "./files/conditions.ts";
 export {
-  answerFieldsOf,
-  type Framing,
-  framingOf,
-  isLooping,
-  passedFields,
-  requestHopFields,
-  viaOf,
-} from "./relay_fields.ts";
-export { relayedAnswer } from "./relayed_answer.ts";
+  type ConditionResult,
+  checkConditions,
+  type RangeResponse,
+  rangeResponse,
+} from "./files/file_response.ts";
+export { type ByteRange, parseRanges, severalRanges } from "./files/ranges.ts";
 export {
   type CountedElsewhere,
   latencyBounds,
@@ -56,9 +51,43 @@ export {
   RouteCounts,
   requestCounting,
   statusClasses,
-} from "./request_counts.ts";
-export { isSeenByMiddleware, roomToSend } from "./response.ts";
-export type { MountPlace, RouteInfo } from "./route.ts";
-export { type Explanation, HttpService, type RequestSiblings, type ServiceFigures } from "./service.ts";
+} from "./lifecycle/request_counts.ts";
+export { followCuts } from "./message/in_flight.ts";
+export { readParts } from "./message/multipart/parts.ts";
+export { codingWeights, preferredCoding, preferredType } from "./message/negotiate.ts";
+export { asciiTarget, encodePath } from "./message/paths.ts";
+export { isSeenByMiddleware, roomToSend } from "./message/response.ts";
+export { addVary } from "./message/vary.ts";
+export { contextOf, keepUncompressed } from "./middleware/koa.ts";
+export { type DescribedLayer, type LayerInfo, MiddlewareLayer } from "./middleware/layer.ts";
+export { koaHandler } from "./middleware/middleware.ts";
+export type { HttpModule } from "./module.ts";
+export { patchNotices } from "./patch_notices.ts";
+export { addressesOf } from "./policy/addresses.ts";
+export { type CorsPolicy, corsPolicy } from "./policy/cors.ts";
+export { checkHeaderName, readHeaders } from "./policy/header_option.ts";
+export { isForwarded, type StrangerReason, strangerReason } from "./policy/local_caller.ts";
+export { isSameOrigin, isWebScheme, type OriginPolicy, originOf, originPolicy } from "./policy/origins.ts";
+export { type AppPath, appPaths } from "./routing/app_paths.ts";
+export {
+  appName,
+  appPath,
+  basePath,
+  bracketed,
+  displayName,
+  pathFault,
+} from "./routing/app_urls.ts";
+export { hostName } from "./routing/hosts.ts";
+export { httpMethods, patternHint } from "./routing/keys.ts";
+export { AppMount } from "./routing/mount.ts";
+export { providerFaults, providerHints } from "./routing/provider_fields.ts";
+export type { MountSettings, RouteInfo } from "./routing/route.ts";
+export { type StartEntry, startEntries } from "./routing/start_entries.ts";
+export {
+  type Explanation,
+  HttpService,
+  type RequestSiblings,
+  type ServiceMetrics,
+} from "./service.ts";
 export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";
-export { addVary } from "./vary.ts";
+export { event_stream } from "./sse/stream.ts";

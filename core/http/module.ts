@@ -1,42 +1,50 @@
 import type Koa from "koa";
-import type { DescribedLayer, LayerInfo, MiddlewareLayer } from "./layer.ts";
-import type { RequestCounting } from "./request_counts.ts";
-import type { RouteInfo } from "./route.ts";
+import type { RequestCounting } from "./lifecycle/request_counts.ts";
+import type { DescribedLayer, LayerInfo, MiddlewareLayer } from "./middleware/layer.ts";
+import type { RouteInfo } from "./routing/route.ts";
 import type { Explanation, HttpService } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
 
-/** What `module.depends<HttpModule>("http")` gives, and `host.exports("http")`. */
+/** The interface that `module.depends<HttpModule>("http")` and `host.exports("http")` return. */
 export interface HttpModule {
   /** Every route that is served, host by host. */
   routes(): RouteInfo[];
-  /** How a request would be answered, and why; `authority` is the host name that it gives. */
+  /**
+   * Explains which response a request would get, and why. `authority`: the host name in the
+   * request.
+   */
   explain(method: string, path: string, authority?: string): Explanation;
-  /** The middleware before apps, the outermost first, with what it has done so far. */
+  /** The middleware that runs before the apps, the outermost first, with its counters. */
   middleware(): LayerInfo[];
-  /** The same, with what each tells people of itself. */
+  /** The same, with the description of each layer. */
   describeMiddleware(): DescribedLayer[];
-  /** Apps that are asked before all routes whether they take a request. */
+  /** Apps that may claim a request before the routes are tried. */
   claimants(): Pick<RouteInfo, "app" | "module">[];
-  /** What is being answered: a line each, such as `GET /path (3 s)`, the oldest first. */
+  /** Requests in progress, one line each, such as `GET /path (3 s)`, the oldest first. */
   active(): string[];
-  /** Requests by route: counted, once for all, while any module that has asked for them is loaded. */
+  /** Counts requests by route, once for all modules, while any loaded module uses the counts. */
   readonly counts: RequestCounting;
-  /** Those that began more than so many seconds ago, and do not end by being told that the server stops. */
+  /**
+   * Requests that began more than `seconds` ago and do not end by themselves when the server stops.
+   */
   lasting(seconds: number): string[];
   /**
-   * Everything is answered on, and clients are asked to go on by other connections: each of HTTP/1 is closed with its next
-   * answer. What is returned ends it.
+   * Asks clients to move to new connections: each HTTP/1 connection is closed with its next
+   * response. Requests are still served. The returned function undoes this.
    */
   leave(): () => void;
-  /** What a service of another module answers is told among `active`, until what is returned is called. */
-  beside(service: HttpService): () => void;
-  /** The application whose contexts all requests have: for middleware that is to be made for one. */
+  /**
+   * Lists the requests of another module's service among `active`, until the returned function is
+   * called.
+   */
+  include(service: HttpService): () => void;
+  /** The Koa application of all request contexts, for middleware that needs an application. */
   readonly koa: Koa;
   /**
-   * For services of other modules that shall have the middleware before apps, too: tells it now and after each change,
-   * until what is returned is called.
+   * Calls `mount` with the middleware before the apps, now and after each change, so that services
+   * of other modules can use it too. The returned function ends that.
    */
   watchMiddleware(mount: (layers: readonly MiddlewareLayer[]) => void): () => void;
-  /** What it was told by its options, for services of other modules that shall have the same limits. */
+  /** The settings from its options, for services of other modules that use the same limits. */
   readonly settings: HttpSettings;
 }

@@ -1,54 +1,60 @@
+import type { Http2ServerRequest } from "node:http2";
 import type Koa from "koa";
 import type { Context } from "koa";
 import { reasonOf } from "../util/errors.ts";
-import { type Claim, claimOf } from "./claims.ts";
-import { Exchange, type ExchangeService } from "./exchange.ts";
-import { type HeadFacts, scanHead } from "./head.ts";
-import { badHost } from "./hosts.ts";
-import { isHttp2 } from "./http2.ts";
-import { type Application, compose } from "./koa.ts";
-import { answerThrough } from "./layered_answer.ts";
-import type { NodeRequest, NodeResponse } from "./node_messages.ts";
-import { parseTarget, type Target } from "./paths.ts";
-import type { Resolution, RouteTable } from "./routes.ts";
-import { isTraced, traced } from "./tracing.ts";
-import { type Handover, websocketMethod } from "./upgrade.ts";
-import { WebSocketExchange } from "./websocket_exchange.ts";
+import { ENHANCE_YOUR_CALM, isHttp2 } from "../util/http2.ts";
+import type { NodeRequest, NodeResponse } from "../util/node_messages.ts";
+import { type Handover, websocketMethod } from "./connection/upgrade.ts";
+import { Exchange } from "./lifecycle/exchange.ts";
+import type { ExchangeService } from "./lifecycle/exchange_service.ts";
+import { respondThrough } from "./lifecycle/layered_response.ts";
+import { isTraced, traced } from "./lifecycle/tracing.ts";
+import { type HeadFacts, scanHead } from "./message/head.ts";
+import { nowhere, parseTarget, type Target } from "./message/paths.ts";
+import { type Application, compose } from "./middleware/koa.ts";
+import { type Claim, claimOf } from "./routing/claims.ts";
+import { badHost } from "./routing/hosts.ts";
+import type { Resolution, RouteTable } from "./routing/routes.ts";
+import { WebSocketExchange } from "./websocket/exchange.ts";
 
-/** What the first step found out, for those after it. */
+/** Facts about the request head that `admit` has found, for `dispatch`. */
 interface Admitted {
   readonly head: HeadFacts;
   readonly target: Target;
-  /** The virtual host that serves the request; undefined for a name that none has, where an app may take it. */
+  /**
+   * The virtual host that serves the request; undefined for an unknown name, which an app may still
+   * claim.
+   */
   readonly host: string | undefined;
 }
 
 type Step = Koa.Middleware<{ admitted: Admitted }>;
 
-/** The service whose requests go through here. */
+/** The service whose requests the pipeline runs. */
 export interface PipelineService extends ExchangeService {
   readonly koa: Koa;
   readonly hosts: { choose(authority: string | undefined): string | symbol };
   readonly table: RouteTable;
-  /** The connection of a request that asks for a websocket, where one is served. */
+  /** The released connection of a websocket request; undefined for other requests. */
   handover(request: NodeRequest): Handover | undefined;
 }
 
-/** Every step answers through the service, or hands on. */
+/** Returned by steps that respond themselves: Koa has nothing to do afterwards. */
 const done = Promise.resolve();
 const versions: ReadonlySet<string> = new Set(["1.0", "1.1"]);
 /** RFC 8555, 8.3. */
 const PROOFS = "/.well-known/acme-challenge/";
-const nowhere: Target = { rawPath: "/", query: undefined, scheme: undefined, authority: undefined };
 
 /**
- * The Koa middleware that every request goes through: `admit`, then `dispatch`. Answers are the service's own and not
- * Koa's `respond`, with the headers that a handler set, also on failures; and of forwarding headers only those of
- * trusted proxies count (`app.proxy` stays off).
+ * Returns the function that runs a request through two Koa middleware steps, `admit` and
+ * `dispatch`. The host writes responses itself, without Koa's `respond`, so that headers that a
+ * handler set are sent on failures too. It also evaluates forwarding headers itself, and only those
+ * of trusted proxies (`app.proxy` stays off).
  */
 export function pipeline(service: PipelineService): (request: NodeRequest, response: NodeResponse) => void {
   const koa: Application = service.koa;
-  // Not the application's own list: services may share an application, and each has its own steps.
+  // Services may share an application but have their own steps, so the application's own list is
+  // not used.
   const run = compose([admit(service), dispatch(service)] as Parameters<typeof compose>[0]);
   return (request, response) => {
     const context = koa.createContext(request as never, response as never) as Context;
@@ -59,19 +65,26 @@ export function pipeline(service: PipelineService): (request: NodeRequest, respo
   };
 }
 
-/** Refuses what is no request for this server: its version, target and host. */
+/** Refuses requests whose version, target or host this server does not serve. */
 function admit(service: PipelineService): Step {
   return function admit(context, next) {
     const { req: raw } = context;
     const head = scanHead(raw.rawHeaders);
-    const target = parseTarget(raw.url as string);
+    const target = parseTarget(raw.url ?? "");
     const refuse = (path: string, status: number, message?: string) => {
       new Exchange(service, context, head, target ?? nowhere, path, "*").refuse(status, message);
       return done;
     };
     if (!isHttp2(raw) && !versions.has(raw.httpVersion)) return refuse("/", 505);
-    // HTTP/2 takes any word for a method, but this one is no client's.
-    if (raw.method === websocketMethod) return refuse("/", 501);
+    // Node enforces the limit only after the client has acknowledged it.
+    const { maxHeaderSize } = service.settings;
+    if (isHttp2(raw) && head.size > maxHeaderSize) return refuse("/", 431);
+    if (isHttp2(raw) && !raw.stream.endAfterHeaders) boundTrailers(raw, maxHeaderSize);
+    // HTTP/2 accepts any word as a method, but clients may not send the internal one.
+    if (raw.method === websocketMethod || raw.method === "CONNECT") return refuse("/", 501);
+    // The parser removes only the chunks. A body with another transfer coding would be taken for
+    // the plain body (RFC 9112, 6.1).
+    if (head.coded) return refuse(target?.rawPath ?? "/", 501, "Chunks are the only transfer coding here");
     if (target === undefined) {
       if (raw.url !== "*" || raw.method !== "OPTIONS") return refuse("/", 400, "The request target is not a path");
       new Exchange(service, context, head, nowhere, "*", "*").response.send();
@@ -91,9 +104,16 @@ function admit(service: PipelineService): Step {
   };
 }
 
+/** Resets the stream when its trailers are larger than the limit for the head. */
+function boundTrailers({ stream }: Http2ServerRequest, limit: number): void {
+  stream.once("trailers", (_trailers: unknown, _flags: unknown, raw: readonly string[]) => {
+    if (scanHead(raw).size > limit) stream.close(ENHANCE_YOUR_CALM);
+  });
+}
+
 /**
- * Answers a certificate authority, whatever host it asks and before any app or middleware. False for a token that nobody
- * knows: an app may serve proofs of its own.
+ * Responds to the challenge of a certificate authority on any host, before any app or middleware.
+ * Returns false for an unknown token, because an app may serve its own proofs.
  */
 function proves(service: PipelineService, context: Context, head: HeadFacts, target: Target): boolean {
   const { environment } = service;
@@ -106,7 +126,7 @@ function proves(service: PipelineService, context: Context, head: HeadFacts, tar
   return response.send(proof);
 }
 
-/** Finds the routes of the request, and lets their handlers answer. */
+/** Finds the routes of the request and runs their handlers. */
 function dispatch(service: PipelineService): Step {
   return function dispatch(context) {
     const { req: raw } = context;
@@ -117,19 +137,19 @@ function dispatch(service: PipelineService): Step {
     const resolution = table.resolve(host ?? "*", method, target.rawPath);
     const facts = [service, context, head, target, resolution?.path ?? target.rawPath, host ?? "*"] as const;
     const exchange = handover === undefined ? new Exchange(...facts) : new WebSocketExchange(handover, ...facts);
-    const answer = () => {
+    const respond = () => {
       if (table.claimants.length > 0 && resolution !== undefined)
-        return answerClaimed(table, resolution, exchange, host);
-      return answerBy(resolution, exchange);
+        return respondClaimed(table, resolution, exchange, host);
+      return respondBy(resolution, exchange);
     };
-    return isTraced() ? traced(exchange, answer) : answer();
+    return isTraced() ? traced(exchange, respond) : respond();
   };
 }
 
 const unknown = (authority: string | undefined) => `Unknown host: ${authority ?? ""}`;
 
-/** Lets the app answer that takes the request by its host, and the routes where none does. */
-function answerClaimed(
+/** Lets the app that claims the request respond, or the routes when no app claims it. */
+function respondClaimed(
   table: RouteTable,
   resolution: Resolution,
   exchange: Exchange,
@@ -137,11 +157,11 @@ function answerClaimed(
 ): Promise<void> {
   const { request } = exchange;
   const go = (claim: Claim | undefined) => {
-    // What speaks by the websockets of apps here would speak for any of those hosts.
+    // A websocket of such an app could speak for every host that the app claims.
     if (claim !== undefined && exchange instanceof WebSocketExchange) exchange.refuse(404);
-    else if (claim !== undefined) answerBy(table.claimed(claim, request.method, resolution.path), exchange);
-    else if (host === undefined) exchange.refuse(404, unknown(request.url.host ?? request.headers.host));
-    else answerBy(resolution, exchange);
+    else if (claim !== undefined) respondBy(table.claimed(claim, request.method, resolution.path), exchange);
+    else if (host === undefined) exchange.refuse(404, unknown(request.url.host ?? request.header("host")));
+    else respondBy(resolution, exchange);
   };
   try {
     const claim = claimOf(request, table.claimants);
@@ -153,9 +173,9 @@ function answerClaimed(
   return done;
 }
 
-function answerBy(resolution: Resolution | undefined, exchange: Exchange): Promise<void> {
+function respondBy(resolution: Resolution | undefined, exchange: Exchange): Promise<void> {
   if (resolution === undefined) exchange.refuse(400, "Invalid path");
-  else if (resolution.chain !== undefined) return answerThrough(resolution.chain, exchange, resolution);
+  else if (resolution.chain !== undefined) return respondThrough(resolution.chain, exchange, resolution);
   else exchange.begin(resolution);
   return done;
 }

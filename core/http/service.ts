@@ -1,118 +1,142 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { isDeepStrictEqual } from "node:util";
 import type Koa from "koa";
-import { badHost, VirtualHosts } from "./hosts.ts";
-import { namesOfCut } from "./in_flight.ts";
-import { hostApplication } from "./koa.ts";
-import { type DescribedLayer, inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
-import { Listeners, type Receiver, type TlsSource } from "./listeners.ts";
-import type { AppMount } from "./mount.ts";
-import type { NodeRequest, NodeResponse } from "./node_messages.ts";
-import { decodePath, parseTarget } from "./paths.ts";
+import type { Context } from "koa";
+import type { NodeRequest, NodeResponse } from "../util/node_messages.ts";
+import { Listeners, type Receiver, type TlsSource } from "./connection/listeners.ts";
+import { ProgressWatch } from "./connection/progress.ts";
+import { unparsedMessages } from "./connection/unparsed_messages.ts";
+import { type Handover, wantsWebsocket, websocketMethod } from "./connection/upgrade.ts";
+import type { Exchange } from "./lifecycle/exchange.ts";
+import { unparsedExchange } from "./lifecycle/unparsed_exchange.ts";
+import { type ActiveRequest, namesOfCut } from "./message/in_flight.ts";
+import { decodePath, parseTarget } from "./message/paths.ts";
+import { eventOf, hostApplication } from "./middleware/koa.ts";
+import { listenForErrors } from "./middleware/koa_errors.ts";
+import { type DescribedLayer, inOrder, type LayerInfo, type MiddlewareLayer } from "./middleware/layer.ts";
 import { type PipelineService, pipeline } from "./pipeline.ts";
-import { ProgressWatch } from "./progress.ts";
-import { TrustedProxies } from "./proxies.ts";
-import type { ActiveRequest, RouteInfo } from "./route.ts";
-import { RouteTable } from "./routes.ts";
+import { TrustedProxies } from "./policy/proxies.ts";
+import { badHost, VirtualHosts } from "./routing/hosts.ts";
+import type { AppMount } from "./routing/mount.ts";
+import type { RouteInfo } from "./routing/route.ts";
+import { matchedBy } from "./routing/routers.ts";
+import { RouteTable } from "./routing/routes.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
-import { type Handover, wantsWebsocket, websocketMethod } from "./upgrade.ts";
 
-/** Why a request is answered the way it is: what `modhost routes --explain` prints. */
+/** Why a request gets its response; `modhost routes --explain` prints it. */
 export interface Explanation {
   readonly method: string;
   /** Decoded; undefined when the path climbs above the root. */
   readonly path: string | undefined;
   /** The virtual host; undefined when the name is unknown. */
   readonly host: string | undefined;
-  /** Apps that are asked before all routes whether they take the request, mostly by its host. */
+  /** Apps that may claim a request before the routes are tried, mostly by its host. */
   readonly claimants: readonly Pick<RouteInfo, "app" | "module">[];
-  /** Middleware before the apps, the outermost first. */
+  /** Middleware that runs before the apps, the outermost first. */
   readonly middleware: readonly LayerInfo[];
   /** In the order in which they are tried. */
   readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
-  /** Status when no candidate answers. */
+  /** Status when no candidate responds. */
   readonly status: number;
   readonly reason: string;
 }
 
-/** Settings that a connection has for its life. */
-const connectionLimits = ["maxHeaderSize", "headTimeout", "idleTimeout", "maxStreams"] as const;
+/** Settings that a connection keeps from its start to its end. */
+const connectionLimits = ["maxHeaderSize", "headTimeout", "idleTimeout", "maxStreams", "http2", "http1Ports"] as const;
 
-/** Other processes of the server, as far as requests are concerned. */
+/** Lets the other processes of the server serve some connections and requests. */
 export interface RequestSiblings {
-  /** Sees each connection of plain HTTP first: serves it, or hands it to another process, within `patience` milliseconds. */
+  /**
+   * Called for each new plain HTTP connection. Calls `serve`, or passes the connection to another
+   * process, within `patience` milliseconds.
+   */
   begins?(socket: Socket, serve: () => void, patience: number, proxies: TrustedProxies): void;
-  /** Sees each request that comes to this process before anything is read of it. */
+  /** Called for each request that reaches this process, before its body is read. */
   arrived?(request: IncomingMessage): void;
-  /** Another process answers the request. */
+  /** Returns true when another process serves the request. */
   takes?(request: NodeRequest, proxies: TrustedProxies): boolean;
-  /** Sees each request that this process answers, before it does. */
+  /** Called before this process serves a request. */
   stays?(request: NodeRequest, response: NodeResponse, proxies: TrustedProxies): void;
-  /** Hands over one that it takes. `isLast`: the connection is closed after the answer. */
+  /**
+   * Passes a request for which `takes` returned true to its process. `isLast`: the connection is
+   * closed after the response.
+   */
   serve?(request: NodeRequest, response: NodeResponse, isLast: boolean): void;
   serveUpgrade?(request: IncomingMessage, handover: Handover): void;
-  /** The apps may be others now. */
+  /** Called when the mounted apps, or the middleware before them, may have changed. */
   mounted?(): void;
 }
 
 type Handle = (request: NodeRequest, response: NodeResponse) => void;
 
-/** Requests whose clients wait to be asked for the body. */
+/** Requests whose client waits for `100 Continue` before it sends the body. */
 const expecting = new WeakSet<NodeRequest>();
 
-/** Connections that are handed over with a request. */
+/** Connections that Node's server has released, by their upgrade request. */
 const handovers = new WeakMap<NodeRequest, Handover>();
 
-/** What a service has done so far, and has to do now. */
-export interface ServiceFigures {
-  /** Connections that are open, and those that came so far. */
+/** Metrics of a service. */
+export interface ServiceMetrics {
+  /** `open`: connections that are open now. `plain` and `secure`: connections accepted so far. */
   readonly connections: { readonly open: number; readonly plain: number; readonly secure: number };
   /** Requests that could not be parsed. */
   readonly malformed: number;
-  /** Requests that are being answered, by module. */
+  /** Number of requests in progress, by module. */
   readonly active: ReadonlyMap<string, number>;
 }
 
-/** Serves a route table over the connections that it is given: Koa is the pipeline, the table decides. */
+/**
+ * Serves a route table over connections that its caller accepts. Koa runs each request through the
+ * pipeline; the table chooses the handlers.
+ */
 export class HttpService implements PipelineService {
   readonly settings: HttpSettings;
   readonly environment: HttpEnvironment;
   readonly watch: ProgressWatch;
   proxies: TrustedProxies;
-  /** Takes connections; those before it serve the ones that they have. */
+  /** Takes new connections. Earlier listeners go on serving the connections that they have. */
   listeners: Listeners;
-  /** The application whose contexts the requests have. */
+  /** The Koa application that creates the contexts of the requests. */
   readonly koa: Koa;
-  /** No further request is taken on a connection once its current one is answered. */
+  /** Whether each connection is closed after its current response. */
   stopping = false;
   hosts: VirtualHosts;
-  /** Of a server of several processes. */
+  /** The other processes of the server; undefined when there is only one process. */
   siblings: RequestSiblings | undefined;
   readonly #handle: Handle;
   readonly #receiver: Receiver;
   #tls: TlsSource | undefined;
-  readonly #formerListeners = new Set<Listeners>();
-  /** Serves what still comes on the connections of this one. */
-  #successor: HttpService | undefined;
-  readonly #predecessors = new Set<HttpService>();
+  readonly #previousListeners = new Set<Listeners>();
+  /** The service that replaced this one. It serves further requests on this one's connections. */
+  #replacement: HttpService | undefined;
+  readonly #replaced = new Set<HttpService>();
   /** In the order of loading. */
   readonly #mounts = new Set<AppMount>();
-  /** Apps that are mounted no more, and have requests that are still being answered. */
+  /** Unmounted apps that still have requests in progress. */
   readonly #leaving = new Set<AppMount>();
   #layers: readonly MiddlewareLayer[] = [];
-  /** Undefined while apps have changed since it was built. */
+  /** Undefined from each change of the apps until the table is next used. */
   #built: RouteTable | undefined;
 
-  /** `settings` is kept, and changed by `configure`. `koa`: the application whose contexts requests have, where it is that of another service. */
+  /**
+   * Keeps `settings`, and changes that object in `configure`. `koa`: the application of another
+   * service, when both use the same contexts.
+   */
   constructor(settings: HttpSettings, environment: HttpEnvironment, tls: TlsSource | undefined, koa?: Koa) {
     this.koa = koa ?? hostApplication();
     this.settings = settings;
     this.environment = environment;
+    listenForErrors(this.koa, (text, context) => {
+      const event = context && (eventOf(context) as unknown as Exchange | undefined);
+      if (event === undefined) environment.log.error("middleware reports: %s", text);
+      else event.reportText("its middleware reports", text);
+    });
     this.watch = new ProgressWatch(settings.progressTimeout, settings.progressBytes, settings.maxUnsent);
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
     this.#handle = pipeline(this);
-    const current = () => this.#successor ?? this;
+    const current = () => this.#replacement ?? this;
     const serve = (request: NodeRequest, response: NodeResponse) => {
       environment.arrived?.(request as IncomingMessage);
       const service = current();
@@ -131,6 +155,9 @@ export class HttpService implements PipelineService {
         current()
           .#mounts.values()
           .some(({ provider }) => provider.tunnels === true),
+      refuse: (request, response, status, error) =>
+        current().#unparsed({ request, response }).refuse(status, undefined, error),
+      lost: (socket) => current().#unparsed(unparsedMessages(socket)).announce(400, false),
       serveUpgrade(request, handover) {
         handovers.set(request, handover);
         serve(request, handover.response);
@@ -139,7 +166,11 @@ export class HttpService implements PipelineService {
     this.listeners = new Listeners({ ...settings }, environment, tls, this.#receiver);
   }
 
-  /** Lets another process answer what is its own. */
+  #unparsed({ request, response }: ReturnType<typeof unparsedMessages>): Exchange {
+    return unparsedExchange(this, this.koa.createContext(request as never, response as never) as Context);
+  }
+
+  /** Serves the request here, or passes it to the process that it belongs to. */
   #share(siblings: RequestSiblings, request: NodeRequest, response: NodeResponse): void {
     siblings.arrived?.(request as IncomingMessage);
     if (siblings.takes?.(request, this.proxies) !== true) {
@@ -153,72 +184,78 @@ export class HttpService implements PipelineService {
   }
 
   /**
-   * Other settings from now on. Limits of connections hold for those that come: the ones that are open keep theirs. `tls`:
-   * new connections get its certificates.
+   * Applies other settings. Connection limits apply to new connections; open connections keep their
+   * limits. `tls`: the certificates for new connections.
    */
   configure(settings: HttpSettings, tls?: TlsSource): void {
-    const isOther = connectionLimits.some((name) => settings[name] !== this.settings[name]);
+    const isOther = connectionLimits.some((name) => !isDeepStrictEqual(settings[name], this.settings[name]));
     Object.assign(this.settings, settings);
     this.watch.configure(settings.progressTimeout, settings.progressBytes, settings.maxUnsent);
     this.proxies = new TrustedProxies(settings.trustedProxies, settings.legacyForwarded);
     this.hosts = new VirtualHosts(settings.hosts, settings.defaultHost);
     const isSecured = tls === undefined || this.secure(tls);
     if (!isOther && isSecured) return;
-    const former = this.listeners;
-    // Its own copy: what is open keeps its limits.
-    this.listeners = new Listeners({ ...settings }, this.environment, this.#tls, this.#receiver, former.counts);
-    this.#formerListeners.add(former);
-    former.whenEmpty(() => {
-      this.#formerListeners.delete(former);
-      void former.close(0);
+    const previous = this.listeners;
+    // The listeners get a copy, so that later changes do not reach open connections.
+    this.listeners = new Listeners({ ...settings }, this.environment, this.#tls, this.#receiver, previous.counts);
+    this.#previousListeners.add(previous);
+    previous.whenEmpty(() => {
+      this.#previousListeners.delete(previous);
+      void previous.close(0);
     });
   }
 
-  /** New connections get these certificates; false where the listeners speak no TLS, and those made next do. */
+  /**
+   * Sets the certificates for new connections. Returns false when the current listeners serve no
+   * TLS; the next listeners will.
+   */
   secure(tls: TlsSource): boolean {
     this.#tls = tls;
     return this.listeners.secure(tls);
   }
 
-  /** Takes over a connection that speaks HTTP/1. */
+  /** Serves an HTTP/1 connection. */
   connect(socket: Socket): void {
-    const serve = () => (this.#successor ?? this).listeners.connect(socket);
+    const serve = () => (this.#replacement ?? this).listeners.connect(socket);
     if (this.siblings?.begins === undefined) serve();
     else this.siblings.begins(socket, serve, this.settings.headTimeout * 1000, this.proxies);
   }
 
   get #allListeners(): Listeners[] {
-    return [this.listeners, ...this.#formerListeners];
+    return [this.listeners, ...this.#previousListeners];
   }
 
-  /** Serves an app from now on. */
+  /** Adds an app. */
   mount(mount: AppMount): void {
     mount.listIn(undefined);
     this.#mounts.add(mount);
     this.remount();
   }
 
-  /** The app gets no further requests: those in flight go on with the table that they began with. */
+  /** Removes an app. Requests in progress keep the route table that they began with. */
   unmount(mount: AppMount): void {
     if (!this.#mounts.delete(mount)) return;
-    // A request may have found the app, and reach it later: there may be middleware before it that waits.
+    // A request may have matched the app and still be in middleware before it.
     mount.listIn(this.#leaving);
     this.remount();
   }
 
-  /** Replaces the middleware before the apps. */
+  /** Replaces the middleware that runs before the apps. */
   putBefore(layers: readonly MiddlewareLayer[]): void {
     this.#layers = layers;
     this.remount();
   }
 
-  /** Apps may have other places from now on. Nothing is built before somebody asks: ten thousand apps come one by one. */
+  /**
+   * Discards the route table after a change. Its next use builds a new one, because ten thousand
+   * apps may be loaded one by one.
+   */
   remount(): void {
     this.#built = undefined;
     this.siblings?.mounted?.();
   }
 
-  /** Built when it is first asked for after a change. */
+  /** The route table, built at its first use after a change. */
   get table(): RouteTable {
     this.#built ??= new RouteTable([...this.#mounts], this.#layers);
     return this.#built;
@@ -228,12 +265,12 @@ export class HttpService implements PipelineService {
     return this.table.list();
   }
 
-  /** Apps that are asked before all routes whether they take a request. */
+  /** Apps that may claim a request before the routes are tried, mostly by its host. */
   claimants(): Pick<RouteInfo, "app" | "module">[] {
     return this.table.claimants.map(({ name, owner }) => ({ app: name, module: owner.name }));
   }
 
-  /** The middleware before apps, the outermost first. */
+  /** Middleware that runs before the apps, the outermost first. */
   middleware(): LayerInfo[] {
     return inOrder(this.#layers).map(({ info }) => info);
   }
@@ -254,63 +291,62 @@ export class HttpService implements PipelineService {
     const resolution = this.table.resolve(host, verb, path);
     if (resolution === undefined) return { ...base, status: 400, reason: "The path climbs above the root" };
     const middleware = resolution.chain?.layers.map(({ info }) => info) ?? [];
-    const asked = { ...base, middleware };
-    const candidates = resolution.candidates.map(({ route, argument }) => {
-      const { method: key, path: routePath, host: routeHost, app, module, kind } = route;
-      return { method: key, path: routePath, host: routeHost, app, module, kind, argument };
-    });
+    const found = { ...base, middleware };
+    const candidates = resolution.candidates.flatMap(({ route, argument }) =>
+      matchedBy(route, verb, resolution.path).map((info) => ({ ...info, argument })),
+    );
     if (resolution.routed || (candidates.length > 0 && resolution.allowed.length === 0))
-      return { ...asked, candidates, status: 404, reason: "if none of them answers" };
-    // A request for a websocket that has no route is answered as the GET that it is.
+      return { ...found, candidates, status: 404, reason: "if none of them responds" };
+    // Without a websocket route, the request is served as the plain GET that it is.
     if (verb === websocketMethod) return this.explain("GET", path, authority);
     if (resolution.upgradable && (verb === "GET" || verb === "HEAD"))
-      return { ...asked, candidates, status: 426, reason: "The path is routed for websockets" };
+      return { ...found, candidates, status: 426, reason: "The path is routed for websockets" };
     if (resolution.allowed.length === 0)
-      return { ...asked, status: 404, reason: "No loaded module has a route for this path" };
+      return { ...found, status: 404, reason: "No loaded module has a route for this path" };
     if (verb === "OPTIONS")
-      return { ...asked, candidates, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
+      return { ...found, candidates, status: 200, reason: `Routed for ${resolution.allowed.join(", ")}` };
     return {
-      ...asked,
+      ...found,
       candidates,
       status: 405,
       reason: `The path is routed for ${resolution.allowed.join(", ")} only`,
     };
   }
 
-  /** True when the client waits for an invitation before it sends its body. */
+  /** Whether the client waits for `100 Continue` before it sends its body. */
   expects(request: NodeRequest): boolean {
     return expecting.has(request);
   }
 
-  /** Sends `100 Continue` if the client waits for it and the answer has not begun. */
+  /** Sends `100 Continue` if the client waits for it and the response has not begun. */
   invite(request: NodeRequest, response: NodeResponse): void {
     if (expecting.delete(request) && !response.headersSent) response.writeContinue();
   }
 
-  /** The connection of a request that asks for a websocket, where one is served. */
+  /** The released connection of a websocket request; undefined for other requests. */
   handover(request: NodeRequest): Handover | undefined {
     return handovers.get(request);
   }
 
-  /** Takes the place of another service: what still comes on that one's connections is served here. */
-  replace(former: HttpService): void {
-    for (const service of [former, ...former.#predecessors]) {
-      service.#successor = this;
-      this.#predecessors.add(service);
+  /** Replaces another service: further requests on that service's connections are served here. */
+  replace(previous: HttpService): void {
+    for (const service of [previous, ...previous.#replaced]) {
+      service.#replacement = this;
+      this.#replaced.add(service);
       const listeners = service.#allListeners;
       let left = listeners.length;
       for (const each of listeners) {
         each.whenEmpty(() => {
           left -= 1;
-          if (left === 0 && this.#predecessors.delete(service)) this.listeners.inherit(service.listeners);
+          if (left === 0 && this.#replaced.delete(service)) this.listeners.inherit(service.listeners);
           void each.close(0);
         });
       }
     }
-    former.#predecessors.clear();
+    previous.#replaced.clear();
   }
 
-  /** True when the request asks for a websocket on a path that is routed for it. */
+  /** Whether the request asks for a websocket and its path has a websocket route. */
   #upgrades(request: IncomingMessage): boolean {
     if (!wantsWebsocket(request)) return false;
     if (this.siblings?.takes?.(request, this.proxies) === true) return true;
@@ -320,17 +356,17 @@ export class HttpService implements PipelineService {
     return this.table.resolve(host, websocketMethod, target.rawPath)?.routed === true;
   }
 
-  /** What is being answered, the oldest first. */
+  /** Requests in progress, the oldest first. */
   active(): ActiveRequest[] {
     const all = [...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]);
     return all.sort((one, other) => one.began - other.began);
   }
 
-  figures(): ServiceFigures {
+  metrics(): ServiceMetrics {
     const connections = { open: 0, plain: 0, secure: 0 };
     let malformed = 0;
     for (const { open } of this.#everyListeners()) connections.open += open;
-    for (const { listeners } of [this, ...this.#predecessors]) {
+    for (const { listeners } of [this, ...this.#replaced]) {
       connections.plain += listeners.counts.plain;
       connections.secure += listeners.counts.secure;
       malformed += listeners.counts.malformed;
@@ -342,38 +378,45 @@ export class HttpService implements PipelineService {
     return { connections, malformed, active };
   }
 
-  /** Answers everything on, and lets clients go on by other connections, which may lead to another process soon. */
+  /**
+   * Asks clients to move to new connections, which may soon lead to another process. Current
+   * requests are still served.
+   */
   leave(): void {
     this.stopping = true;
     for (const listeners of this.#everyListeners()) listeners.leave();
   }
 
-  /** What `leave` has begun is over. */
+  /** Undoes `leave`. */
   stay(): void {
     this.stopping = false;
   }
 
-  /** Closes idle connections now, and each other one after its current request. */
+  /** Closes idle connections now, and every other connection after its current request. */
   stop(): void {
     this.stopping = true;
     for (const listeners of this.#everyListeners()) listeners.closeIdle();
   }
 
-  /** As `stop`, and resolves when all connections are closed; the rest is cut after `grace` seconds. */
+  /**
+   * Stops, and resolves when all connections are closed. Cuts the connections that are still open
+   * after `grace` seconds.
+   */
   async close(grace: number): Promise<void> {
-    // The connections belong to the service that took this one's place.
-    if (this.#successor !== undefined) return;
+    // The connections belong to the service that replaced this one.
+    if (this.#replacement !== undefined) return;
     this.stop();
+    for (const request of this.active()) request.retire();
     const cutting = () => {
       const names = namesOfCut(this.active());
       if (names === undefined) return;
-      this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, names);
+      this.environment.log.warn("Cut off requests that had not ended after %d s: %s", grace, names);
     };
     await Promise.all(this.#everyListeners().map((listeners) => listeners.close(grace, cutting)));
   }
 
-  /** Those of the services whose connections this one serves, too. */
+  /** Listeners of this service and of every service it replaced. */
   #everyListeners(): Listeners[] {
-    return [this, ...this.#predecessors].flatMap((service) => service.#allListeners);
+    return [this, ...this.#replaced].flatMap((service) => service.#allListeners);
   }
 }

@@ -1,23 +1,29 @@
 import type { IncomingMessage } from "node:http";
 import type { DefaultHeaders, Module, Tokens } from "../types.ts";
 
-/** What the HTTP service is told by its configuration; times in seconds, sizes in bytes. */
+/** Settings of the HTTP service from the configuration. Times are in seconds, sizes in bytes. */
 export interface HttpSettings {
   /** Largest buffered request body. */
   readonly maxContentSize: number;
   readonly maxHeaderSize: number;
   /** A request head must be complete within this time. */
   readonly headTimeout: number;
-  /** Within each such time `progressBytes` must move, while the client is waited for. */
+  /** While the server waits for a client, `progressBytes` must move within each such time. */
   readonly progressTimeout: number;
   readonly progressBytes: number;
   /** A connection without a request is closed after this time. */
   readonly idleTimeout: number;
   /** Concurrent streams of one HTTP/2 connection. */
   readonly maxStreams: number;
-  /** Bytes that may wait for clients, of all answers together; beyond them, who takes nothing is cut. */
+  /** Whether HTTPS offers HTTP/2, except at `http1Ports`. */
+  readonly http2?: boolean | undefined;
+  readonly http1Ports?: readonly number[] | undefined;
+  /**
+   * Bytes of all responses together that may wait for clients. Beyond that, clients that read
+   * nothing are cut.
+   */
   readonly maxUnsent: number;
-  /** Addresses and CIDR ranges whose forwarding headers are believed. */
+  /** Addresses and CIDR ranges whose forwarding headers are trusted. */
   readonly trustedProxies: readonly string[];
   /** Read X-Forwarded-For and X-Forwarded-Proto (true), or the Forwarded header (false). */
   readonly legacyForwarded: boolean;
@@ -26,35 +32,40 @@ export interface HttpSettings {
   /** Serves requests for unknown hosts. */
   readonly defaultHost: string | undefined;
   readonly websocket: WebsocketLimits;
-  /** Headers for answers of no app that lack them. */
+  /** Headers for responses that come from no app and lack them. */
   readonly defaultHeaders?: DefaultHeaders | undefined;
 }
 
 export interface WebsocketLimits {
-  /** A client that is silent for as long after a ping is gone; 0: nobody is pinged. */
+  /**
+   * Seconds between pings. A client that is silent for as long after a ping is cut; 0 turns pings
+   * off.
+   */
   readonly pingInterval: number;
-  /** A client that does not agree to the end within this time is cut. */
+  /** A client that does not confirm the close within this time is cut. */
   readonly closeTimeout: number;
-  /** Largest message taken, where the app does not say otherwise. */
+  /** Largest message that is accepted, unless the app sets another limit. */
   readonly maxMessage: number;
-  /** Memory that may wait for a client that reads slowly, before one more message cuts it. */
+  /** Memory that may wait for a slow client. One more message beyond it cuts the connection. */
   readonly maxUnsent: number;
 }
 
-/** What the service needs of the host: its events, and a log. */
+/** The part of the host that the service uses: events, tokens and a log. */
 export interface HttpEnvironment {
-  /** Fires an event to the hooks of a host, "*" for all; the first answer is returned. */
+  /** Fires an event to the hooks of a host, or of all hosts ("*"). Returns the first result. */
   fire(event: string, data: unknown, host: string): unknown;
-  /** Tells every hook of a host; one that fails stops nothing. */
+  /** Calls every hook of a host. A failing hook does not stop the others. */
   announce(event: string, data: unknown, host: string): void;
   hasHooks(event: string): boolean;
-  /** There are apps that come later: see `is_late` of a module's state. */
+  /** Whether apps are still to be loaded: see `is_late` of a module's state. */
   isAwaited?(): boolean;
-  /** Sees each request before anything is read of it. */
+  /** Called for each request before its body is read. */
   arrived?(request: IncomingMessage): void;
-  /** Whoever passes the answers on adds the content types that they lack, and warns of them. */
+  /**
+   * Whether the caller that forwards the responses adds missing content types and warns about them.
+   */
   readonly typesElsewhere?: boolean;
-  /** Of the server, for apps that ask for them. */
+  /** Tokens of the server, for apps that require them. */
   readonly tokens?: Tokens | undefined;
   log: {
     info(format: string, ...values: unknown[]): void;
@@ -64,7 +75,7 @@ export interface HttpEnvironment {
   };
 }
 
-/** The events and the log of a module, for a service that it runs. */
+/** Returns the environment of a service that a module runs, with the module's events and log. */
 export function environmentOf(module: Module): HttpEnvironment {
   return {
     fire: (event, data, host) => module.fire_event(event, data, host),

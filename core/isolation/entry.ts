@@ -1,27 +1,49 @@
-/** The program of a worker: runs one instance of an isolated module, and does what the host asks of it. */
+/**
+ * The program of a worker: runs one instance of an isolated module, and serves the calls of the
+ * host.
+ */
 import { syncBuiltinESMExports } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { type ModuleCode, readCode } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import { installHooks } from "../module/fresh_import.ts";
 import { Instance } from "../module/instance.ts";
-import type { HttpProvider, OwnedItem } from "../types.ts";
+import { Channel, type MessageEndpoint } from "../relay/channel.ts";
+import { serializeError } from "../relay/errors.ts";
+import { ScopeKinds } from "../tokens/index.ts";
+import type { HttpProvider, NamedTokenScopes, OwnedItem, TokenScopeItem } from "../types.ts";
+import { isOwnProcess } from "../util/own_process.ts";
+import { guardListeners } from "../util/process_listeners.ts";
 import { keepTickShape } from "../util/tick_shape.ts";
-import { Channel, type Port, sentError } from "./channel.ts";
-import { environmentFor } from "./environment.ts";
+import { leaveFailed } from "../util/usage.ts";
+import { environmentFor, refuse, SCOPES } from "./environment.ts";
 import { callAt, shapeOf } from "./exports.ts";
 import { WorkerHttp } from "./http.ts";
 import { logTo } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } from "./messages.ts";
+import { gatherOutput } from "./output.ts";
 
 /** Exit code of a worker that wanted to abort or to kill the process: as after SIGABRT. */
 const ABORTED = 134;
-const { source, loadTimeout } = workerData as WorkerCode;
+const { source, loadTimeout, port, bell, isRung } = workerData as WorkerCode;
+// The module's code must not reach the ports.
+for (const name of ["port", "bell", "isRung"]) delete (workerData as Record<string, unknown>)[name];
 installHooks();
 keepTickShape();
 endsAlone();
+quietParent();
+gatherOutput(process.stdout, process.stderr);
 
-const channel: Channel = new Channel(parentPort as unknown as Port, {
+const post = port.postMessage.bind(port);
+const ring = bell.postMessage.bind(bell);
+const toHost: MessageEndpoint = {
+  postMessage(message) {
+    post(message);
+    if (Atomics.exchange(isRung, 0, 1) === 0) ring(null);
+  },
+  on: port.on.bind(port),
+};
+const channel: Channel = new Channel(toHost, {
   ping: () => process.memoryUsage().external,
   describe,
   load,
@@ -36,29 +58,52 @@ const channel: Channel = new Channel(parentPort as unknown as Port, {
   },
   unload: (seconds: number) => instance().close(new Deadline(seconds)),
   call: (path: readonly string[], values: readonly unknown[]) => callAt(instance().exports, path, values),
-  hear: (event: string, data: unknown) => hear(event, data),
+  event: (event: string, data: unknown) => deliver(event, data),
 });
 const log = logTo((lines) => channel.call("log", lines));
-/** Apps that the host knows of from what `load` gave. */
-const told = new WeakSet<OwnedItem>();
-const http = new WorkerHttp(log, (item) => {
-  if (!told.has(item)) channel.tell("provide", appOf(item));
+/** Apps and token scopes that the host knows of from what `load` gave. */
+const known = new WeakSet<OwnedItem>();
+const kinds = new ScopeKinds();
+const http = new WorkerHttp(log, kinds, (item) => {
+  if (!known.has(item)) channel.notify("provide", appOf(item));
 });
 let code: ModuleCode | undefined;
 let made: Instance | undefined;
-let hear: (event: string, data: unknown) => void = () => undefined;
+let deliver: (event: string, data: unknown) => void = () => undefined;
 const stray = (error: unknown) => {
-  if (made !== undefined) made.fault("doing what nobody waits for", error);
+  if (made !== undefined) made.fault("running code that is not awaited", error);
 };
-process.on("unhandledRejection", stray);
-process.on("uncaughtException", stray);
+const uncaught = (error: unknown) => {
+  if (made?.uncaught(error) !== true) stray(error);
+};
+const uncaughtException = (error: unknown) => {
+  uncaught(error);
+  leaveFailed();
+};
+guardListeners({ unhandledRejection: stray, uncaughtException }, uncaught);
 
-/** What ends the process of the host elsewhere ends this worker. */
+/** Makes calls that would end the process of the host end this worker. */
 function endsAlone(): void {
   const { kill } = process;
   process.abort = () => process.exit(ABORTED);
-  process.kill = (pid, signal) => (pid === process.pid && signal !== 0 ? process.exit(ABORTED) : kill(pid, signal));
+  process.kill = (pid, signal) => (isOwnProcess(pid) && signal !== 0 ? process.exit(ABORTED) : kill(pid, signal));
   syncBuiltinESMExports();
+}
+
+/**
+ * Drops what the module posts to the parent thread, and reports to the host once that it did so.
+ */
+function quietParent(): void {
+  const post = parentPort?.postMessage.bind(parentPort);
+  let isReported = false;
+  Object.defineProperty(parentPort, "postMessage", {
+    value: () => {
+      if (!isReported) post?.(null);
+      isReported = true;
+    },
+    writable: true,
+    configurable: true,
+  });
 }
 
 function instance(): Instance {
@@ -66,15 +111,15 @@ function instance(): Instance {
 }
 
 function fault(step: string, error: unknown): void {
-  channel.tell("fault", step, sentError(error));
+  channel.notify("fault", step, serializeError(error));
 }
 
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
   const { options, depends, global, shared, sticky, hints } = code;
-  const place = { ...(shared === true ? { shared } : {}), ...(sticky === undefined ? {} : { sticky }) };
-  return { options, depends, global, hints, files: [...files], ...place };
+  const settings = { ...(shared === true ? { shared } : {}), ...(sticky === undefined ? {} : { sticky }) };
+  return { options, depends, global, hints, files: [...files], ...settings };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {
@@ -83,30 +128,39 @@ async function load(task: WorkerTask): Promise<Loaded> {
   const hooked = (event: string) => {
     if (events.has(event)) return;
     events.add(event);
-    if (made?.phase === "loaded") channel.tell("listen", event);
+    if (made?.phase === "loaded") channel.notify("listen", event);
   };
-  const { context, bus } = environmentFor(task, { channel, log, http, hooked });
-  hear = (event, data) => bus.hear(event, data, (error) => fault(`running a hook of ${event}`, error));
+  const { context, bus } = environmentFor(task, { channel, log, http, hooked, addScopes });
+  deliver = (event, data) => bus.deliver(event, data, (error) => fault(`running a hook of ${event}`, error));
   const failed = (_owner: unknown, step: string, error: unknown) => fault(step, error);
   const own = new Instance(code, task.host, { ...context, failed }, { reloading: task.reloading });
   made = own;
   const { module } = own;
   const setStatus = module.set_status.bind(module);
+  let isNoting = false;
+  const note = () => {
+    isNoting = false;
+    channel.notify("note", own.note);
+  };
   Object.defineProperty(module, "set_status", {
     value: (...status: Parameters<typeof setStatus>) => {
       setStatus(...status);
-      channel.tell("note", own.note);
+      // Only the last of several changes in one tick is sent to the host.
+      if (!isNoting) queueMicrotask(note);
+      isNoting = true;
     },
   });
   await own.run(() => task.hosts);
   const fields = ["save", "restore"] as const;
   const apps = appsOf(own);
-  for (const app of apps) told.add(app);
+  const scopes = own.itemsOf(SCOPES) as OwnedItem<TokenScopeItem>[];
+  for (const item of [...apps, ...scopes]) known.add(item);
   return {
     exports: shapeOf(own.exports),
     global: own.host === "*",
-    serves: http.isAsked || apps.length > 0,
+    serves: http.isUsed || apps.length > 0,
     apps: apps.map(appOf),
+    scopes: scopes.map(namedScopes),
     events: [...events],
     has: fields.filter((name) => module[name] !== undefined),
   };
@@ -116,14 +170,44 @@ function appsOf(own: Instance): OwnedItem<HttpProvider>[] {
   return own.itemsOf("http-provider") as OwnedItem<HttpProvider>[];
 }
 
+/**
+ * Declares token scopes for `request.token.allows` here; the host has its own declaration, made
+ * from what `load` gave.
+ */
+function addScopes(item: OwnedItem<TokenScopeItem>): () => void {
+  if (!known.has(item)) {
+    throw refuse("declare token scopes after it is loaded", "declare them in the module's function");
+  }
+  kinds.add(item);
+  return () => kinds.remove(item);
+}
+
+function namedScopes({ item }: OwnedItem<TokenScopeItem>): NamedTokenScopes {
+  if ("parse" in item) {
+    const remedy = "give them fixed names: { kind, help, accesses }";
+    throw refuse("declare token scopes with functions, which other threads cannot call", remedy);
+  }
+  const { kind, help, accesses } = item;
+  return { kind, help, ...(accesses && { accesses }) };
+}
+
 function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {
   const { route, middleware, name, default_path, priority, auth, cors, default_headers, websocket, upload_pause } =
     item;
-  const place = Object.entries({ name, default_path, priority, auth, cors, default_headers, websocket, upload_pause });
+  const settings = Object.entries({
+    name,
+    default_path,
+    priority,
+    auth,
+    cors,
+    default_headers,
+    websocket,
+    upload_pause,
+  });
   return {
     host: owner.host,
     keys: route && Object.entries(route).flatMap(([key, value]) => (value === undefined ? [] : [key])),
     hasMiddleware: middleware !== undefined,
-    place: Object.fromEntries(place.filter(([, value]) => value !== undefined)),
+    settings: Object.fromEntries(settings.filter(([, value]) => value !== undefined)),
   };
 }

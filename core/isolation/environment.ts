@@ -1,4 +1,7 @@
-/** What an isolated module is given by its worker: the same module object, as far as its calls can cross a thread. */
+/**
+ * The environment of an isolated module in its worker: the same module object, as far as its calls
+ * can cross a thread.
+ */
 import { Config } from "../config/index.ts";
 import { EventBus, type HookFailed } from "../events.ts";
 import { Items } from "../module/items.ts";
@@ -6,26 +9,29 @@ import type { Release } from "../module/ledger.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
-import type { HttpProvider, OwnedItem } from "../types.ts";
+import type { Channel } from "../relay/channel.ts";
+import type { HttpProvider, OwnedItem, TokenScopeItem } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
-import type { Channel } from "./channel.ts";
 import { mirrorOf, type Shape } from "./exports.ts";
 import type { WorkerHttp } from "./http.ts";
 import type { WorkerTask } from "./messages.ts";
 
-/** Events whose data are requests, or that want an answer at once. */
+/** Events whose data are requests, or whose hooks return a result. */
 const INNER_EVENTS: ReadonlySet<string> = new Set(["http-error", "http-finished", "directory-index"]);
 
-const refuse = (what: string, remedy: string) => new ModhostError("ISOLATED", { what, remedy });
+/** The kind of the items that `module.provides("token-scope", ...)` adds. */
+export const SCOPES = "token-scope-provider";
 
-/** Events of the other threads; those of this module go through the host, too. */
+export const refuse = (what: string, remedy: string) => new ModhostError("ISOLATED", { what, remedy });
+
+/** The events of the server. Events of this module go through the host as well. */
 class WorkerBus extends EventBus {
-  readonly #tell: (name: string, ...values: unknown[]) => void;
+  readonly #notify: Channel["notify"];
 
-  constructor(tell: (name: string, ...values: unknown[]) => void) {
+  constructor(notify: Channel["notify"]) {
     super();
-    this.#tell = tell;
+    this.#notify = notify;
   }
 
   override fire(event: string): unknown {
@@ -33,26 +39,29 @@ class WorkerBus extends EventBus {
   }
 
   override announce(event: string, data: unknown, _failed: HookFailed, host?: string): void {
-    this.#tell("announce", event, data, host);
+    this.#notify("announce", event, data, host);
   }
 
-  /** An event of the host has come. */
-  hear(event: string, data: unknown, failed: HookFailed): void {
+  /** Runs the hooks of this module for an event of the host. */
+  deliver(event: string, data: unknown, failed: HookFailed): void {
     super.announce(event, data, failed);
   }
 }
 
-/** Items of the kinds that can cross. */
+/** The items that can cross a thread. */
 class WorkerItems extends Items {
   readonly #http: WorkerHttp;
+  readonly #addScopes: (item: OwnedItem<TokenScopeItem>) => Release;
 
-  constructor(http: WorkerHttp) {
+  constructor(http: WorkerHttp, addScopes: (item: OwnedItem<TokenScopeItem>) => Release) {
     super();
     this.#http = http;
+    this.#addScopes = addScopes;
   }
 
   override add(kind: string, item: OwnedItem): Release {
-    return kind === "http-provider" ? this.#http.add(item as OwnedItem<HttpProvider>) : super.add(kind, item);
+    if (kind === "http-provider") return this.#http.add(item as OwnedItem<HttpProvider>);
+    return kind === SCOPES ? this.#addScopes(item as OwnedItem<TokenScopeItem>) : super.add(kind, item);
   }
 
   override isReceived(): boolean {
@@ -78,14 +87,23 @@ export interface WorkerEnvironment {
   readonly bus: WorkerBus;
 }
 
-/** `hooked` hears of each event that the module wants to hear. */
+interface WorkerDeps {
+  readonly channel: Channel;
+  readonly log: Log;
+  readonly http: WorkerHttp;
+  /** Called with each event that the module hooks. */
+  hooked(event: string): void;
+  /** Called with the token scopes that the module declares, once it is loaded. */
+  addScopes(item: OwnedItem<TokenScopeItem>): Release;
+}
+
 export function environmentFor(
   task: WorkerTask,
-  { channel, log, http, hooked }: { channel: Channel; log: Log; http: WorkerHttp; hooked(event: string): void },
+  { channel, log, http, hooked, addScopes }: WorkerDeps,
 ): WorkerEnvironment {
   const config = new Config(task.config);
   for (const [owner, declarations] of Object.entries(task.declarations)) config.declare(declarations, owner);
-  const bus = new WorkerBus((name, ...values) => channel.tell(name, ...values));
+  const bus = new WorkerBus((name, ...values) => channel.notify(name, ...values));
   const found = new Map<string, unknown>();
   const given = (name: string, shape: Shape) => {
     if (!found.has(name))
@@ -97,7 +115,7 @@ export function environmentFor(
   };
   const context: ModuleContext = {
     bus,
-    items: new WorkerItems(http),
+    items: new WorkerItems(http, addScopes),
     shared: new WorkerTables(),
     timers: new Timers(),
     log,
@@ -106,7 +124,7 @@ export function environmentFor(
     find(name) {
       // It is the host that serves, and the worker has no more of it than a place for routes.
       if (name === "http") {
-        http.isAsked = true;
+        http.isUsed = true;
         return { key: "http@*", exports: {} };
       }
       const shape = task.depends[name];
@@ -125,9 +143,9 @@ export function environmentFor(
       if (what === "hook" && INNER_EVENTS.has(name))
         throw refuse(`hook ${name}`, "hook it in a module that is not isolated");
       if (what === "hook") hooked(name);
-      if (what === "hook" || name === "http-provider") return;
+      if (what === "hook" || name === "http-provider" || name === SCOPES) return;
       const act = name.endsWith("-provider") ? `provide ${name.slice(0, -9)}` : `add items of kind ${name}`;
-      throw refuse(act, "only apps of HTTP can be provided from a worker");
+      throw refuse(act, "only apps of HTTP and token scopes with fixed names can be provided from a worker");
     },
     failed: () => undefined,
     tokens: { identify: noTokens, authorize: noTokens, lacks: noTokens },

@@ -1,16 +1,19 @@
-/** What a module gives to those that depend on it, across a thread: functions become asynchronous, values are copied. */
+/**
+ * The exports of a module for dependents in another thread: functions become asynchronous, and
+ * values are copied.
+ */
 
-/** How deep objects are looked into. */
+/** Depth to which objects are searched for functions. */
 const MAX_DEPTH = 4;
 
-/** The form of exports: a value, the place of a function, or an object of such. */
+/** The form of exports: a value, the path of a function, or an object of such. */
 export type Shape =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "function"; readonly path: readonly string[] }
   | { readonly kind: "object"; readonly fields: Readonly<Record<string, Shape>> };
 
 /**
- * The form of what a module exports.
+ * Returns the form of what a module exports.
  * @throws {TypeError} naming what can be neither called nor copied across a thread
  */
 export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
@@ -25,13 +28,13 @@ export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
   try {
     structuredClone(value);
   } catch {
-    const place = path.length === 0 ? "what it returns" : path.join(".");
-    throw new TypeError(`${place} can neither be copied to another thread nor be called from there`);
+    const name = path.length === 0 ? "what it returns" : path.join(".");
+    throw new TypeError(`${name} can neither be copied to another thread nor be called from there`);
   }
   return { kind: "value", value };
 }
 
-/** What those on the other side get: `call` reaches the functions. */
+/** Returns the exports as the other thread sees them. `call` calls a function. */
 export function mirrorOf(
   shape: Shape,
   call: (path: readonly string[], values: unknown[]) => Promise<unknown>,
@@ -39,6 +42,19 @@ export function mirrorOf(
   if (shape.kind === "value") return shape.value;
   if (shape.kind === "function") return (...values: unknown[]) => call(shape.path, values);
   return Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, mirrorOf(field, call)]));
+}
+
+/**
+ * Whether the shape has a function at this path. The worker may call no other functions, such as
+ * inherited ones.
+ */
+export function isFunctionAt(shape: Shape | undefined, path: readonly string[]): boolean {
+  let at = shape;
+  for (const name of path) {
+    if (at?.kind !== "object" || !Object.hasOwn(at.fields, name)) return false;
+    at = at.fields[name];
+  }
+  return at?.kind === "function";
 }
 
 /** Calls a function of what a module exports. */

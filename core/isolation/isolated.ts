@@ -1,28 +1,32 @@
-/** Modules that run in worker threads: what the host holds of them. */
-import { randomBytes } from "node:crypto";
+/** Isolated modules as the host sees them: each instance runs in a worker thread. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Exchange } from "../http/exchange.ts";
 import type { HttpModule } from "../http/index.ts";
-import type { WebSocketExchange } from "../http/websocket_exchange.ts";
+import type { Exchange } from "../http/lifecycle/exchange.ts";
+import type { WebSocketExchange } from "../http/websocket/exchange.ts";
 import type { InstanceOwner, ModuleCode } from "../module/code.ts";
 import type { ModuleSource } from "../module/locate.ts";
-import type { HttpProvider, LogLevel, Module } from "../types.ts";
+import type { Handlers } from "../relay/channel.ts";
+import { deserializeError, type SerializedError } from "../relay/errors.ts";
+import { innerAddress } from "../relay/inner_request.ts";
+import type { HttpProvider, Module } from "../types.ts";
+import { clipped } from "../util/clipped.ts";
 import { ModhostError } from "../util/errors.ts";
 import { REQUEST_STEP } from "../util/usage.ts";
-import { type Channel, receivedError, type SentError } from "./channel.ts";
-import { callAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
+import { callAt, isFunctionAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
 import { Forwarder } from "./forward.ts";
+import type { SentLine } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving } from "./messages.ts";
 import { heapOf, type IsolationDeps, taskOf, WorkerThread } from "./thread.ts";
 
 export type { IsolationDeps } from "./thread.ts";
 
-/** A worker that has evaluated a file waits so long for an instance to run. */
+/** Milliseconds that a worker which has evaluated a file waits for an instance. */
 const MAX_SPARE_MS = 10_000;
 /**
- * Evaluates a module's file in a worker, and gives code that runs each of its instances in a worker of its own.
+ * Evaluates a module's file in a worker, and gives code that runs each of its instances in a worker
+ * of its own.
  * @throws what the evaluation throws
  */
 export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): Promise<ModuleCode> {
@@ -49,6 +53,9 @@ export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): P
   return { source, load, ...code };
 }
 
+const POSTS =
+  "posts messages to its parent thread (parentPort), which are dropped: use what its function returns, or events, instead";
+
 interface IsolatedParts {
   readonly name: string;
   readonly code: Described;
@@ -64,10 +71,10 @@ class Isolated {
   readonly #module: Module;
   readonly #owner: InstanceOwner;
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-worker-"));
-  readonly #token = randomBytes(16).toString("hex");
-  readonly #path = process.platform === "win32" ? `\\\\.\\pipe\\modhost-${this.#token}` : join(this.#folder, "http");
+  readonly #address = innerAddress(this.#folder, "http");
   readonly #forwarder: Forwarder;
-  readonly #dependencies = new Map<string, unknown>();
+  /** The exports of the modules that this one depends on. */
+  readonly #dependencies = new Map<string, { readonly exported: unknown; readonly shape: Shape }>();
   #closeCode = 1001;
   #isLeaving = false;
   #isEnding = false;
@@ -77,8 +84,7 @@ class Isolated {
     this.#module = parts.module;
     this.#owner = parts.owner;
     this.#forwarder = new Forwarder({
-      path: this.#path,
-      token: this.#token,
+      address: this.#address,
       leaving: (closeCode) => {
         this.#closeCode = closeCode;
         void this.#leave();
@@ -91,19 +97,27 @@ class Isolated {
     });
   }
 
-  /** Runs the code in a worker, and declares here what it has declared there. Gives what dependents get. */
+  /**
+   * Runs the code in a worker, and declares here what it has declared there. Gives what dependents
+   * get.
+   */
   async load(): Promise<unknown> {
     const module = this.#module;
     module.on_release("worker", () => this.#end(), "worker");
     const depends: Record<string, Shape> = {};
     for (const name of this.#parts.code.depends) {
       const exported = module.depends(name);
-      this.#dependencies.set(name, exported);
-      if (name !== "http") depends[name] = shapeOf(exported);
+      if (name === "http") continue;
+      const shape = shapeOf(exported);
+      this.#dependencies.set(name, { exported, shape });
+      depends[name] = shape;
     }
     const { name, code, thread, deps } = this.#parts;
     const { channel } = thread;
-    thread.serve(this.#handlers(), (reason) => this.#ended(reason));
+    thread.serve(this.#handlers(), {
+      ended: (reason) => this.#ended(reason),
+      posted: () => this.#owner.advise(POSTS),
+    });
     const { host, reloading = false } = this.#owner;
     const loaded = (await channel.call(
       "load",
@@ -112,7 +126,7 @@ class Isolated {
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
       const { settings } = module.depends<HttpModule>("http");
-      const serving: Serving = { path: this.#path, token: this.#token, settings: { ...settings }, grace: deps.grace() };
+      const serving: Serving = { ...this.#address, settings: { ...settings }, grace: deps.grace() };
       await channel.call("serve", serving);
     }
     // Undone before the rest: the worker's requests end while the host waits for them.
@@ -121,10 +135,12 @@ class Isolated {
       label: "worker",
       activate: () => {
         void channel.call("commit").catch((error: unknown) => this.#owner.fault("adding what it provides", error));
+        if (thread.isPosting) this.#owner.advise(POSTS);
         thread.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(deps));
         return () => this.#leave();
       },
     });
+    for (const scopes of loaded.scopes) module.provides("token-scope", scopes);
     for (const event of loaded.events) this.#listen(event);
     for (const app of loaded.apps.filter(({ host }) => host === module.host)) this.#provide(module, app);
     if (loaded.apps.some(({ host }) => host !== module.host)) {
@@ -152,26 +168,29 @@ class Isolated {
     }
   }
 
-  /** What the worker may ask. */
-  #handlers(): ConstructorParameters<typeof Channel>[1] {
+  /** Functions that the worker may call. */
+  #handlers(): Handlers {
     const module = this.#module;
     return {
-      log: (lines: readonly (readonly [LogLevel, string])[]) => {
-        for (const [level, text] of lines) module.log(level, "%s", text);
+      log: (lines: readonly SentLine[]) => {
+        for (const [level, text, fields = "{}"] of lines) module.log(level, JSON.parse(fields), "%s", clipped(text));
       },
-      fault: (step: string, error: SentError) => {
+      fault: (step: string, error: SerializedError) => {
         const { usage } = this.#owner;
-        if (step === REQUEST_STEP) usage.requestFailed(receivedError(error));
-        else usage.fault(step, receivedError(error));
+        if (step === REQUEST_STEP) usage.requestFailed(deserializeError(error));
+        else usage.fault(step, deserializeError(error));
       },
       provide: (app: ProvidedApp) => this.#provideLate(app),
       note: (text: string | undefined) => {
-        this.#owner.note = text;
+        this.#owner.note = text === undefined ? undefined : clipped(text);
       },
       announce: (event: string, data: unknown, to: string | undefined) => module.announce_event(event, data, to),
       listen: (event: string) => this.#listen(event),
-      depend: (name: string, path: readonly string[], values: readonly unknown[]) =>
-        callAt(this.#dependencies.get(name), path, values),
+      depend: (name: string, path: readonly string[], values: readonly unknown[]) => {
+        const { exported, shape } = this.#dependencies.get(name) ?? {};
+        if (!isFunctionAt(shape, path)) throw new TypeError(`${name} exports no function ${path.join(".")}`);
+        return callAt(exported, path, values);
+      },
     };
   }
 
@@ -184,7 +203,7 @@ class Isolated {
   #listen(event: string): void {
     this.#module.hook(event, (data: unknown) => {
       try {
-        this.#parts.thread.channel.tell("hear", event, data);
+        this.#parts.thread.channel.notify("event", event, data);
       } catch (error) {
         this.#owner.advise(
           `cannot hear ${event} in its worker: ${error instanceof Error ? error.message : String(error)}`,
@@ -193,7 +212,7 @@ class Isolated {
     });
   }
 
-  #provide(module: Module, { keys, hasMiddleware, place }: ProvidedApp): void {
+  #provide(module: Module, { keys, hasMiddleware, settings }: ProvidedApp): void {
     const route: Record<string, unknown> | undefined = keys && {};
     const { handle, upgrade } = this.#forwarder;
     for (const key of keys ?? []) {
@@ -203,7 +222,7 @@ class Isolated {
     }
     const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);
     const provider = {
-      ...place,
+      ...settings,
       streaming_uploads: true,
       ...(route && { route }),
       ...(hasMiddleware ? { middleware } : {}),

@@ -1,44 +1,65 @@
 /** The log of a worker: its lines are written by the host. */
-import { format } from "node:util";
 import type { LogLevel, ModuleLog } from "../types.ts";
+import { clipped } from "../util/clipped.ts";
 import type { Log } from "../util/log.ts";
+import { fieldsJson, type LogFields, logCall } from "../util/log_fields.ts";
+import { tracedHere } from "./traced.ts";
 
-/** Lines of the log that the host has not taken yet; more are counted, and left out. */
+/**
+ * A line: its level, its text, and its fields as JSON, because not every value can be copied to
+ * another thread.
+ */
+export type SentLine = readonly [LogLevel, string, (string | undefined)?];
+
+/**
+ * Maximum number of lines that the host has not taken yet. Further lines are counted and left out.
+ */
 const MAX_LINES_AHEAD = 500;
 
 export interface WorkerLog extends Log {
-  /** Resolves when the host has all lines that are written by now. */
+  /** Resolves when the host has all lines that have been written so far. */
   taken(): Promise<void>;
 }
 
 /** A log whose lines go to the host, no faster than it takes them. */
-export function logTo(send: (lines: readonly (readonly [LogLevel, string])[]) => Promise<unknown>): WorkerLog {
-  let lines: [LogLevel, string][] = [];
+export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): WorkerLog {
+  let lines: SentLine[] = [];
   let left = 0;
   let sending: Promise<void> | undefined;
   const flush = async () => {
-    // What is written in one go crosses as one.
+    // Lines that are written in one tick are sent in one message.
     await Promise.resolve();
     while (lines.length > 0) {
       const batch = lines;
       lines = [];
-      if (left > 0) batch.push(["warn", `${left} more lines of the log are left out`]);
+      if (left > 0) batch.push(["warn", `Further lines of the log are left out: ${left}`]);
       left = 0;
       await send(batch).catch(() => undefined);
     }
     sending = undefined;
   };
-  const write = (level: LogLevel, text: string, ...values: unknown[]) => {
+  const write = (bound: LogFields | undefined, level: LogLevel, values: readonly unknown[]) => {
     if (lines.length >= MAX_LINES_AHEAD) left += 1;
-    else lines.push([level, format(text, ...values)]);
+    else {
+      const call = logCall(values);
+      const traced = tracedHere();
+      const isPlain = bound === undefined && traced === undefined;
+      const fields = isPlain ? call.fields : { ...traced, ...bound, ...call.fields };
+      // The host masks them.
+      const json = fields === undefined ? undefined : fieldsJson(fields, (text) => text);
+      lines.push([level, clipped(call.message()), json]);
+    }
     sending ??= flush();
   };
-  const voice = Object.assign((level: LogLevel, text: string, ...values: unknown[]) => write(level, text, ...values), {
-    debug: (text: string, ...values: unknown[]) => write("debug", text, ...values),
-    info: (text: string, ...values: unknown[]) => write("info", text, ...values),
-    warn: (text: string, ...values: unknown[]) => write("warn", text, ...values),
-    error: (text: string, ...values: unknown[]) => write("error", text, ...values),
-  }) as ModuleLog;
+  const voiceOf = (bound?: LogFields): ModuleLog =>
+    Object.assign((level: LogLevel, ...values: unknown[]) => write(bound, level, values), {
+      debug: (...values: unknown[]) => write(bound, "debug", values),
+      info: (...values: unknown[]) => write(bound, "info", values),
+      warn: (...values: unknown[]) => write(bound, "warn", values),
+      error: (...values: unknown[]) => write(bound, "error", values),
+      child: (fields: LogFields) => voiceOf({ ...bound, ...fields }),
+    });
+  const voice = voiceOf();
   return {
     host: voice,
     of: () => voice,

@@ -1,17 +1,22 @@
+import type { MessagePort } from "node:worker_threads";
 import type { ConfigSources } from "../config/index.ts";
 import type { HttpSettings } from "../http/index.ts";
+import type { SerializedError } from "../relay/errors.ts";
+import type { RequestFacts } from "../relay/inner_request.ts";
 import type {
   HttpProvider,
   ListeningPort,
   ModuleState,
+  NamedTokenScopes,
   OptionDeclarations,
   PresentedToken,
   StickyBy,
 } from "../types.ts";
-import type { SentError } from "./channel.ts";
 import type { Shape } from "./exports.ts";
 
-/** What a worker is started with: the file that it evaluates first. */
+/**
+ * The data that a worker starts with: the file that it evaluates first, and its port to the host.
+ */
 export interface WorkerCode {
   readonly source: {
     readonly name: string;
@@ -20,9 +25,15 @@ export interface WorkerCode {
     readonly root: string | undefined;
   };
   readonly loadTimeout: number;
+  /** Removed from `workerData` before any code of the module runs. */
+  readonly port: MessagePort;
+  /** A message here tells the host that messages wait at `port`; removed likewise. */
+  readonly bell: MessagePort;
+  /** Holds 1 while the host has been told and has not begun to read. */
+  readonly isRung: Int32Array;
 }
 
-/** What an instance of it is made from. */
+/** The data that an instance of the module is made from. */
 export interface WorkerTask {
   readonly host: string;
   readonly reloading: boolean;
@@ -31,7 +42,7 @@ export interface WorkerTask {
   readonly config: ConfigSources;
   /** By the name of the module that declares them. */
   readonly declarations: Readonly<Record<string, OptionDeclarations>>;
-  /** What the modules give that it depends on, by name. */
+  /** The exports of the modules that it depends on, by name. */
   readonly depends: Readonly<Record<string, Shape>>;
   readonly loadTimeout: number;
   readonly listening: readonly ListeningPort[];
@@ -39,7 +50,7 @@ export interface WorkerTask {
   readonly serves: boolean;
 }
 
-/** What a file declares. */
+/** The declarations of a file. */
 export interface Described {
   readonly options: OptionDeclarations;
   readonly depends: readonly string[];
@@ -50,7 +61,7 @@ export interface Described {
   readonly files: readonly string[];
 }
 
-/** The token that let a request in: the host has checked it, and counts what is done with it. */
+/** The token that let a request in. The host has checked it, and counts its use. */
 export type Bearer = Pick<PresentedToken, "id" | "name" | "scopes">;
 
 /** An app of an isolated module, as the host sees it. */
@@ -59,69 +70,46 @@ export interface ProvidedApp {
   /** Undefined without a table of routes. */
   readonly keys: readonly string[] | undefined;
   readonly hasMiddleware: boolean;
-  readonly place: Pick<
+  readonly settings: Pick<
     HttpProvider,
     "name" | "default_path" | "priority" | "auth" | "cors" | "default_headers" | "websocket" | "upload_pause"
   >;
 }
 
-/** What a module has declared once its code has run. */
+/** The declarations of a module whose code has run. */
 export interface Loaded {
   readonly exports: Shape;
   readonly global: boolean;
   /** It depends on `http`, and may provide apps now or later. */
   readonly serves: boolean;
   readonly apps: readonly ProvidedApp[];
-  /** Events that it wants to hear. */
+  /** The kinds of token scopes that it declares. */
+  readonly scopes: readonly NamedTokenScopes[];
+  /** Events that it hooks. */
   readonly events: readonly string[];
-  /** Which of these functions it has. */
+  /** Which of the functions `save` and `restore` it has. */
   readonly has: readonly string[];
 }
 
 /** Where the worker shall serve requests, and how. */
 export interface Serving {
   readonly path: string;
-  /** What each request has to bring. */
+  /** The token that each request has to carry. */
   readonly token: string;
   readonly settings: HttpSettings;
   readonly grace: number;
 }
 
-/** The client's connection. */
-export interface Peer {
-  readonly remoteAddress: string | undefined;
-  readonly remotePort: number | undefined;
-  readonly localAddress: string | undefined;
-  readonly localPort: number | undefined;
-  readonly encrypted: boolean;
-}
-
-/** What the worker is told of a request: JSON in PEER_FIELD. */
-export interface RequestFacts {
-  readonly token: string;
+/** The facts that a worker gets about a request, in addition to its client. */
+export interface WorkerRequestFacts extends RequestFacts {
   readonly id: string;
-  readonly peer: Peer;
   readonly bearer: Bearer | undefined;
-  /** It came as HTTP/1.0, which needs no `Host`. */
-  readonly isOld?: boolean;
+  /** Fields of log lines about the request while somebody traces it. */
+  readonly traced?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Why a worker answers with an error page, which the host makes: JSON in REFUSED_FIELD. */
+/** Why a worker refuses a request. The host makes the error page. JSON in REFUSED_FIELD. */
 export interface Refusal {
   readonly message: string | undefined;
-  readonly error: SentError | undefined;
+  readonly error: SerializedError | undefined;
 }
-
-/** JSON for a header. */
-export function inAscii(value: RequestFacts | Refusal): string {
-  return JSON.stringify(value).replace(
-    /[^ -~]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-}
-
-/** Header fields between the host and a worker; clients cannot set them, nor see them. */
-export const PEER_FIELD = "x-modhost-peer";
-export const PASSED_FIELD = "x-modhost-passed";
-export const REFUSED_FIELD = "x-modhost-refused";
-export const INNER_FIELDS: ReadonlySet<string> = new Set([PEER_FIELD, PASSED_FIELD, REFUSED_FIELD]);

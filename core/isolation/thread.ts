@@ -1,13 +1,15 @@
 /** A worker thread of an isolated module, and how long it may live. */
-import { Worker } from "node:worker_threads";
-import { type Config, environmentPrefix } from "../config/index.ts";
-import { appName } from "../http/app_urls.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
+import { type Config, isOwnVariable } from "../config/index.ts";
+import { appName } from "../http/routing/app_urls.ts";
 import { failure, type InstanceOwner } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import type { ModuleSource } from "../module/locate.ts";
+import { Channel, type MessageEndpoint } from "../relay/channel.ts";
+import { watchLiveness } from "../relay/liveness.ts";
 import type { ListeningPort, ModuleState, OptionDeclaration, OptionDeclarations } from "../types.ts";
-import { ModhostError } from "../util/errors.ts";
-import { Channel, type Port } from "./channel.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import type { Described, WorkerCode, WorkerTask } from "./messages.ts";
 
 export interface IsolationDeps {
@@ -19,12 +21,9 @@ export interface IsolationDeps {
   /** Seconds. */
   loadTimeout(): number;
   grace(): number;
-  /** The worker of an instance has ended, though nobody asked for it. */
+  /** Called when the worker of an instance has ended without a request to do so. */
   ended(owner: InstanceOwner, reason: string): void;
 }
-
-/** A worker is asked for a sign of life so often within the time that it may be silent. */
-const PINGS = 4;
 
 const program = new URL(import.meta.url.endsWith(".ts") ? "./entry.ts" : "./entry.js", import.meta.url);
 
@@ -33,22 +32,28 @@ export function heapOf(deps: IsolationDeps): number {
   return Number(deps.config().value("isolated_heap"));
 }
 
-/** What any module may read: options of the host and of HTTP but for their secrets. */
+/** Whether any module may read an option: those of the host and of HTTP, without their secrets. */
 function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: string }): boolean {
   return (owner === "core" || owner === "http") && secret === undefined;
 }
 
-/** What nobody declares may be a secret of a module that is not loaded: by its name it is meant for this one. */
+/**
+ * Whether an undeclared option belongs to a module by its name. Others may be secrets of modules
+ * that are not loaded.
+ */
 function isNamedFor(module: string, option: string): boolean {
   return [module, appName(module)].some((name) => option === name || option.startsWith(`${name}_`));
 }
 
-/** What a worker sees of the environment: options reach it as far as it may read them. */
+/**
+ * Returns the environment variables of a worker. Variables that set options are left out: it gets
+ * the options that it may read.
+ */
 function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith(environmentPrefix)));
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOwnVariable(name)));
 }
 
-/** What an instance is made from, of all that the host knows. `options`: those that the module declares. */
+/** Returns what an instance is made from. `options`: those that the module declares. */
 export function taskOf(
   name: string,
   options: OptionDeclarations,
@@ -79,34 +84,97 @@ export function taskOf(
   };
 }
 
+/** Events of a worker thread. */
+export interface ThreadEvents {
+  ended(reason: string): void;
+  /** Its code posts messages to the parent thread. */
+  posted(): void;
+}
+
+/**
+ * Milliseconds for which messages of one worker are handled before other work of the host gets its
+ * turn.
+ */
+const SLICE_MS = 10;
+
 export class WorkerThread {
   readonly channel: Channel;
   readonly #source: ModuleSource & { readonly file: string };
   readonly #deps: IsolationDeps;
   readonly #worker: Worker;
-  /** What the worker may ask once an instance runs in it. */
+  /** Functions that the worker may call once an instance runs in it. */
   readonly #handlers: Record<string, (...values: never[]) => unknown> = {};
-  #hearEnd: (reason: string) => void = () => undefined;
+  readonly #port: MessagePort;
+  /** Holds 1 from the time that the worker has rung the bell until its messages are handled. */
+  readonly #isRung = new Int32Array(new SharedArrayBuffer(4));
+  #receive: (message: unknown) => void = () => undefined;
+  #events: ThreadEvents = { ended: () => undefined, posted: () => undefined };
+  /**
+   * Whether the module's code or a library has posted to the parent thread, which ignores such
+   * messages.
+   */
+  isPosting = false;
   #reason: string | undefined;
   isAlive = true;
 
   constructor(source: ModuleSource & { readonly file: string }, deps: IsolationDeps) {
     const { name, file, directory, root } = source;
-    const workerData: WorkerCode = { source: { name, file, directory, root }, loadTimeout: deps.loadTimeout() };
+    // Not `parentPort`, because libraries post to it and listen to it.
+    const { port1, port2 } = new MessageChannel();
+    const { port1: bell1, port2: bell2 } = new MessageChannel();
+    const workerData: WorkerCode = {
+      source: { name, file, directory, root },
+      loadTimeout: deps.loadTimeout(),
+      port: port2,
+      bell: bell2,
+      isRung: this.#isRung,
+    };
     this.#source = source;
     this.#deps = deps;
+    this.#port = port1;
     this.#worker = new Worker(program, {
       workerData,
+      transferList: [port2, bell2],
       env: environment(),
       name: `modhost ${name}`,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapOf(deps) / 2 ** 20) },
     });
-    this.channel = new Channel(this.#worker as unknown as Port, this.#handlers);
-    this.#worker.on("error", (error) => {
-      this.#reason ??= error.message;
+    const port: MessageEndpoint = {
+      postMessage: (message) => port1.postMessage(message),
+      on: (event, listener) => {
+        this.#receive = listener;
+        bell1.on(event, () => void this.#handle());
+      },
+    };
+    this.channel = new Channel(port, this.#handlers);
+    this.#worker.on("message", () => this.#posted());
+    this.#worker.on("error", (error: unknown) => {
+      // A worker can throw any value.
+      this.#reason ??= reasonOf(error);
     });
-    this.#worker.on("exit", (code) => this.#exited(code));
+    this.#worker.on("exit", (code) => void this.#exited(code));
     this.#worker.unref();
+    bell1.unref();
+  }
+
+  /**
+   * Handles the messages that wait, in slices. A listener of the port would get all of them in one
+   * turn of the event loop, and a module can send hundreds of thousands.
+   */
+  async #handle(): Promise<void> {
+    let until = performance.now() + SLICE_MS;
+    Atomics.store(this.#isRung, 0, 0);
+    for (let next = receiveMessageOnPort(this.#port); next !== undefined; next = receiveMessageOnPort(this.#port)) {
+      this.#receive(next.message);
+      if (performance.now() < until) continue;
+      await nextTurn();
+      until = performance.now() + SLICE_MS;
+    }
+  }
+
+  #posted(): void {
+    this.isPosting = true;
+    this.#events.posted();
   }
 
   /**
@@ -123,33 +191,25 @@ export class WorkerThread {
     }
   }
 
-  /** From now on the worker may ask these, and its end is told of. */
-  serve(handlers: Record<string, (...values: never[]) => unknown>, ended: (reason: string) => void): void {
+  /** Sets the functions that the worker may call, and who gets its events. */
+  serve(handlers: Record<string, (...values: never[]) => unknown>, events: ThreadEvents): void {
     Object.assign(this.#handlers, handlers);
-    this.#hearEnd = ended;
+    this.#events = events;
   }
 
-  /** Ends the worker when it gives no sign of life for so many seconds, or holds more than so many bytes beside its heap. */
+  /**
+   * Ends the worker when it does not respond for `silence` seconds, or uses more than `most` bytes
+   * outside of its heap.
+   */
   watch(silence: number, most: number): void {
-    let heard = performance.now();
-    let asked = heard;
-    const ping = () => {
-      // Time in which this thread itself was held up is none that the other has been silent.
-      const late = performance.now() - asked > (2 * silence * 1000) / PINGS;
-      asked = performance.now();
-      if (late) heard = Math.max(heard, asked - (silence * 1000) / 2);
-      const silent = (asked - heard) / 1000;
-      if (silent > silence) this.#terminate(`it did not answer for ${Math.ceil(silent)} s`);
-      this.channel.call("ping").then(
-        (bytes) => {
-          heard = performance.now();
-          if (Number(bytes) > most) this.#terminate(`it held ${bytes} bytes beside its heap, over isolated_heap`);
-        },
-        () => undefined,
-      );
-    };
-    const timer = setInterval(ping, (silence * 1000) / PINGS).unref();
-    this.#worker.once("exit", () => clearInterval(timer));
+    const end = watchLiveness(this.channel, silence, {
+      silent: (seconds) => this.#terminate(`it did not answer for ${Math.ceil(seconds)} s`),
+      alive: (bytes) => {
+        if (Number(bytes) > most)
+          this.#terminate(`it used ${bytes} bytes outside of its heap, more than isolated_heap`);
+      },
+    });
+    this.#worker.once("exit", end);
   }
 
   async end(): Promise<void> {
@@ -161,10 +221,12 @@ export class WorkerThread {
     void this.#worker.terminate();
   }
 
-  #exited(code: number): void {
+  async #exited(code: number): Promise<void> {
     this.isAlive = false;
+    // Its last messages may not have been delivered yet.
+    await this.#handle();
     const reason = `its worker ended: ${this.#reason ?? `process.exit(${code})`}`;
     this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.#source.name, reason }));
-    this.#hearEnd(reason);
+    this.#events.ended(reason);
   }
 }

@@ -3,7 +3,7 @@ import type { MetricDeclaration, MetricDeclarations } from "../types.ts";
 const namePattern = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const kinds: readonly unknown[] = ["counter", "gauge", "histogram"];
 
-/** What is wrong with declarations of metrics, in words; nothing when they are right. */
+/** Returns the problems of metric declarations, in words; empty if there are none. */
 export function metricFaults(metrics: MetricDeclarations): string[] {
   if (typeof metrics !== "object" || metrics === null) return ["metrics is an object from name to declaration"];
   return Object.entries(metrics).flatMap(([name, declaration]) =>

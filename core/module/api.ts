@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { HookFailed } from "../events.ts";
-import { appName } from "../http/app_urls.ts";
+import { appName } from "../http/routing/app_urls.ts";
 import type {
   EventHandler,
   ItemOf,
@@ -21,43 +21,43 @@ import { account, type Usage } from "../util/usage.ts";
 import type { ModuleCode } from "./code.ts";
 import { eventHint, optionHint } from "./hints.ts";
 import { importNamed } from "./imports.ts";
-import type { Effect, Entry, Release } from "./ledger.ts";
+import type { Effect, EffectHandle, Release } from "./ledger.ts";
 import { moduleName } from "./locate.ts";
 import type { Dependent, ModuleContext } from "./module_context.ts";
 import { OptionReader } from "./option_reader.ts";
 import { sharedPath } from "./shared.ts";
 import { httpUrl } from "./url.ts";
 
-/** The instance that a module object belongs to, as far as the object uses it. */
+/** The instance that a module object belongs to, with the members that the object uses. */
 export interface ModuleOwner extends Dependent {
   host: string;
   readonly code: ModuleCode;
-  /** What is in force for it: another one once a change of the configuration is. */
+  /** The configuration in force for it; a change of the configuration replaces it. */
   readonly config: Config;
   readonly reloading: boolean | undefined;
   /** Keys of the instances it depends on. */
   readonly depends: Set<string>;
   readonly usage: Usage;
-  /** Kinds that it has called `provides` with. */
+  /** Kinds that the module has called `provides` with. */
   readonly provided: Set<string>;
   missing: string | undefined;
   note: string | undefined;
   noteLevel: "info" | "warn" | "error" | undefined;
-  add(effect: Effect): Entry;
-  hold(kind: string, label: string, release: Release): Entry;
+  add(effect: Effect): EffectHandle;
+  recordRelease(kind: string, label: string, release: Release): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;
-  /** Why the server cannot be changed for it now: its own code is being waited for. */
+  /** Why the server cannot be changed for it now: the host is waiting for its own code. */
   readonly occupied: string | undefined;
-  /** It reads an option, for a host ("*": the server). */
+  /** Records that it reads an option, for a host ("*": the server). */
   read(option: string, host: string): void;
-  /** It belongs to no single host from now on. */
+  /** Makes it global: it no longer belongs to a single host. */
   becomeGlobal(): void;
   /** @throws {ModhostError} MODULE_UNLOADED */
   assertLive(): void;
 }
 
-/** The module object: each call that does something to the host is an effect in the instance's ledger. */
+/** The module object: each call that affects the host is an effect in the instance's ledger. */
 export class ModuleApi implements Module {
   load: Module["load"];
   ready: Module["ready"];
@@ -70,7 +70,7 @@ export class ModuleApi implements Module {
   readonly #instance: ModuleOwner;
   readonly #context: ModuleContext;
   readonly #options: OptionReader;
-  /** Set for the object of one host that a global module gets. */
+  /** Set for the object that a global module gets for one host. */
   readonly #host: string | undefined;
   readonly #shared = new Map<string, Record<string, unknown>>();
   readonly #hookFailed: HookFailed = (error, event) =>
@@ -108,7 +108,12 @@ export class ModuleApi implements Module {
     return this.#log;
   }
 
-  // ------------------------------------------------------------------------------------------------ other modules
+  mask(text: string): string {
+    return this.#instance.config.mask(text);
+  }
+
+  // ------------------------------------------------------------------------------------------------
+  // other modules
 
   depends<T = unknown>(name: string): T {
     const instance = this.#instance;
@@ -122,8 +127,8 @@ export class ModuleApi implements Module {
     const isLoading = instance.phase === "loading";
     if (isLoading) instance.missing ??= dependency;
     const reason = isLoading
-      ? "it will be loaded, and then this load begins again"
-      : "only a module that loads can load others";
+      ? "it will be loaded first, then this module is loaded again"
+      : "a module can load others only while it loads";
     throw new ModhostError("MODULE_DEPENDENCY", { name: this.name, dependency, reason });
   }
 
@@ -152,7 +157,12 @@ export class ModuleApi implements Module {
   ): void {
     this.#context.admit?.("receiver", kind);
     const fault = (error: unknown) => this.#instance.fault(`handling items of kind ${kind}`, error);
-    const handlers = { added, removed, fault } as Parameters<ModuleContext["items"]["handle"]>[1];
+    const { usage } = this.#instance;
+    const own = {
+      added: (item: OwnedItem) => usage.run(added, item as never),
+      removed: (item: OwnedItem) => usage.run(removed, item as never),
+    };
+    const handlers = { ...own, fault } as Parameters<ModuleContext["items"]["handle"]>[1];
     const activate = () => this.#context.items.handle(kind, handlers, this.name);
     this.#instance.add({ kind: "receiver", label: `receiver of ${kind}`, activate });
   }
@@ -164,7 +174,8 @@ export class ModuleApi implements Module {
     this.#log = undefined;
   }
 
-  // ------------------------------------------------------------------------------------------------------- events
+  // -------------------------------------------------------------------------------------------------------
+  // events
 
   hook(event: string, handler: EventHandler, priority = 0): void {
     if (typeof handler !== "function") throw new TypeError(`The hook of ${event} must be a function`);
@@ -176,16 +187,16 @@ export class ModuleApi implements Module {
     this.#instance.add({ kind: "hook", label: `hook ${event}`, activate });
   }
 
-  /** The same function, whose failures and time are the module's. */
+  /** Returns the function with its failures and time counted for the module. */
   #counted(step: string, run: (data: unknown) => unknown): EventHandler {
     const { usage } = this.#instance;
     const measured = timed(usage, run);
     const failed = (error: unknown) => usage.fault(step, error);
     return (data: unknown) => {
       try {
-        const answer = measured(data);
-        if (answer instanceof Promise) answer.catch(failed);
-        return answer;
+        const result = measured(data);
+        if (result instanceof Promise) result.catch(failed);
+        return result;
       } catch (error) {
         failed(error);
         throw error;
@@ -205,7 +216,8 @@ export class ModuleApi implements Module {
     return this.#context.bus.has(event);
   }
 
-  // ------------------------------------------------------------------------------------------- what unload undoes
+  // ----------------------------------------------------------------------------------------
+  // effects that an unload undoes
 
   add_timer<A extends unknown[]>(delay: number, run: (now: number, ...values: A) => unknown, ...values: A): Timer {
     const { timers } = this.#context;
@@ -224,7 +236,8 @@ export class ModuleApi implements Module {
   }
 
   on_release(label: string, release: () => unknown, kind = "release"): () => void {
-    return this.#instance.hold(kind, label, release).forget;
+    const { usage } = this.#instance;
+    return this.#instance.recordRelease(kind, label, () => usage.run(release)).forget;
   }
 
   shared(path = ""): Record<string, unknown> {
@@ -233,7 +246,7 @@ export class ModuleApi implements Module {
     const known = this.#shared.get(full);
     if (known !== undefined) return known;
     const { table, release } = this.#context.shared.use(full, this.name);
-    this.#instance.hold("shared", `shared table ${full}`, release);
+    this.#instance.recordRelease("shared", `shared table ${full}`, release);
     this.#shared.set(full, table);
     return table;
   }
@@ -245,7 +258,8 @@ export class ModuleApi implements Module {
     this.log(level, "%s", text);
   }
 
-  // -------------------------------------------------------------------------------------------------------- files
+  // --------------------------------------------------------------------------------------------------------
+  // files
 
   get_directory(): string {
     return this.#instance.code.source.directory;
@@ -263,7 +277,8 @@ export class ModuleApi implements Module {
     return this.#options.plain("data_path") as string;
   }
 
-  // ------------------------------------------------------------------------------------------------------ options
+  // ------------------------------------------------------------------------------------------------------
+  // options
 
   get_option<T = unknown>(name: string, fallback?: T): T | undefined {
     return (this.#options.plain(name) as T | undefined) ?? fallback;
@@ -318,7 +333,8 @@ export class ModuleApi implements Module {
     return this.#options.typed(name, "path", fallback && resolve(this.get_directory(), fallback));
   }
 
-  // -------------------------------------------------------------------------------------------------- the server
+  // --------------------------------------------------------------------------------------------------
+  // the server
 
   http_url(app = appName(this.name), default_path?: string): string {
     const { listening } = this.#context;
@@ -361,7 +377,7 @@ export class ModuleApi implements Module {
   }
 
   stop_server(): void {
-    this.log.info("asks the server to stop");
+    this.log.info("requests that the server stops");
     void this.server.stop();
   }
 }
@@ -370,13 +386,13 @@ function limits(min: number | undefined, max: number | undefined): Partial<Optio
   return { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
 }
 
-/** The same function, whose time on the event loop is counted. */
+/** Returns the function with its time on the event loop counted. */
 function timed<A, R>(usage: Usage, run: (argument: A) => R): (argument: A) => R {
   return (argument) => {
     const outer = usage.enter();
     const begun = performance.now();
     try {
-      return run(argument);
+      return usage.run(run, argument);
     } finally {
       usage.leave(outer, begun);
     }

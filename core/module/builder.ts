@@ -1,4 +1,4 @@
-/** Makes instances of modules, and what they depend on before them. */
+/** Builds instances of modules, after the modules that they depend on. */
 import { ModhostError } from "../util/errors.ts";
 import type { ModuleCode } from "./code.ts";
 import { Instance, type InstanceOptions, keyOf } from "./instance.ts";
@@ -8,7 +8,10 @@ import { newOperation, type Operation } from "./operation.ts";
 
 export interface BuilderDeps extends Pick<ModulesDeps, "context" | "catalog"> {
   readonly instances: Instances;
-  /** Loads what `name` depends on, unless it runs. @throws {ModhostError} MODULE_CYCLE, MODULE_DEPENDENCY */
+  /**
+   * Loads the module that `name` depends on, unless it runs already. @throws {ModhostError}
+   * MODULE_CYCLE, MODULE_DEPENDENCY
+   */
   ensureDependency(name: string, dependency: string, host: string, operation: Operation): Promise<void>;
 }
 
@@ -19,7 +22,10 @@ export class Builder {
     this.#deps = deps;
   }
 
-  /** Runs the code until no dependency is missing: an attempt that misses one is undone, and begins again with it. */
+  /**
+   * Runs the code until no dependency is missing. An attempt that needs a missing one is undone and
+   * starts again once that is loaded.
+   */
   async build(
     code: ModuleCode,
     { name, host }: { name: string; host: string },
@@ -45,7 +51,7 @@ export class Builder {
       if (instance.missing === undefined && outcome === undefined) {
         if (!options.reloading || instance.host === host) return instance;
         await instance.abandon();
-        const reason = "it has become global: unload it and load it again";
+        const reason = "it has become global: unload it, then load it";
         throw new ModhostError("MODULE_FAILED", { name, step: "reloading", reason });
       }
       await instance.abandon();

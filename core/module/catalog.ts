@@ -1,28 +1,34 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Config } from "../config/index.ts";
+import { type Config, isNear, protectsApps } from "../config/index.ts";
 import type { StickyBy } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { bundledModules } from "../util/package.ts";
 import { type ModuleCode, readCode } from "./code.ts";
 import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
 
-/** A module that the configuration wants on a host. */
+/** A module that the configuration enables on a host. */
 export interface Wanted {
   readonly name: string;
   readonly host: string;
 }
 
-/** Evaluations of a module whose files are remembered, beside the latest. */
+/**
+ * Number of earlier evaluations of a module whose files are remembered in addition to the latest.
+ */
 const MAX_ATTEMPTS = 4;
 
-/** What the code of a module has said of itself. */
-interface Said {
+/** The declarations in the code of a module that matter while it is not loaded. */
+interface CodeTraits {
   readonly shared: boolean | undefined;
   readonly sticky: StickyBy | undefined;
   readonly depends: readonly string[];
 }
 
-/** Which modules there are and which are wanted: names to sources, sources to evaluated code. */
+/**
+ * Knows which modules exist and which are enabled: maps names to sources, and sources to evaluated
+ * code.
+ */
 export class Catalog {
   #config: Config;
   readonly #loadTimeout: () => number;
@@ -30,16 +36,19 @@ export class Catalog {
   readonly #isolated: (source: ModuleSource) => Promise<ModuleCode>;
   /** Modules that another process of the server runs. */
   readonly #isElsewhere: (name: string) => boolean;
-  /** Modules that were handed to the host, by value or by path. */
-  readonly #given = new Map<string, ModuleSource>();
-  /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
+  /** Modules that were passed to the host, by value or by path. */
+  readonly #passed = new Map<string, ModuleSource>();
+  /** The spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
-  /** What the latest code of each module has said of itself. */
-  readonly #evaluated = new Map<string, Said>();
-  /** Codes that run in workers of their own, and those of them whose files say so. */
+  /** The declarations in the latest code of each module. */
+  readonly #evaluated = new Map<string, CodeTraits>();
+  /** Codes that run in workers of their own, and whether their files request that. */
   readonly #inWorkers = new WeakMap<ModuleCode, { readonly isDeclared: boolean }>();
-  /** Files of the latest evaluations of each module: of the last one that went well, and of those since. */
+  /**
+   * The files of each module: those of its last successful evaluation, and of all attempts since
+   * then.
+   */
   readonly #files = new Map<string, Set<string>[]>();
 
   constructor(
@@ -53,34 +62,48 @@ export class Catalog {
     this.#loadTimeout = loadTimeout;
     this.#isElsewhere = isElsewhere;
     this.#isolated = isolated ?? ((source) => readCode(source, loadTimeout()));
-    for (const source of given) this.#given.set(source.name, source);
+    for (const source of given) this.#passed.set(source.name, source);
   }
 
-  /** Goes by another configuration from now on; the returned function makes everything what it was before. */
+  /** Switches to another configuration; the returned function restores the previous state. */
   use(config: Config): () => void {
-    const former = this.#config;
-    const tables = [this.#given, this.#spelling, this.#codes] as readonly Map<string, unknown>[];
-    const kept = tables.map((table) => [...table]);
+    const previous = this.#config;
+    const tables = [this.#passed, this.#spelling, this.#codes] as readonly Map<string, unknown>[];
+    const saved = tables.map((table) => [...table]);
     this.#config = config;
     return () => {
-      this.#config = former;
+      this.#config = previous;
       for (const [at, table] of tables.entries()) {
         table.clear();
-        for (const [name, value] of kept[at] ?? []) table.set(name, value);
+        for (const [name, value] of saved[at] ?? []) table.set(name, value);
       }
     };
   }
 
-  /** All that is enabled, host by host, in the order of the configuration; then what was handed over. */
+  /**
+   * Returns all enabled modules, host by host, in the order of the configuration, followed by those
+   * that were passed to the host.
+   */
   wanted(): Wanted[] {
     for (const host of this.hosts()) {
       for (const entry of this.#list("modules_enabled", host))
-        if (!this.#given.has(moduleName(entry))) this.learn(entry);
+        if (!this.#passed.has(moduleName(entry))) this.learn(entry);
     }
     return this.hosts().flatMap((host) => this.#enabled(host).map((name) => ({ name, host })));
   }
 
-  /** Evaluates all that is wanted, and what that names as dependencies. */
+  /**
+   * Returns the names of all modules that the configuration names or that are in a folder of
+   * `plugin_paths`, unless they are disabled.
+   */
+  named(): string[] {
+    const found = this.#pluginPaths()
+      .flatMap(listModules)
+      .filter((name) => !this.isDisabled(name, "*"));
+    return [...new Set([...this.wanted().map(({ name }) => name), ...found])];
+  }
+
+  /** Evaluates all enabled modules and their declared dependencies. */
   async evaluate(failed: (name: string, error: unknown) => void): Promise<void> {
     const names = [...new Set(this.wanted().map(({ name }) => name))];
     for (const name of names) {
@@ -93,13 +116,16 @@ export class Catalog {
     }
   }
 
-  /** Host names that modules are loaded for: "*" alone where no `hosts` are configured. */
+  /** Returns the host names that modules are loaded for: only "*" if no `hosts` are configured. */
   hosts(): readonly string[] {
     const hosts = this.#config.hosts();
     return hosts.length === 0 ? ["*"] : hosts;
   }
 
-  /** Hosts among `hosts` on which a module is enabled: where `add_host` of a global module is called. */
+  /**
+   * Returns the hosts on which a module is enabled: `add_host` of a global module is called for
+   * these.
+   */
   hostsOf(name: string): string[] {
     return this.#config.hosts().filter((host) => this.#enabled(host).includes(name));
   }
@@ -107,7 +133,7 @@ export class Catalog {
   #enabled(host: string): string[] {
     const found = this.#config.value("plugin_autoload") === true ? this.#pluginPaths().flatMap(listModules) : [];
     const names = [...this.#list("modules_enabled", host), ...found].map(moduleName);
-    return [...new Set([...names, ...this.#given.keys()])].filter((name) => !this.isDisabled(name, host));
+    return [...new Set([...names, ...this.#passed.keys()])].filter((name) => !this.isDisabled(name, host));
   }
 
   isDisabled(name: string, host: string): boolean {
@@ -115,20 +141,24 @@ export class Catalog {
   }
 
   /**
-   * Names of those that one process alone runs, and of all that are known to depend on them; also of those that are not loaded,
-   * or no more: no other process is to load them in their place.
+   * Returns the names of modules that only one process runs, and of all that are known to depend on
+   * them. Modules that are not loaded now are included, so that no other process loads them
+   * instead.
    */
   shared(): Set<string> {
     return this.#withDependants(({ shared }) => shared === true);
   }
 
-  /** Names of those whose clients are told apart in this way, and of all that are known to depend on them. */
+  /**
+   * Returns the names of modules that identify their clients in this way, and of all that are known
+   * to depend on them.
+   */
   sticky(by: StickyBy): Set<string> {
     return this.#withDependants(({ sticky }) => sticky === by);
   }
 
-  #withDependants(is: (said: Said) => boolean): Set<string> {
-    const found = new Set([...this.#evaluated].flatMap(([name, said]) => (is(said) ? [name] : [])));
+  #withDependants(is: (traits: CodeTraits) => boolean): Set<string> {
+    const found = new Set([...this.#evaluated].flatMap(([name, traits]) => (is(traits) ? [name] : [])));
     for (let size = -1; size < found.size; ) {
       size = found.size;
       for (const [name, { depends }] of this.#evaluated) if (depends.some((each) => found.has(each))) found.add(name);
@@ -136,21 +166,26 @@ export class Catalog {
     return found;
   }
 
-  /** From now on a name or path, as a person writes it, is where the module of that name is found. */
+  /**
+   * Records a name or path, as a person writes it, as the location of the module with that name.
+   */
   learn(entry: string): void {
     const name = moduleName(entry);
-    if (isPath(entry)) this.#given.delete(name);
+    if (isPath(entry)) this.#passed.delete(name);
     if (isPath(entry) || !this.#spelling.has(name)) this.#spelling.set(name, entry);
   }
 
-  /** The code that instances are made from; evaluated at the first call. Its options are declared by then. */
+  /**
+   * Returns the code that instances are created from; the first call evaluates it. Its options are
+   * declared when this resolves.
+   */
   async code(name: string): Promise<ModuleCode> {
     const code = this.#codes.get(name) ?? (await this.fresh(name));
     this.adopt(code);
     return code;
   }
 
-  /** Evaluates the module's file as it is on disk now. */
+  /** Evaluates the module's current file. */
   async fresh(name: string): Promise<ModuleCode> {
     const files = new Set<string>();
     this.#files.set(name, [...(this.#files.get(name) ?? []).slice(-MAX_ATTEMPTS), files]);
@@ -165,15 +200,18 @@ export class Catalog {
       const remedy = "write `export const isolated = true` on a line of its own, or name it in modules_isolated";
       throw new ModhostError("MODULE_INVALID", {
         file: source.file ?? name,
-        reason: `it is to be isolated, but ${where}: ${source.file === undefined ? "leave isolated out" : remedy}`,
+        reason: `it must run isolated, but ${where}: ${source.file === undefined ? "leave isolated out" : remedy}`,
         name,
       });
     }
     return code;
   }
 
-  /** The code runs where the option modules_isolated wants it: in a worker, or in this thread. */
-  isInPlace(code: ModuleCode): boolean {
+  /**
+   * Returns true if the code runs where the option modules_isolated wants it: in a worker, or in
+   * this thread.
+   */
+  runsWhereWanted(code: ModuleCode): boolean {
     const inWorker = this.#inWorkers.get(code);
     return inWorker?.isDeclared === true || this.#isListed(code.source.name) === (inWorker !== undefined);
   }
@@ -182,12 +220,14 @@ export class Catalog {
     return this.#list("modules_isolated", "*").some((entry) => moduleName(entry) === name);
   }
 
-  /** The files that a module consists of, of those too of its latest evaluations that failed. */
+  /**
+   * Returns the files that a module consists of, including those of its latest failed evaluations.
+   */
   filesOf(name: string): ReadonlySet<string> {
     return new Set(this.#files.get(name)?.flatMap((files) => [...files]));
   }
 
-  /** From now on this is the code of its module. */
+  /** Makes this the current code of its module. */
   adopt(code: ModuleCode): void {
     this.#config.declare(code.options, code.source.name);
     this.#codes.set(code.source.name, code);
@@ -196,7 +236,7 @@ export class Catalog {
   }
 
   /**
-   * Reads the options of code that came after the configuration was checked.
+   * Checks the options of code that was evaluated after the configuration was checked.
    * @throws {ModhostError} OPTION_INVALID
    */
   verify({ options }: ModuleCode): void {
@@ -207,18 +247,37 @@ export class Catalog {
     }
   }
 
+  /**
+   * Returns options that protect apps of other modules and whose own modules are not loaded, by
+   * name, with the name of the module. Only modules whose names nearly equal one of `unread` are
+   * evaluated, because an option that protects apps has the name of its module. Disabled modules
+   * are left out, because whoever disables one does not want its protection.
+   */
+  async missingGuards(unread: ReadonlySet<string>): Promise<Map<string, string>> {
+    const missing = new Map<string, string>();
+    if (unread.size === 0) return missing;
+    for (const module of [...this.#pluginPaths(), bundledModules].flatMap(listModules).map(moduleName)) {
+      if (this.isDisabled(module, "*") || ![...unread].some((name) => isNear(name, module))) continue;
+      const code = this.adopted(module) ?? (await this.fresh(module).catch(() => undefined));
+      for (const [name, declaration] of Object.entries(code?.options ?? {})) {
+        if (protectsApps(declaration)) missing.set(name, module);
+      }
+    }
+    return missing;
+  }
+
   adopted(name: string): ModuleCode | undefined {
     return this.#codes.get(name);
   }
 
-  /** The next load evaluates the file anew. */
+  /** Makes the next load evaluate the file again. */
   forget(name: string): void {
     this.#codes.delete(name);
   }
 
   /** @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID */
   locate(name: string): ModuleSource {
-    const given = this.#given.get(name);
+    const given = this.#passed.get(name);
     if (given !== undefined) return given;
     const entry = this.#spelling.get(name) ?? name;
     const { directory } = this.#config;
@@ -234,18 +293,24 @@ export class Catalog {
     return this.#list("plugin_paths", "*").map((path) => resolve(this.#config.directory, path));
   }
 
-  /** The server's list, then that of the host. */
+  /** Returns the server's list, followed by that of the host. */
   #list(option: string, host: string): string[] {
     const server = (this.#config.value(option) ?? []) as string[];
     return host === "*" ? server : [...new Set([...server, ...((this.#config.value(option, host) ?? []) as string[])])];
   }
 }
 
-/** `export const isolated = true`, the same of CommonJS, and a field on its own line or on that of `defineModule({`. */
+/**
+ * Matches `export const isolated = true`, the CommonJS equivalent, and a field on its own line or
+ * on the line of `defineModule({`.
+ */
 const isolation =
   /^\s*(?:export const isolated\s*=|exports\.isolated\s*=|(?:(?:export default|module\.exports\s*=)\s*(?:\w+\()?\{.*[{,\s])?isolated:)\s*true\b/m;
 
-/** Whether a file says that its module is isolated: its text is read, since its code is not to run in this thread. */
+/**
+ * Returns true if a file declares its module as isolated. This reads the text of the file, since
+ * its code must not run in this thread.
+ */
 function declaresIsolation(file: string): boolean {
   try {
     return isolation.test(readFileSync(file, "utf8"));

@@ -1,18 +1,18 @@
-/** What the timers of modules, and their `module.now()`, go by. */
+/** The clock for the timers of modules and their `module.now()`. */
 export interface Clock {
-  /** Seconds since 1970. */
+  /** Returns the seconds since 1970. */
   now(): number;
   /**
-   * Calls `run` once, `delay` seconds from now; what is returned calls that off. A clock may wait for the promise that
-   * `run` gives, which never rejects.
+   * Calls `run` once, `delay` seconds from now; the returned function cancels that. A clock may
+   * wait for the promise that `run` returns, which never rejects.
    */
   after(delay: number, run: () => Promise<void>): () => void;
 }
 
-/** The longest delay of a timer of the platform, milliseconds. */
+/** The longest delay of a platform timer, in milliseconds. */
 const MAX_DELAY = 2 ** 31 - 1;
 
-/** The time of the system; delays of any length. */
+/** The system time, with delays of any length. */
 export const systemClock: Clock = {
   now: () => Date.now() / 1000,
   after(delay, run) {

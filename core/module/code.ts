@@ -1,51 +1,61 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations, StickyBy } from "../types.ts";
-import { ModhostError, reasonOf } from "../util/errors.ts";
-import { withoutVersions } from "../util/stack.ts";
-import { syntaxErrorLine } from "../util/syntax.ts";
-import type { Usage } from "../util/usage.ts";
+import { unwrapped } from "../util/default_export.ts";
+import { ModhostError, readableThrown, reasonOf } from "../util/errors.ts";
+import { explainMissing } from "../util/missing_package.ts";
+import { linesOf, withoutVersions } from "../util/stack.ts";
+import { syntaxFault } from "../util/syntax.ts";
+import { Usage } from "../util/usage.ts";
 import { Deadline } from "./deadline.ts";
 import { importFresh } from "./fresh_import.ts";
 import { declarationHints, exportHints } from "./hints.ts";
-import type { Effect, Entry } from "./ledger.ts";
+import type { Effect, EffectHandle } from "./ledger.ts";
 import type { ModuleSource } from "./locate.ts";
 
-/** The instance that code runs for, as far as the host's own code uses it. */
+/** The instance that code runs for, with the members that the host's own code uses. */
 export interface InstanceOwner {
   readonly host: string;
   readonly reloading: boolean | undefined;
   readonly usage: Usage;
   note: string | undefined;
-  add(effect: Effect): Entry;
+  add(effect: Effect): EffectHandle;
   advise(text: string): void;
   fault(step: string, error: unknown): void;
 }
 
-/** The evaluated code of a module: what instances are made from. */
+/** The evaluated code of a module; instances are created from it. */
 export interface ModuleCode {
   readonly source: ModuleSource;
   readonly load: (module: Module, owner: InstanceOwner) => unknown;
   readonly options: OptionDeclarations;
   readonly depends: readonly string[];
   readonly global: boolean;
-  /** It asks for a worker of its own. */
+  /** Whether it requests a worker of its own. */
   readonly isolated?: boolean;
-  /** One process runs it, of a server of several. */
+  /** Whether only one process of a server runs it. */
   readonly shared?: boolean;
-  /** Of a server of several processes, one answers all requests of a client. */
+  /**
+   * Whether one process of a server handles all requests of a client, and how clients are
+   * identified.
+   */
   readonly sticky?: StickyBy | undefined;
-  /** For its author: names that mean nothing here, next to one that does. */
+  /** Hints for the author about names that the host does not know and that resemble known ones. */
   readonly hints: readonly string[];
-  /** What it consists of, where another thread has evaluated it. */
+  /**
+   * The account of the evaluation. Failures of work that the evaluation started count for every
+   * instance of this code.
+   */
+  readonly evaluated?: Usage;
+  /** Its files, if another thread has evaluated it. */
   readonly files?: readonly string[];
 }
 
-/** Files that are compiled once more to find which one cannot be. */
+/** Maximum number of files that are compiled again to find the one with the syntax error. */
 const MAX_COMPILED = 20;
 
 /** A line of a module's own code. */
-interface Place {
+interface SourceLine {
   readonly file: string;
   readonly line: number;
 }
@@ -53,8 +63,8 @@ interface Place {
 const remedy = "export a default function taking the module, or defineModule({ load })";
 
 /**
- * Evaluates a module's file as it is now, for at most `loadTimeout` seconds. `files` gets the paths of all that it
- * consists of, as they are found: also later, by an `import()`.
+ * Evaluates a module's current file, for at most `loadTimeout` seconds. `files` receives the paths
+ * of all its files as they are found, including later ones from an `import()`.
  * @throws {ModhostError} MODULE_FAILED with file and line, MODULE_INVALID
  */
 export async function readCode(
@@ -65,32 +75,39 @@ export async function readCode(
   const { file, name, definition } = source;
   if (file === undefined) return codeOf(source, definition ?? {});
   let exported: Record<string, unknown>;
+  const evaluated = new Usage(name);
   files.add(file);
   try {
-    const imported = importFresh({ ...source, file }, (part) => files.add(part));
-    exported = await new Deadline(loadTimeout).result(imported, "load_timeout");
-  } catch (error) {
+    const imported = evaluated.run(() => importFresh({ ...source, file }, (part) => files.add(part)));
+    exported = unwrapped(await new Deadline(loadTimeout).result(imported, "load_timeout"));
+  } catch (thrown) {
+    const error = explainMissing(readableThrown(thrown), name, file);
     const missing = missingFile(error);
     if (missing !== undefined) files.add(missing);
-    throw failure(source, "being imported", error, placeIn(source, error) ?? (await syntaxPlace(files, error)));
+    const known = lineIn(source, error);
+    const { place = known, what } = known === undefined ? await syntaxErrorLine(files, error) : {};
+    const cause = what === undefined ? error : new SyntaxError(what, { cause: error });
+    throw failure(source, "being imported", cause, place);
   }
   const main = exported.default;
-  // CommonJS gives module.exports as default; its named fields may be detected as exports beside it.
-  if (typeof main === "object" && main !== null) return codeOf(source, main);
-  if (typeof main === "function")
-    return codeOf(source, { ...pick(main), ...pick(exported), load: main as ModuleFunction }, exported);
+  // CommonJS gives module.exports as default; its named fields may be detected as exports, too.
+  if (typeof main === "object" && main !== null) return { ...codeOf(source, main), evaluated };
+  if (typeof main === "function") {
+    const fields = { ...pick(main), ...pick(exported), load: main as ModuleFunction };
+    return { ...codeOf(source, fields, exported), evaluated };
+  }
   const found = Object.keys(exported).join(", ") || "nothing";
   throw new ModhostError("MODULE_INVALID", { file, reason: `it exports ${found}: ${remedy}`, name });
 }
 
-/** The failure of one step of a module's life, with file and line where the error says them. */
-export function failure(
-  source: ModuleSource,
-  step: string,
-  error: unknown,
-  place = placeIn(source, error),
-): ModhostError {
+/**
+ * Returns the error for a failed step of a module's life, with file and line if the error names
+ * them.
+ */
+export function failure(source: ModuleSource, step: string, thrown: unknown, known?: SourceLine): ModhostError {
+  const error = readableThrown(thrown);
   if (ModhostError.is(error) && error.code !== "OPTION_INVALID") return error;
+  const place = known ?? lineIn(source, error);
   const reason = withoutVersions(reasonOf(error));
   const shown = place === undefined ? "" : `${relative(source.directory, place.file)}:${place.line}`;
   const text = reason.includes(shown) ? reason : `${reason} (${shown})`;
@@ -122,10 +139,10 @@ function codeOf(source: ModuleSource, exported: object, written = exported): Mod
     throw refuse('sticky must be true, "address" or "cookie"');
   }
   const hints = [...exportHints(written), ...declarationHints(options)];
-  const asked = { options, depends, global: global === true, isolated: isolated === true, shared: shared === true };
+  const declared = { options, depends, global: global === true, isolated: isolated === true, shared: shared === true };
   const by = sticky === true ? "address" : sticky || undefined;
-  // Its function is given the module object and nothing else.
-  return { source, load: (module) => load(module), ...asked, sticky: by, hints };
+  // The function of a module receives the module object and nothing else.
+  return { source, load: (module) => load(module), ...declared, sticky: by, hints };
 }
 
 function pick(from: object): Partial<ModuleDefinition> {
@@ -140,17 +157,23 @@ function pick(from: object): Partial<ModuleDefinition> {
   };
 }
 
-/** The file and line that a line of a stack ends with. */
-const framePlace = /(?:^|\(|\bat (?:async )?)((?:\/|[A-Z]:\\)[^()\n]*?):(\d+)(?::\d+)?\)?$/gm;
+/** Matches the file and line at the end of a stack frame. */
+const framePattern = /(?:^|\(|\bat (?:async )?)((?:\/|[A-Z]:\\)[^()\n]*?):(\d+)(?::\d+)?\)?$/gm;
 
-/** The places that the stack of an error names, the innermost first; none for whatever is no Error. */
+/**
+ * Returns the positions that the stack of an error names, the innermost first; none for a value
+ * that is not an Error.
+ */
 export function framesOf(error: unknown): { readonly path: string; readonly line: string }[] {
-  const stack = error instanceof Error ? withoutVersions(error.stack ?? "") : "";
-  return Array.from(stack.matchAll(framePlace), ([, path = "", line = ""]) => ({ path, line }));
+  const stack = linesOf(error).join("\n");
+  return Array.from(stack.matchAll(framePattern), ([, path = "", line = ""]) => ({ path, line }));
 }
 
-/** The line of the module that an error names: of its main file, else of the first file in its folder. */
-function placeIn({ file, directory }: ModuleSource, error: unknown): Place | undefined {
+/**
+ * Returns the line of the module that an error names: in its main file, or else in the first file
+ * of its folder.
+ */
+function lineIn({ file, directory }: ModuleSource, error: unknown): SourceLine | undefined {
   for (const { path, line } of framesOf(error)) {
     const inside = relative(directory, path);
     if (file !== undefined && !inside.startsWith("..") && !inside.startsWith("node_modules"))
@@ -159,18 +182,24 @@ function placeIn({ file, directory }: ModuleSource, error: unknown): Place | und
   return undefined;
 }
 
-/** The file that an import names, and that does not exist. */
+/** Returns the missing file that a failed import names. */
 function missingFile(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("url" in error) || typeof error.url !== "string") return undefined;
   return URL.canParse(error.url) && error.url.startsWith("file:") ? fileURLToPath(error.url) : undefined;
 }
 
-/** The stack of what cannot be parsed names no line of it: the latest file that was found is asked first. */
-async function syntaxPlace(files: ReadonlySet<string>, error: unknown): Promise<Place | undefined> {
-  if (!(error instanceof SyntaxError)) return undefined;
+/**
+ * Finds the file that cannot be parsed, since the stack of a syntax error names no line of it. The
+ * file that was found last is checked first.
+ */
+async function syntaxErrorLine(
+  files: ReadonlySet<string>,
+  error: unknown,
+): Promise<{ readonly place?: SourceLine; readonly what?: string | undefined }> {
+  if (!(error instanceof SyntaxError)) return {};
   for (const file of [...files].reverse().slice(0, MAX_COMPILED)) {
-    const line = await syntaxErrorLine(file);
-    if (line !== undefined) return { file, line: Number(line) };
+    const fault = await syntaxFault(file);
+    if (fault !== undefined) return { place: { file, line: Number(fault.line) }, what: fault.what };
   }
-  return undefined;
+  return {};
 }

@@ -1,6 +1,6 @@
 import type { Instance } from "./instance.ts";
 
-/** Brings instances to life in one synchronous step: all, or none. */
+/** Activates instances in one synchronous step: all or none. */
 export function commitAll(instances: readonly Instance[]): void {
   const done: Instance[] = [];
   try {

@@ -1,6 +1,6 @@
 import { RunningTimeout } from "../util/running_timeout.ts";
 
-/** A moment after which nobody waits any more; work that is waited for has the time in which this process runs. */
+/** A moment at which waiting ends. Only the time in which this process runs counts. */
 export class Deadline {
   readonly #seconds: number;
   readonly #end: number;
@@ -10,12 +10,12 @@ export class Deadline {
     this.#end = performance.now() + seconds * 1000;
   }
 
-  /** The earlier of this moment and `seconds` from now. */
+  /** Returns the earlier of this deadline and `seconds` from now. */
   within(seconds: number): Deadline {
     return new Deadline(Math.max(0, Math.min(seconds, (this.#end - performance.now()) / 1000)));
   }
 
-  /** True when the work was done in time. Work that fails is done. */
+  /** Resolves to true if the work settles in time, even if it fails. */
   async wait(work: unknown): Promise<boolean> {
     const { promise: late, resolve } = Promise.withResolvers<boolean>();
     const timer = new RunningTimeout(Math.max(0, this.#end - performance.now()), () => resolve(false));
@@ -33,8 +33,8 @@ export class Deadline {
   }
 
   /**
-   * What the work gives. Late work is not stopped, but what becomes of it is ignored.
-   * @throws what the work throws; an Error that names the option with the seconds, when it is late
+   * Resolves to the result of the work. Late work is not stopped, but its result is ignored.
+   * @throws the error of the work; if it is late, an Error that names the option with the seconds
    */
   async result<T>(work: Promise<T>, option: string): Promise<T> {
     if (await this.wait(work)) return work;

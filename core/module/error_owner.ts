@@ -1,12 +1,17 @@
 import { sep } from "node:path";
 import { framesOf } from "./code.ts";
-import type { Instance } from "./instance.ts";
+import type { ModuleSource } from "./locate.ts";
+
+interface Owner {
+  readonly code: { readonly source: Pick<ModuleSource, "file" | "root"> };
+}
 
 /**
- * The instance whose code an error comes from: of the first frame of its stack that lies in the file or in the own folder
- * of a module. Undefined when there is none, as for whatever is no Error.
+ * Returns the instance, or the stored record of one, whose code an error comes from: the first
+ * stack frame in the file or own folder of a module decides. Undefined if there is none, as for
+ * values that are not Errors.
  */
-export function errorOwner(instances: readonly Instance[], error: unknown): Instance | undefined {
+export function errorOwner<T extends Owner>(instances: readonly T[], error: unknown): T | undefined {
   for (const { path } of framesOf(error)) {
     const owner =
       instances.find(({ code }) => code.source.file === path) ??

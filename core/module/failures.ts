@@ -11,7 +11,7 @@ interface Failure {
   readonly file: string | undefined;
 }
 
-/** Modules that could not be loaded, and why: values to be shown, not exceptions. */
+/** Modules that could not be loaded, with the reasons: stored to be shown, not thrown. */
 export class Failures {
   readonly #log: Log;
   readonly #failures = new Map<string, Failure>();
@@ -20,7 +20,7 @@ export class Failures {
     this.#log = log;
   }
 
-  /** Notes a failure in place of an earlier one, and logs it. */
+  /** Stores a failure instead of an earlier one of the same instance, and logs it. */
   add(failure: Failure): void {
     const { name, host, error } = failure;
     this.#failures.set(keyOf(name, host), failure);
@@ -30,7 +30,7 @@ export class Failures {
     if (cause instanceof Error) log.debug("%s", stackOf(cause));
   }
 
-  /** Forgets those of a module; true when there were any. */
+  /** Removes the failures of a module; returns true if there were any. */
   forget(name: string, host?: string): boolean {
     const gone = [...this.#failures].filter(([, failure]) => {
       return failure.name === name && (host === undefined || failure.host === host || failure.host === "*");
@@ -39,19 +39,22 @@ export class Failures {
     return gone.length > 0;
   }
 
-  /** Errors by `name@host`, without those of some modules. */
+  /** Returns errors by `name@host`, without those of some modules. */
   errors(except: readonly string[] = []): Map<string, unknown> {
     const known = [...this.#failures].filter(([, { name }]) => !except.includes(name));
     return new Map(known.map(([key, { error }]) => [key, error]));
   }
 
-  /** The first failure that is a wrong value of the configuration, and none of the module's own. */
+  /** Returns the first failure that was caused by a wrong value in the configuration. */
   wrongOption(): ModhostError | undefined {
     const causes = [...this.#failures.values()].flatMap(({ error }) => [error, (error as Error | undefined)?.cause]);
     return causes.find((cause): cause is ModhostError => ModhostError.is(cause) && cause.code === "OPTION_INVALID");
   }
 
-  /** Names of those that lack what comes by itself, or need a module that does. */
+  /**
+   * Returns the names of modules that failed because something is missing that will appear by
+   * itself, or that depend on such a module.
+   */
   late(): readonly string[] {
     return [...new Set([...this.#failures.values()].filter(({ error }) => isLate(error)).map(({ name }) => name))];
   }
@@ -65,7 +68,10 @@ export class Failures {
   }
 }
 
-/** The error, or one that it comes from, says by `retry_after` that it passes by itself. */
+/**
+ * Returns true if the error or one of its causes has `retry_after`: the problem will go away by
+ * itself.
+ */
 function isLate(thrown: unknown): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause) {
     if (typeof (error as { retry_after?: unknown }).retry_after === "number") return true;

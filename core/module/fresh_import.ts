@@ -4,28 +4,35 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { ModuleSource } from "./locate.ts";
 
 /**
- * An ES module is never forgotten by its URL. A fresh evaluation is therefore an import under a URL that carries a
- * version, and the version has to go on to every file that belongs to the module.
+ * Versions of evaluations. Node caches an ES module by its URL forever. Every fresh evaluation
+ * therefore imports a URL with a version, and the version is passed on to every file that belongs
+ * to the module.
  */
 const versions = new Map<string, Version>();
 
 interface Version {
-  /** Is the file a part of the module? */
+  /** Returns true if the file is a part of the module. */
   belongs(file: string, specifier: string): boolean;
-  /** Told of each such file before it is evaluated. */
+  /** Called with each such file before it is evaluated. */
   found(file: string): void;
 }
 
 const require = createRequire(import.meta.url);
 let hooked = false;
 
-/** From now on an import of `modhost` gives this host's own exports where no package of that name is installed. */
+/**
+ * Makes an import of `modhost` resolve to this host's own exports where no package of that name is
+ * installed.
+ */
 export function installHooks(): void {
   if (!hooked) registerHooks({ resolve, load });
   hooked = true;
 }
 
-/** Imports a module's file, and all that belongs to it, as it is on disk now; `found` is told of each file. */
+/**
+ * Imports a module's current file and all files that belong to it; `found` is called with each
+ * file.
+ */
 export function importFresh(
   source: ModuleSource & { readonly file: string },
   found: (file: string) => void = () => undefined,
@@ -40,7 +47,10 @@ export function importFresh(
   return import(`${pathToFileURL(source.file).href}?v=${version}`);
 }
 
-/** All of the module's own folder; of a loose file's folder what is imported by relative paths and is no other module. */
+/**
+ * Decides which files belong to a module: everything in its own folder; for a single file, the
+ * files that it imports by relative paths and that are not another module.
+ */
 function belongsTo({ file, root }: ModuleSource & { readonly file: string }) {
   const folder = (root ?? dirname(file)) + sep;
   return (path: string, specifier: string) => {
@@ -59,7 +69,7 @@ const resolve: ResolveHook = (specifier, context, next) => {
   const isOwn = specifier === "modhost" || specifier.startsWith("modhost/");
   const resolved = isOwn ? own(specifier, context, next) : next(specifier, context);
   const version = versions.get(versionOf(context.parentURL));
-  // What a bundled module offers as a library is evaluated once, whoever imports it.
+  // The libraries of bundled modules are evaluated once, for all importers.
   if (isOwn || version === undefined || context.conditions.includes("require")) return resolved;
   if (!resolved.url.startsWith("file:")) return resolved;
   const url = new URL(resolved.url);
@@ -69,12 +79,14 @@ const resolve: ResolveHook = (specifier, context, next) => {
   return { ...resolved, url: `${resolved.url}?v=${versionOf(context.parentURL)}` };
 };
 
-/** `modhost` from where no such package is installed is the running host. */
+/** Resolves `modhost` to the running host if no such package is installed there. */
 function own(...[specifier, context, next]: Parameters<ResolveHook>): ReturnType<ResolveHook> {
   try {
     return next(specifier, context);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && notInstalled.has(error.code))) throw error;
+    // Node.js resolves a `require` from the calling file and ignores the parent given here.
+    if (context.conditions.includes("require")) return { url: import.meta.resolve(specifier), shortCircuit: true };
     return next(specifier, { ...context, parentURL: import.meta.url });
   }
 }
@@ -82,8 +94,8 @@ function own(...[specifier, context, next]: Parameters<ResolveHook>): ReturnType
 const notInstalled: ReadonlySet<unknown> = new Set(["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"]);
 
 /**
- * CommonJS of a module is evaluated by `require`, whose cache can be emptied, and handed to its importer: what Node's own
- * translation remembers of such a file outlives that cache.
+ * Evaluates CommonJS files of a module with `require`, whose cache can be cleared, and passes their
+ * exports to the importer. Node's own translation has a cache that cannot be cleared.
  */
 const load: NonNullable<Hooks["load"]> = (url, context, next) => {
   const loaded = next(url, context);

@@ -1,6 +1,9 @@
 import type { Instance } from "./instance.ts";
 
-/** `roots` and all that depend on them, directly or not, in the order of `instances`: dependencies first. */
+/**
+ * Returns `roots` and all instances that depend on them, directly or indirectly, with dependencies
+ * first and otherwise in the order of `instances`.
+ */
 export function withDependants(instances: readonly Instance[], roots: readonly Instance[]): Instance[] {
   const keys = new Set(roots.map(({ key }) => key));
   const reached = new Set(roots);
@@ -15,13 +18,13 @@ export function withDependants(instances: readonly Instance[], roots: readonly I
   return inOrder(instances.filter((instance) => reached.has(instance)));
 }
 
-/** The same by names, which need not be loaded. */
+/** Works like `withDependants`, for names of modules that may not be loaded. */
 export function namesWithDependants(instances: readonly Instance[], names: ReadonlySet<string>): Set<string> {
   const roots = instances.filter(({ name }) => names.has(name));
   return new Set([...names, ...withDependants(instances, roots).map(({ name }) => name)]);
 }
 
-/** Dependencies before those that need them; otherwise the order stays. */
+/** Sorts dependencies before the instances that need them; otherwise the order stays. */
 export function inOrder(instances: readonly Instance[]): Instance[] {
   const byKey = new Map(instances.map((instance) => [instance.key, instance]));
   const sorted = new Set<Instance>();

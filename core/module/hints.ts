@@ -1,8 +1,8 @@
 /**
- * What the compiler tells authors who write TypeScript, for the log of those who write JavaScript: names that mean
- * nothing to the host where another one is meant.
+ * Hints for authors who write JavaScript, like those that the compiler gives in TypeScript: names
+ * that the host does not know and that resemble known ones.
  */
-import type { HostEvents, ModuleDefinition, OptionDeclaration, OptionDeclarations } from "../types.ts";
+import type { HostEvents, ModuleDefinition, OptionDeclaration, OptionDeclarations, ProvidedKinds } from "../types.ts";
 import { nearest } from "../util/nearest.ts";
 
 const definition: readonly (keyof ModuleDefinition)[] = [
@@ -30,13 +30,22 @@ const declaration: readonly (keyof OptionDeclaration)[] = [
   "applies",
 ];
 const callbacks = ["load", "ready", "save", "restore", "unload", "add_host", "changed"];
-const kinds = ["http", "http-middleware", "net", "metrics", "admin", "backup", "health"];
+const kinds = Object.keys({
+  http: true,
+  "http-middleware": true,
+  net: true,
+  metrics: true,
+  health: true,
+  admin: true,
+  backup: true,
+  "start-page": true,
+  "token-scope": true,
+} satisfies Record<keyof ProvidedKinds, true>);
 const events: readonly string[] = Object.keys({
   "http-error": true,
   "directory-index": true,
   "acme-challenge": true,
   "tls-connection": true,
-  "token-scope": true,
   "http-finished": true,
   "server-started": true,
   "server-leaving": true,
@@ -52,10 +61,10 @@ const events: readonly string[] = Object.keys({
   "logs-reopened": true,
 } satisfies Record<keyof HostEvents, true>);
 
-/** Other names for what a module file exports. */
+/** Other names that authors may use for the exports of a module file. */
 const aliases: Readonly<Record<string, string>> = { dependencies: "depends", requires: "depends", config: "options" };
 
-/** Exports of a module file that are near to one that the host reads. */
+/** Returns hints for exports of a module file that resemble one that the host reads. */
 export function exportHints(exported: object): string[] {
   return Object.keys(exported).flatMap((name) => {
     if (definition.includes(name as never)) return [];
@@ -65,7 +74,7 @@ export function exportHints(exported: object): string[] {
   });
 }
 
-/** Fields in the declarations of options that are near to one that means something. */
+/** Returns hints for fields of option declarations that resemble known ones. */
 export function declarationHints(options: OptionDeclarations): string[] {
   return Object.entries(options).flatMap(([option, fields]) =>
     Object.keys(fields ?? {}).flatMap((name) => {
@@ -77,7 +86,10 @@ export function declarationHints(options: OptionDeclarations): string[] {
   );
 }
 
-/** A function that the module put on its object under a name by which the host calls nothing. */
+/**
+ * Returns hints for functions that the module assigned to its object under a name that the host
+ * never calls.
+ */
 export function callbackHints(module: object, own: ReadonlySet<string>): string[] {
   return Object.entries(module).flatMap(([name, value]) => {
     if (own.has(name) || typeof value !== "function") return [];
@@ -87,13 +99,13 @@ export function callbackHints(module: object, own: ReadonlySet<string>): string[
   });
 }
 
-/** An event that nobody fires, next to one of the host. */
+/** Returns a hint for an event that is never fired and resembles one of the host. */
 export function eventHint(event: string): string | undefined {
   const meant = events.includes(event) ? undefined : nearest(event.toLowerCase().replaceAll("_", "-"), events);
   return meant === undefined ? undefined : `hooks ${event}, which is no event of the host: did you mean ${meant}?`;
 }
 
-/** A kind of `provides` that no loaded module takes. */
+/** Returns a hint for a kind of `provides` that no loaded module receives. */
 export function kindHint(kind: string): string {
   if (kind.startsWith("http") && kinds.includes(kind)) {
     return `provides "${kind}", but the module http is not loaded: write module.depends("http") before it`;
@@ -103,7 +115,7 @@ export function kindHint(kind: string): string {
   return `provides "${kind}", which no loaded module takes: ${end}`;
 }
 
-/** An option that nobody declares, next to one that the module declares. */
+/** Returns a hint for an undeclared option that resembles one that the module declares. */
 export function optionHint(name: string, declared: OptionDeclarations): string | undefined {
   const meant = nearest(name, Object.keys(declared));
   return meant === undefined

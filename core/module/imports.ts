@@ -1,4 +1,4 @@
-/** Code that an option names: files, and packages that know nothing of modules. */
+/** Imports code that an option names: files, and packages that do not know about modules. */
 import { readFile } from "node:fs/promises";
 import { createRequire, findPackageJSON } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -7,8 +7,9 @@ import { importFresh } from "./fresh_import.ts";
 import { isPath } from "./locate.ts";
 
 /**
- * Imports a file, whose path counts from `directory`, or an npm package: as seen from there, or else as seen by the
- * host. A file is evaluated anew each time, with what it imports by relative paths.
+ * Imports a file by a path relative to `directory`, or an npm package resolved from there, or else
+ * from the host. A file is evaluated again each time, with the files that it imports by relative
+ * paths.
  */
 export async function importNamed(name: string, directory: string): Promise<Record<string, unknown>> {
   if (isPath(name)) {
@@ -19,13 +20,15 @@ export async function importNamed(name: string, directory: string): Promise<Reco
   return file === undefined ? import(name) : import(pathToFileURL(file).href);
 }
 
-/** The main file of a package as seen from a folder; undefined where there is no such package. */
+/**
+ * Returns the main file of a package as seen from a folder; undefined if there is no such package.
+ */
 async function packageEntry(name: string, directory: string): Promise<string | undefined> {
   const from = join(directory, "package.json");
   try {
     return createRequire(from).resolve(name);
   } catch {
-    // It is not there, or for `import` alone.
+    // The package is missing, or its exports have only an `import` condition.
   }
   const manifest = findManifest(name, from);
   if (manifest === undefined) return undefined;
@@ -42,7 +45,7 @@ function findManifest(name: string, from: string): string | undefined {
   }
 }
 
-/** What `exports` of a package gives to an import of its name. */
+/** Returns the target that `exports` of a package has for an import of its name. */
 function importTarget(exports: unknown): string | undefined {
   if (typeof exports === "string") return exports;
   if (typeof exports !== "object" || exports === null) return undefined;

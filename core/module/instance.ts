@@ -1,26 +1,27 @@
 import { type Config, variableOf } from "../config/index.ts";
 import type { Module, ModuleState, OwnedItem } from "../types.ts";
-import { ModhostError, reasonOf } from "../util/errors.ts";
+import { ModhostError, readableThrown, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
+import { countStarted, type Started, startedBy } from "../util/started.ts";
 import { Usage } from "../util/usage.ts";
 import { ModuleApi, type ModuleOwner } from "./api.ts";
 import type { ModuleCode } from "./code.ts";
 import { failure } from "./code.ts";
 import { Deadline } from "./deadline.ts";
 import { callbackHints, kindHint } from "./hints.ts";
-import { type Effect, type Entry, Ledger, type Release } from "./ledger.ts";
+import { type Effect, type EffectHandle, Ledger, type Release } from "./ledger.ts";
 import type { ModuleContext } from "./module_context.ts";
 
-/** Instances that are made together; those not made yet are undefined. */
+/** Instances that are built together; undefined for those that are not built yet. */
 export type Group = ReadonlyMap<string, Instance | undefined>;
 
-/** How an instance is made: anew, or in the place of one that is reloaded. */
+/** Whether an instance is new or replaces one that is reloaded. */
 export interface InstanceOptions {
   readonly reloading: boolean;
   readonly group?: Group;
 }
 
-/** What a plan of a change has to know of an instance. */
+/** The facts about an instance that a plan of a change needs. */
 export interface InstanceFacts {
   readonly key: string;
   readonly name: string;
@@ -28,63 +29,77 @@ export interface InstanceFacts {
   /** Keys of the instances it depends on. */
   readonly depends: ReadonlySet<string>;
   readonly isGlobal: boolean;
-  /** It has `module.changed`. */
-  readonly isTold: boolean;
-  /** Options that it has read: name, and the hosts for which ("*": the server). */
+  /** Whether the module has `module.changed`. */
+  readonly handlesChanges: boolean;
+  /** Options that it has read: name, and the hosts for which it read them ("*": the server). */
   readonly reads: ReadonlyMap<string, ReadonlySet<string>>;
-  /** The hosts for which it was called, where it has `add_host`. */
+  /** The hosts for which `add_host` was called, if the module has it. */
   readonly views: readonly string[] | undefined;
 }
 
-/** `name@host`: how the host keeps an instance. */
+/** Returns `name@host`, the key by which the host stores an instance. */
 export const keyOf = (name: string, host: string): string => `${name}@${host}`;
 
-/** Effects by which a module acts, rather than holds something that it needs to finish. */
+/**
+ * Effects with which a module acts on the host, as opposed to resources that it still needs to
+ * finish its work.
+ */
 const acting: readonly string[] = ["item", "hook", "timer"];
-/** Kinds of items that are of use whether or not somebody takes them now. */
-const givenAnyway: ReadonlySet<string> = new Set(["metrics", "admin", "backup", "health"]);
+/** Kinds of items that are useful even if nothing receives them now. */
+const givenAnyway: ReadonlySet<string> = new Set(["metrics", "admin", "backup", "health", "start-page"]);
 
-/** One run of a module's code for one host: its module object, and all it has done. */
+/** One run of a module's code for one host: its module object and all its effects. */
 export class Instance implements ModuleOwner {
   readonly code: ModuleCode;
   readonly name: string;
   host: string;
-  /** What is in force for it. */
+  /** The configuration in force for it. */
   config: Config;
-  /** It belongs to the whole server, whatever hosts there are. */
+  /** Whether it belongs to the whole server, whatever hosts are configured. */
   isGlobal: boolean;
   phase: "loading" | "loaded" | "unloading" | "gone" = "loading";
   reloading: boolean | undefined;
-  /** What dependents get. */
+  /** The value that dependents get. */
   exports: unknown;
   /** Keys of the instances it depends on. */
   readonly depends = new Set<string>();
-  /** The first module it asked for that is not loaded: this attempt is undone, whatever became of it. */
+  /**
+   * The first module that it needed and that is not loaded. This attempt is then undone, however it
+   * ended.
+   */
   missing: string | undefined;
   note: string | undefined;
-  /** Of a note from `set_status`. */
+  /** The level of a note from `set_status`. */
   noteLevel: ModuleState["note_level"] | undefined;
-  /** Steps of the unload that failed or took too long, as far as it has come. */
+  /** Steps of the unload that failed or took too long so far. */
   readonly unfinished: string[] = [];
-  /** While loading: the instances that are made with it, which it gets from `module.depends`. */
+  /**
+   * While loading: the instances that are built together with it, which it gets from
+   * `module.depends`.
+   */
   group: Group | undefined;
   readonly module: ModuleApi;
-  /** What its code costs, and how often it fails. */
+  /** Counts the time that its code takes and how often it fails. */
   readonly usage: Usage;
   /** Kinds that it has called `provides` with. */
   readonly provided = new Set<string>();
-  /** What its author was told, or will be once the load has succeeded. */
+  /** Hints for the author that were logged, or that will be once the load has succeeded. */
   readonly #advice: Set<string>;
   readonly #ownFields: ReadonlySet<string>;
   readonly #context: ModuleContext;
   readonly #ledger: Ledger;
-  /** Steps of its life cycle that the host waits for. */
+  /** Number of its life cycle steps that the host is waiting for. */
   #awaited = 0;
+  /** Rejects with an uncaught error during the load. */
+  readonly #failing = Promise.withResolvers<never>();
   /** Module objects for single hosts of a global module. */
   readonly #views: ModuleApi[] = [];
-  /** Options that it has read: name, and the hosts for which. */
+  /** Options that it has read: name, and the hosts for which it read them. */
   readonly #reads = new Map<string, Set<string>>();
-  /** Its effects come to life: what is read through its module object now is read by those who receive them. */
+  /**
+   * Set while its effects are activated: receivers of its items may then read options through its
+   * module object.
+   */
   #isCommitting = false;
 
   constructor(code: ModuleCode, host: string, context: ModuleContext, options: InstanceOptions) {
@@ -102,24 +117,26 @@ export class Instance implements ModuleOwner {
     this.module = new ModuleApi(this, context);
     this.#advice = new Set(code.hints);
     this.#ownFields = new Set(Object.keys(this.module));
+    this.#failing.promise.catch(() => undefined);
   }
 
   get key(): string {
     return keyOf(this.name, this.host);
   }
 
-  /** What it has added of a kind, live or not. */
+  /** Returns the items of a kind that it has added, active or not. */
   itemsOf(kind: string): OwnedItem[] {
     return this.#ledger.items(`item ${kind}`);
   }
 
-  /** Is this its module object, or one of those for single hosts? */
+  /** Returns true if this is its module object, or one of those for single hosts. */
   owns(owner: Module): boolean {
     return owner === this.module || this.#views.some((view) => view === owner);
   }
 
   /**
-   * Runs the code, then `module.load`, `add_host` for each of `hosts`, and `restore`; nothing is live yet.
+   * Runs the code, then `module.load`, `add_host` for each of `hosts`, and `restore`. Nothing takes
+   * effect yet.
    * @throws {ModhostError} MODULE_FAILED, also when all of it takes longer than `load_timeout`
    */
   async run(hosts: () => readonly string[], saved?: { readonly value: unknown }): Promise<void> {
@@ -131,11 +148,12 @@ export class Instance implements ModuleOwner {
       this.exports = await limit(() => this.code.load(module, this));
       step = "running module.load";
       await limit(() => module.load?.());
-      for (const host of module.add_host !== undefined && this.host === "*" ? hosts() : []) {
+      const added = module.add_host !== undefined && this.host === "*" ? hosts() : [];
+      for (const host of added) {
         step = `adding the host ${host}`;
         const view = new ModuleApi(this, this.#context, host);
         this.#views.push(view);
-        await limit(() => module.add_host?.(view));
+        await limit(() => module.add_host?.(view, host === added.at(-1)));
         await limit(() => view.load?.());
       }
       step = "running module.restore";
@@ -161,7 +179,7 @@ export class Instance implements ModuleOwner {
     }
   }
 
-  /** Brings to life all that was collected, or, when some of it cannot be, nothing. Synchronous. */
+  /** Activates all collected effects, or none of them if one fails. Synchronous. */
   commit(): void {
     this.#isCommitting = true;
     try {
@@ -185,8 +203,9 @@ export class Instance implements ModuleOwner {
   }
 
   /**
-   * It has read an option. Reads of live options through its module object while it does not load itself are those of
-   * the modules that it has given things to, and that hear of a change.
+   * Records that it has read an option. A read of a live option through its module object after the
+   * load comes from a module that received one of its items, and that module handles the change
+   * itself; such reads are not recorded.
    */
   read(option: string, host: string): void {
     const known = this.#reads.get(option);
@@ -204,18 +223,18 @@ export class Instance implements ModuleOwner {
     this.isGlobal = true;
   }
 
-  /** What a plan has to know of it. */
+  /** Returns the facts that a plan needs. */
   facts(): InstanceFacts {
     const { key, name, host, depends, isGlobal } = this;
     const views = this.#views.map((view) => view.host);
-    const isTold = [this.module, ...this.#views].some((view) => view.changed !== undefined);
+    const handlesChanges = [this.module, ...this.#views].some((view) => view.changed !== undefined);
     return {
       key,
       name,
       host,
       depends,
       isGlobal,
-      isTold,
+      handlesChanges: handlesChanges,
       reads: this.#reads,
       views: this.#hasViews ? views : undefined,
     };
@@ -226,10 +245,10 @@ export class Instance implements ModuleOwner {
   }
 
   /**
-   * Tells it that options have changed, which it can read by now.
+   * Notifies it that options have changed; it can read the new values already.
    * @throws {ModhostError} MODULE_FAILED
    */
-  async tell(options: readonly string[]): Promise<void> {
+  async notifyChange(options: readonly string[]): Promise<void> {
     const limit = this.#limit();
     try {
       for (const view of [this.module, ...this.#views]) await limit(() => view.changed?.(options));
@@ -240,7 +259,7 @@ export class Instance implements ModuleOwner {
 
   async ready(): Promise<void> {
     for (const kind of this.provided) {
-      // Figures, operations and data are given, whether or not anybody looks at them.
+      // Metrics, operations and data are provided whether or not anything reads them.
       if (givenAnyway.has(kind) || this.#context.items.isReceived(`${kind}-provider`)) continue;
       this.advise(kindHint(kind));
     }
@@ -264,41 +283,48 @@ export class Instance implements ModuleOwner {
   }
 
   /**
-   * Takes away the effects by which it acts, of these kinds or of all; the promises are of those who need time to let go.
+   * Removes the effects with which it acts, of these kinds or of all. The returned promises resolve
+   * when the receivers have released them.
    */
   withdraw(...kinds: string[]): Promise<unknown>[] {
     this.phase = "unloading";
+    this.usage.isLeaving = true;
     return this.#ledger.take(...(kinds.length === 0 ? acting : kinds));
   }
 
-  /** `module.unload`, then everything that is left, last first. Errors are logged and stop nothing. */
+  /**
+   * Runs `module.unload`, then undoes all remaining effects, last first. Errors are logged and do
+   * not stop the unload.
+   */
   async close(deadline: Deadline): Promise<void> {
     for (const view of [...this.#views.toReversed(), this.module]) {
-      const work = Promise.try(() => view.unload?.()).catch((error) =>
-        this.#unfinished("running module.unload", error),
-      );
+      const unload = () => Promise.try(() => view.unload?.());
+      const work = this.usage.run(unload).catch((error) => this.#unfinished("running module.unload", error));
       if (await deadline.wait(work)) continue;
       this.unfinished.push("running module.unload (took too long)");
-      this.module.log.warn("module.unload took too long; going on without it");
+      this.module.log.warn("module.unload took too long; the unload continues without it");
     }
     await this.abandon((work) => deadline.wait(work));
   }
 
-  /** Undoes everything; the module object is of no further use. */
+  /** Undoes everything; the module object cannot be used afterwards. */
   async abandon(wait?: (work: unknown) => Promise<boolean>): Promise<void> {
     const deadline = new Deadline(this.#context.loadTimeout);
     await this.#ledger.close(wait ?? ((work) => deadline.wait(work)));
     this.phase = "gone";
+    // Connections that the module opened refer to its account until they are closed. This must not
+    // keep the instance in memory as well.
+    this.usage.failed = undefined;
   }
 
-  add(effect: Effect): Entry {
+  add(effect: Effect): EffectHandle {
     this.assertLive();
     return this.#ledger.add(effect);
   }
 
-  hold(kind: string, label: string, release: Release): Entry {
+  recordRelease(kind: string, label: string, release: Release): EffectHandle {
     this.assertLive();
-    return this.#ledger.hold(kind, label, release);
+    return this.#ledger.recordRelease(kind, label, release);
   }
 
   /** @throws {ModhostError} MODULE_UNLOADED */
@@ -306,17 +332,34 @@ export class Instance implements ModuleOwner {
     if (this.phase === "gone") throw new ModhostError("MODULE_UNLOADED", { name: this.name });
   }
 
-  /** Tells the module's author something in the log, once; of an attempt to load that fails, nothing. */
+  /**
+   * Logs a hint for the module's author, once. During the load the hint is only stored, and it is
+   * dropped if the load fails.
+   */
   advise(text: string): void {
     if (this.#advice.has(text)) return;
     this.#advice.add(text);
     if (this.phase !== "loading") this.module.log.warn("%s", text);
   }
 
-  /** An error of the module's own code that has nobody else to go to. */
-  fault(step: string, error: unknown): void {
-    this.module.log.error("%s", failure(this.code.source, step, error).message);
-    this.module.log.debug("%s", stackOf(error));
+  /**
+   * Reports an uncaught error of the module's code. Returns true if the error fails a load that is
+   * in progress.
+   */
+  uncaught(error: unknown): boolean {
+    if (this.phase !== "loading" || this.#awaited === 0) return false;
+    this.#failing.reject(error);
+    return true;
+  }
+
+  /** Handles an error of the module's own code that no caller receives. */
+  fault(step: string, thrown: unknown): void {
+    const error = readableThrown(thrown);
+    const { log } = this.module;
+    this.usage.logFailure(log, () => {
+      log.error("%s", failure(this.code.source, step, error).message);
+      log.debug("%s", stackOf(error));
+    });
     this.usage.fault(step, error);
   }
 
@@ -325,17 +368,27 @@ export class Instance implements ModuleOwner {
     this.fault(step, error);
   }
 
-  /** Runs steps of the module's code that others wait for, all of them before `load_timeout` is over. */
+  /**
+   * Runs steps of the module's code that the host waits for; all of them together must end within
+   * `load_timeout`.
+   */
   #limit(): <T>(step: () => T | PromiseLike<T>) => Promise<T> {
     const deadline = new Deadline(this.#context.loadTimeout);
     return async (step) => {
       this.#awaited += 1;
       try {
-        return await deadline.result(Promise.try(step), "load_timeout");
+        const work = this.usage.run(() => Promise.try(step));
+        return await deadline.result(Promise.race([work, this.#failing.promise]), "load_timeout");
       } finally {
         this.#awaited -= 1;
       }
     };
+  }
+
+  /** Returns what it and the evaluation of its file have started. */
+  #started(): Started[] {
+    const { evaluated } = this.code;
+    return [...startedBy(this.usage), ...(evaluated === undefined ? [] : startedBy(evaluated))];
   }
 
   state(): ModuleState {
@@ -347,7 +400,7 @@ export class Instance implements ModuleOwner {
       note: this.note,
       ...(this.noteLevel === undefined ? {} : { note_level: this.noteLevel }),
       depends: [...this.depends].map((key) => key.slice(0, key.lastIndexOf("@"))),
-      holds: this.#ledger.counts(),
+      holds: countStarted(this.#started(), this.#ledger.counts()),
     };
   }
 }

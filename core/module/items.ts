@@ -4,9 +4,12 @@ import { isThenable, type Release } from "./ledger.ts";
 interface Receiver {
   readonly added: (item: OwnedItem) => void;
   readonly removed: (item: OwnedItem) => unknown;
-  /** Hears what `added` throws about items that were there before, and what `removed` throws. */
+  /**
+   * Called with errors that `added` throws for existing items, and with those that `removed`
+   * throws.
+   */
   readonly fault: (error: unknown) => void;
-  /** The module that it belongs to; undefined for the host's own. */
+  /** The module that the receiver belongs to; undefined for the host's own. */
   readonly owner: string | undefined;
   /** Items that `added` took without throwing. */
   readonly accepted: Set<OwnedItem>;
@@ -19,13 +22,14 @@ interface Kind {
   readonly receivers: Set<Receiver>;
 }
 
-/** Items by kind, and who is told of them: the seam through which one module uses what others declare. */
+/** Items by kind and their receivers: through these, modules use what other modules declare. */
 export class Items {
   readonly #kinds = new Map<string, Kind>();
 
   /**
-   * Tells every receiver. When one throws, the item is taken back from the others and the error goes to the caller.
-   * The returned function removes the item; its promise is of receivers that need time to let go.
+   * Passes the item to every receiver. If one throws, the item is removed from the others and the
+   * error goes to the caller. The returned function removes the item; its promise resolves when the
+   * receivers have released it.
    */
   add(kind: string, item: OwnedItem): Release {
     const { items, receivers } = this.#kind(kind);
@@ -39,7 +43,10 @@ export class Items {
     return () => this.#remove(kind, item);
   }
 
-  /** Calls `added` for the items that are there and for each that comes; the returned function ends that. */
+  /**
+   * Calls `added` for the existing items and for each new one, until the returned function is
+   * called.
+   */
   handle(kind: string, handlers: Handlers, owner?: string): Release {
     const { items, receivers } = this.#kind(kind);
     const receiver: Receiver = { ...handlers, owner, accepted: new Set() };
@@ -57,17 +64,17 @@ export class Items {
     };
   }
 
-  /** Those of a kind that are there now. */
+  /** Returns the current items of a kind. */
   of(kind: string): OwnedItem[] {
     return [...(this.#kinds.get(kind)?.items ?? [])];
   }
 
-  /** True when somebody takes items of the kind. */
+  /** Returns true if a receiver for the kind exists. */
   isReceived(kind: string): boolean {
     return (this.#kinds.get(kind)?.receivers.size ?? 0) > 0;
   }
 
-  /** One line for each item and receiver of a module. */
+  /** Returns one line for each item and receiver of a module. */
   ownedBy(owner: string): string[] {
     return [...this.#kinds].flatMap(([kind, { items, receivers }]) => [
       ...[...items].filter((item) => item.owner.name === owner).map(() => `item ${kind}`),

@@ -1,117 +1,122 @@
 import type { OwnedItem } from "../types.ts";
 
-/** Undoes one effect; called once. It may return a promise for what takes time. */
+/** Undoes one effect; called once. It may return a promise if that takes time. */
 export type Release = () => unknown;
 
-/** Something a module does to the host, not yet done. */
+/** Something that a module will do to the host. */
 export interface Effect {
-  /** Counted by kind in ModuleState.holds: "hook", "item", "timer", ... */
+  /** ModuleState.holds counts effects by this kind: "hook", "item", "timer", ... */
   readonly kind: string;
   readonly label: string;
-  /** Of an item: itself. */
+  /** The item, if the effect adds one. */
   readonly item?: OwnedItem;
-  /** Does it; throws when it cannot be done. */
+  /** Performs the effect; throws if that is not possible. */
   activate(): Release;
 }
 
 /** An effect in the ledger. */
-export interface Entry {
-  /** The effect has ended by itself: there is nothing left to undo. */
+export interface EffectHandle {
+  /** Forgets an effect that has ended by itself: there is nothing left to undo. */
   forget(): void;
-  /** Undoes it before its module leaves; a second time does nothing. */
+  /** Undoes the effect before its module is unloaded; a second call does nothing. */
   undo(): unknown;
 }
 
-interface Held {
+interface EffectRecord {
   readonly effect: Effect;
   release: Release | undefined;
 }
 
 /**
- * All that one module instance has done to the host, in order. Until `activate` effects are only collected; then they
- * are done together, and later ones at once.
+ * All effects of one module instance on the host, in order. Until `activate` they are only
+ * collected; then they are performed together, and later ones at once.
  */
 export class Ledger {
-  #held: Held[] = [];
+  #records: EffectRecord[] = [];
   #live = false;
   readonly #report: (label: string, error: unknown) => void;
 
-  /** `report` hears of releases that fail; they stop no other. */
+  /** `report` is called with the errors of releases; the other releases still run. */
   constructor(report: (label: string, error: unknown) => void) {
     this.#report = report;
   }
 
-  add(effect: Effect): Entry {
-    const held: Held = { effect, release: this.#live ? effect.activate() : undefined };
-    this.#held.push(held);
-    return this.#entry(held);
+  add(effect: Effect): EffectHandle {
+    const record: EffectRecord = { effect, release: this.#live ? effect.activate() : undefined };
+    this.#records.push(record);
+    return this.#handle(record);
   }
 
-  /** Records what is done already: it is undone even when the module never comes to life. */
-  hold(kind: string, label: string, release: Release): Entry {
-    const held: Held = { effect: { kind, label, activate: () => release }, release };
-    this.#held.push(held);
-    return this.#entry(held);
+  /**
+   * Records an effect that has been performed already: it is undone even if the module is never
+   * activated.
+   */
+  recordRelease(kind: string, label: string, release: Release): EffectHandle {
+    const record: EffectRecord = { effect: { kind, label, activate: () => release }, release };
+    this.#records.push(record);
+    return this.#handle(record);
   }
 
-  /** Does all that was collected, or, when one effect throws, nothing. */
+  /** Performs all collected effects, or none of them if one throws. */
   activate(): void {
-    const done: Held[] = [];
+    const done: EffectRecord[] = [];
     try {
-      for (const held of this.#held) {
-        if (held.release !== undefined) continue;
-        held.release = held.effect.activate();
-        done.push(held);
+      for (const record of this.#records) {
+        if (record.release !== undefined) continue;
+        record.release = record.effect.activate();
+        done.push(record);
       }
     } catch (error) {
-      for (const held of done.reverse()) {
-        this.#release(held);
-        held.release = undefined;
+      for (const record of done.reverse()) {
+        this.#release(record);
+        record.release = undefined;
       }
       throw error;
     }
     this.#live = true;
   }
 
-  /** Undoes the effects of these kinds, last first; the promises are of releases that need time. */
+  /**
+   * Undoes the effects of these kinds, last first; returns the promises of releases that take time.
+   */
   take(...kinds: string[]): Promise<unknown>[] {
-    const leaving = this.#held.filter(({ effect }) => kinds.includes(effect.kind));
+    const leaving = this.#records.filter(({ effect }) => kinds.includes(effect.kind));
     return this.#releaseAll(leaving).filter((result) => result instanceof Promise);
   }
 
   /**
-   * Undoes the rest, last first, and waits for each: `wait` tells whether it ended in time. Nothing can be added
-   * afterwards.
+   * Undoes all remaining effects, last first, and waits for each; `wait` returns whether it ended
+   * in time. Nothing can be added afterwards.
    */
   async close(wait: (work: unknown) => Promise<boolean>): Promise<void> {
-    for (let held = this.#held.at(-1); held !== undefined; held = this.#held.at(-1)) {
-      const [result] = this.#releaseAll([held]);
+    for (let record = this.#records.at(-1); record !== undefined; record = this.#records.at(-1)) {
+      const [result] = this.#releaseAll([record]);
       if (!(result instanceof Promise) || (await wait(result))) continue;
-      this.#report(held.effect.label, new Error("it took too long; going on without it"));
+      this.#report(record.effect.label, new Error("it took too long; the unload continues without it"));
     }
   }
 
-  /** Items with a label, active or not. */
+  /** Returns the items with a label, active or not. */
   items(label: string): OwnedItem[] {
-    return this.#held.flatMap(({ effect }) =>
+    return this.#records.flatMap(({ effect }) =>
       effect.label === label && effect.item !== undefined ? [effect.item] : [],
     );
   }
 
-  /** Number of effects by kind. */
+  /** Returns the number of effects by kind. */
   counts(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const { effect } of this.#held) counts[effect.kind] = (counts[effect.kind] ?? 0) + 1;
+    for (const { effect } of this.#records) counts[effect.kind] = (counts[effect.kind] ?? 0) + 1;
     return counts;
   }
 
-  #releaseAll(leaving: readonly Held[]): unknown[] {
+  #releaseAll(leaving: readonly EffectRecord[]): unknown[] {
     const gone = new Set(leaving);
-    this.#held = this.#held.filter((held) => !gone.has(held));
-    return leaving.toReversed().map((held) => this.#release(held));
+    this.#records = this.#records.filter((record) => !gone.has(record));
+    return leaving.toReversed().map((record) => this.#release(record));
   }
 
-  #release({ effect, release }: Held): unknown {
+  #release({ effect, release }: EffectRecord): unknown {
     const failed = (error: unknown) => this.#report(effect.label, error);
     try {
       const result = release?.();
@@ -121,17 +126,17 @@ export class Ledger {
     }
   }
 
-  #entry(held: Held): Entry {
+  #handle(record: EffectRecord): EffectHandle {
     return {
-      forget: () => void this.#remove(held),
-      undo: () => (this.#remove(held) ? this.#release(held) : undefined),
+      forget: () => void this.#remove(record),
+      undo: () => (this.#remove(record) ? this.#release(record) : undefined),
     };
   }
 
-  /** False where it was gone already. */
-  #remove(held: Held): boolean {
-    const at = this.#held.lastIndexOf(held);
-    if (at >= 0) this.#held.splice(at, 1);
+  /** Returns false if it was removed before. */
+  #remove(record: EffectRecord): boolean {
+    const at = this.#records.lastIndexOf(record);
+    if (at >= 0) this.#records.splice(at, 1);
     return at >= 0;
   }
 }

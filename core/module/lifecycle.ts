@@ -1,6 +1,7 @@
 import type { Config } from "../config/index.ts";
 import type { ModuleState, StickyBy } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import type { Usage } from "../util/usage.ts";
 import { Builder } from "./builder.ts";
 import type { ModuleCode } from "./code.ts";
 import { commitAll } from "./commit.ts";
@@ -12,15 +13,15 @@ import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
 import type { Dependency, Dependent } from "./module_context.ts";
 import type { ModulesDeps } from "./modules_deps.ts";
-import { isPartOf, labelOf, newOperation, type Operation, type OperationProgress, unheard } from "./operation.ts";
+import { isPartOf, labelOf, newOperation, noProgress, type Operation, type OperationProgress } from "./operation.ts";
 import { QuarantineList } from "./quarantine_list.ts";
 import { type SavedState, saveAll, withState } from "./saved.ts";
 import { Transition, type TransitionSteps } from "./transition.ts";
 import { Unloader } from "./unloader.ts";
 
 /**
- * All modules of a host: loads them with their dependencies first, reloads them beside the running ones, unloads them
- * with their dependants. One operation at a time; its steps see no other.
+ * All modules of a host. It loads modules after their dependencies, reloads them next to the
+ * running instances, and unloads them after their dependants. Operations run one at a time.
  */
 export class Modules {
   readonly #deps: ModulesDeps;
@@ -28,13 +29,16 @@ export class Modules {
   readonly #failures: Failures;
   readonly #builder: Builder;
   readonly #unloader: Unloader;
-  /** What is out, and why. */
+  /** The modules in quarantine, with the reasons. */
   readonly quarantined: QuarantineList;
-  /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
+  /**
+   * Instances that were loaded while the host runs, whose ports are not open yet and whose
+   * `module.ready` was not called.
+   */
   #unfinishedLoads: Instance[] = [];
   #isStopping = false;
-  /** Modules that somebody asked for while the host runs. */
-  readonly #asked = new Set<string>();
+  /** Modules that somebody requested while the host runs. */
+  readonly #requested = new Set<string>();
 
   constructor(deps: ModulesDeps) {
     this.#deps = deps;
@@ -51,19 +55,24 @@ export class Modules {
     this.quarantined = new QuarantineList({
       items: deps.context.items,
       instances: this.#instances,
-      unload: (leaving, withdrawn) => this.#unloader.unloadAll(leaving, undefined, { ...unheard, inForce: withdrawn }),
+      unload: (leaving, withdrawn) =>
+        this.#unloader.unloadAll(leaving, undefined, { ...noProgress, inForce: withdrawn }),
       load: (name, host, operation) => this.#ensureLoaded(name, host, operation),
       finishLoads: () => this.#finishLoads(),
       forgetFailure: (name, host) => void this.#failures.forget(name, host),
     });
   }
 
-  // ---------------------------------------------------------------------------------------------------- questions
+  // ----------------------------------------------------------------------------------------
+  // queries
 
-  /** Notes are without the values of secret options, which an error of a module may quote. */
+  /**
+   * Returns the state of all modules. Notes contain no values of secret options, which an error of
+   * a module may quote.
+   */
   states(): ModuleState[] {
     const { config } = this.#deps.context;
-    return [...this.#instances.states(), ...this.#out()].map(({ note, ...state }) => {
+    return [...this.#instances.states(), ...this.#notLoaded()].map(({ note, ...state }) => {
       return { ...state, note: note === undefined ? undefined : config.mask(note) };
     });
   }
@@ -73,8 +82,8 @@ export class Modules {
   }
 
   /** @throws {ModhostError} MODULE_CYCLE */
-  dependencyOf(asking: Dependent, name: string): Dependency | undefined {
-    return this.#instances.dependencyOf(asking, name);
+  dependencyOf(dependent: Dependent, name: string): Dependency | undefined {
+    return this.#instances.dependencyOf(dependent, name);
   }
 
   /** @throws {ModhostError} MODULE_UNKNOWN */
@@ -86,48 +95,63 @@ export class Modules {
     return this.#instances.errorOwner(error);
   }
 
+  goneOwner(error: unknown): Usage | undefined {
+    return this.#instances.goneOwner(error);
+  }
+
+  ownerOf(account: Usage): Instance | undefined {
+    return this.#instances.ownerOf(account);
+  }
+
   runningOwner(): Instance | undefined {
     return this.#instances.runningOwner();
   }
 
-  /** A wrong value that a module found while it was loading. */
+  /** Returns a wrong option value that a module found while it was loading. */
   wrongOption(): ModhostError | undefined {
     return this.#failures.wrongOption();
   }
 
-  /** What a plan of a change has to know of those that are loaded, and of those that are not. */
-  facts(): { live: InstanceFacts[]; failed: ModuleState[]; asked: ReadonlySet<string> } {
+  /** Returns the facts about loaded and failed modules that a plan of a change needs. */
+  facts(): { live: InstanceFacts[]; failed: ModuleState[]; requested: ReadonlySet<string> } {
     const live = this.#instances.live().map((instance) => instance.facts());
-    return { live, failed: this.#out(), asked: this.#asked };
+    return { live, failed: this.#notLoaded(), requested: this.#requested };
   }
 
-  /** Names of those that say that they are shared, and of all that depend on them. */
+  /** Returns the names of shared modules, and of all that depend on them. */
   shared(): Set<string> {
     return namesWithDependants(this.#instances.live(), this.#deps.catalog.shared());
   }
 
-  /** Names of those whose clients are told apart in this way, and of all that depend on them. */
+  /**
+   * Returns the names of modules that identify their clients in this way, and of all that depend on
+   * them.
+   */
   sticky(by: StickyBy): Set<string> {
     return namesWithDependants(this.#instances.live(), this.#deps.catalog.sticky(by));
   }
 
-  #out(): ModuleState[] {
+  #notLoaded(): ModuleState[] {
     return [...this.quarantined.states(), ...this.#failures.states()];
   }
 
-  /** The code of a module that runs; undefined where none does. */
+  /** Returns the code of a running module; undefined if it does not run. */
   codeOf(name: string): ModuleCode | undefined {
     return this.#instances.of(name)[0]?.code;
   }
 
-  // --------------------------------------------------------------------------------------------------- operations
+  // ---------------------------------------------------------------------------------------------------
+  // operations
 
-  /** Evaluates all that is enabled, and what that names as dependencies, so that every option is declared. */
+  /**
+   * Evaluates all enabled modules and their declared dependencies, so that every option is
+   * declared.
+   */
   prepare(): Promise<void> {
     return this.#deps.catalog.evaluate((name, error) => this.#fail(name, "*", error));
   }
 
-  /** Loads all that is enabled; what fails is noted and stops nothing else. */
+  /** Loads all enabled modules; a failure is recorded and does not stop the others. */
   async loadEnabled(shouldStop: () => boolean): Promise<void> {
     const operation = newOperation({ failed: this.#failures.errors() });
     for (const { name, host } of this.#deps.catalog.wanted()) {
@@ -136,12 +160,18 @@ export class Modules {
     }
   }
 
-  /** Names of those that lack what comes by itself. */
+  /**
+   * Returns the names of modules that failed because something is missing that will appear by
+   * itself.
+   */
   late(): readonly string[] {
     return this.#failures.late();
   }
 
-  /** Loads what is enabled of these, in its order; what fails is noted, and until then has failed as before. */
+  /**
+   * Loads the enabled ones of these modules, in order. A failure is recorded; until then the
+   * earlier failure remains.
+   */
   async loadAgain(names: readonly string[]): Promise<void> {
     const operation = newOperation({ failed: this.#failures.errors(names) });
     try {
@@ -164,7 +194,7 @@ export class Modules {
     const missing = hosts.filter((at) => this.find(name, at) === undefined);
     if (missing.length === 0) throw new ModhostError("MODULE_ALREADY_LOADED", { name });
     catalog.learn(entry);
-    this.#asked.add(name);
+    this.#requested.add(name);
     await this.quarantined.readmitAll(name, host);
     const operation = newOperation();
     try {
@@ -175,28 +205,39 @@ export class Modules {
   }
 
   /**
+   * Returns the names of the modules that no host has after a module is unloaded: its own name, and
+   * those of its dependants.
+   */
+  leavingWith(name: string, host?: string): string[] {
+    const live = this.#instances.live();
+    const leaving = withDependants(live, this.#instances.of(name, host));
+    const staying = new Set(live.filter((instance) => !leaving.includes(instance)).map((instance) => instance.name));
+    return [...new Set(leaving.map((instance) => instance.name))].filter((each) => !staying.has(each));
+  }
+
+  /**
    * Unloads a module and, before it, those that depend on it.
    * @throws {ModhostError} MODULE_NOT_LOADED
    */
-  async unload(name: string, host?: string, progress = unheard): Promise<void> {
+  async unload(name: string, host?: string, progress = noProgress): Promise<void> {
     const failed = [this.#failures.forget(name, host), this.quarantined.drop(name, host)].includes(true);
     const found = this.#instances.of(name, host);
-    this.#asked.delete(name);
+    this.#requested.delete(name);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
     await this.#unloader.unloadAll(withDependants(this.#instances.live(), found).reverse(), undefined, progress);
   }
 
   /**
-   * Puts a fresh instance in the place of the running one, and of those that depend on it. All new ones are built beside
-   * the old, which serve on; then they are exchanged in one step. When anything fails before that, nothing has changed;
-   * afterwards only a port that the new code asks for can fail.
+   * Replaces the running instance and those that depend on it with fresh ones. All new instances
+   * are built next to the old ones, which keep serving; then they are swapped in one step. If
+   * anything fails before that, nothing has changed. Afterwards only two things can fail: a port
+   * that the new code needs, and modules quarantined on other hosts.
    * @throws {ModhostError} MODULE_NOT_LOADED, MODULE_FAILED, ...
    */
-  async reload(name: string, host?: string, progress = unheard): Promise<void> {
+  async reload(name: string, host?: string, progress = noProgress): Promise<void> {
     const found = this.#instances.of(name, host);
-    const isBack = await this.quarantined.readmitAll(name, host);
     if (found.length === 0) {
-      if (isBack) return;
+      if (await this.quarantined.readmitAll(name, host)) return;
       if (!this.#failures.forget(name, host)) throw new ModhostError("MODULE_NOT_LOADED", { name });
       return this.load(name, host);
     }
@@ -205,10 +246,13 @@ export class Modules {
     } finally {
       await this.#finishLoads();
     }
+    // This must not happen earlier: until the swap, a module that serves another host has its
+    // previous code.
+    await this.quarantined.readmitAll(name, host);
   }
 
-  /** Many changes as one, for another configuration: nothing has happened yet. */
-  transition(steps: TransitionSteps, configs: { former: Config; next: Config }): Transition {
+  /** Prepares many changes as one, for another configuration; nothing happens yet. */
+  transition(steps: TransitionSteps, configs: { previous: Config; next: Config }): Transition {
     const { catalog, isRunning, announce } = this.#deps;
     const operation = newOperation({ lifts: this.quarantined.keys() });
     return new Transition(steps, configs, {
@@ -221,7 +265,7 @@ export class Modules {
         }),
       remember: () => this.quarantined.remember(),
       finishLoads: () => this.#finishLoads(),
-      build: (code, place, options) => this.#builder.build(code, place, options),
+      build: (code, instance, options) => this.#builder.build(code, instance, options),
       commit: (instances) => this.#commit(instances),
       replace: (leaving) => {
         const waits = leaving.flatMap((instance) => instance.withdraw());
@@ -237,12 +281,14 @@ export class Modules {
     });
   }
 
-  /** Calls `module.ready` of all, in the order of loading. */
+  /** Calls `module.ready` of all modules, in the order of loading. */
   async ready(): Promise<void> {
     for (const instance of this.#instances.live()) await instance.ready();
   }
 
-  /** Lets requests in flight end while all modules are still there to serve them; no new ones reach any. */
+  /**
+   * Lets open requests end while all modules can still serve them; new requests reach no module.
+   */
   async drain(deadline: Deadline): Promise<void> {
     this.#isStopping = true;
     this.quarantined.clear();
@@ -250,7 +296,7 @@ export class Modules {
     await deadline.within(this.#deps.grace()).wait(Promise.all(waits));
   }
 
-  /** What modules save for those that go on in their place. */
+  /** Returns what modules save for the instances that replace them in another process. */
   save(): Promise<SavedState[]> {
     return saveAll(inOrder(this.#instances.live()));
   }
@@ -264,9 +310,10 @@ export class Modules {
     return inOrder(this.#instances.live()).reverse();
   }
 
-  // -------------------------------------------------------------------------------------------------------- steps
+  // --------------------------------------------------------------------------------------------------------
+  // steps
 
-  /** Completes what was loaded into the running host; what cannot have its ports is unloaded again. */
+  /** Completes the loads into the running host; unloads instances whose ports cannot be opened. */
   async #finishLoads(): Promise<void> {
     const loaded = this.#unfinishedLoads;
     this.#unfinishedLoads = [];
@@ -283,7 +330,7 @@ export class Modules {
   async #exchange(name: string, found: readonly Instance[], progress: OperationProgress): Promise<void> {
     const { catalog, isRunning, announce } = this.#deps;
     const code = await catalog.fresh(name);
-    const former = catalog.adopted(name);
+    const previous = catalog.adopted(name);
     const old = withDependants(this.#instances.live(), found);
     const built = new Map<string, Instance | undefined>(old.map(({ key }) => [key, undefined]));
     const fresh = () => [...built.values()].filter((instance) => instance !== undefined);
@@ -302,7 +349,7 @@ export class Modules {
       this.#commit(inOrder(fresh()));
     } catch (error) {
       for (const instance of fresh().reverse()) await instance.abandon();
-      if (former !== undefined) catalog.adopt(former);
+      if (previous !== undefined) catalog.adopt(previous);
       throw error;
     }
     for (const instance of fresh()) this.#instances.add(instance);
@@ -317,7 +364,7 @@ export class Modules {
       if (isRunning()) await instance.ready();
     }
     if (ports !== undefined) throw ports.error;
-    progress.step("the former instances are gone");
+    progress.step("the previous instances are unloaded");
   }
 
   async #ensureLoaded(name: string, host: string, operation: Operation): Promise<Instance> {
@@ -325,7 +372,7 @@ export class Modules {
     if (live !== undefined) return live;
     if (this.#deps.catalog.isDisabled(name, host)) throw new ModhostError("MODULE_DISABLED", { name });
     this.#instances.expect(name);
-    this.quarantined.assertIn(name, host, operation);
+    this.quarantined.assertNotQuarantined(name, host, operation);
     const at = operation.chain.indexOf(name);
     if (at >= 0) throw cycle([...operation.chain.slice(at), name]);
     const earlier = operation.failed.get(keyOf(name, host)) ?? operation.failed.get(keyOf(name, "*"));
@@ -334,9 +381,9 @@ export class Modules {
     try {
       return await this.#loadNew(name, host, inner);
     } catch (error) {
-      const place = this.#deps.catalog.adopted(name) === undefined ? "*" : host;
-      operation.failed.set(keyOf(name, place), error);
-      this.#fail(name, place, error);
+      const scope = this.#deps.catalog.adopted(name) === undefined ? "*" : host;
+      operation.failed.set(keyOf(name, scope), error);
+      this.#fail(name, scope, error);
       if (!this.#instances.has(name)) this.#deps.catalog.forget(name);
       throw error;
     }
@@ -347,10 +394,10 @@ export class Modules {
     const isKnown = catalog.adopted(name) !== undefined;
     const code = await catalog.code(name);
     if (!isKnown) catalog.verify(code);
-    const place = code.global ? "*" : host;
-    for (const dependency of code.depends) await this.#ensureDependency(name, dependency, place, operation);
-    const instance = await withState(this.#deps.takeSaved(keyOf(name, place)), (options) =>
-      this.#builder.build(code, { name, host: place }, { reloading: false, ...options }, operation),
+    const scope = code.global ? "*" : host;
+    for (const dependency of code.depends) await this.#ensureDependency(name, dependency, scope, operation);
+    const instance = await withState(this.#deps.takeSaved(keyOf(name, scope)), (options) =>
+      this.#builder.build(code, { name, host: scope }, { reloading: false, ...options }, operation),
     );
     try {
       this.#commit([instance]);
@@ -361,7 +408,7 @@ export class Modules {
     this.quarantined.lift(instance.key);
     this.#instances.add(instance);
     if (this.#deps.isRunning()) this.#unfinishedLoads.push(instance);
-    this.#failures.forget(name, place === "*" ? undefined : instance.host);
+    this.#failures.forget(name, scope === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
     return instance;
   }
@@ -375,7 +422,7 @@ export class Modules {
     }
   }
 
-  /** Brings instances to life in one synchronous step: all, or none. */
+  /** Activates instances in one synchronous step: all or none. */
   #commit(instances: readonly Instance[]): void {
     if (this.#isStopping) throw new Error("The host is stopping");
     commitAll(instances);
@@ -385,7 +432,7 @@ export class Modules {
     let file: string | undefined;
     try {
       file = this.#deps.catalog.locate(name).file;
-    } catch {} // The error says so already.
+    } catch {} // The error itself reports this.
     this.#failures.add({ name, host, error, file });
   }
 }

@@ -7,37 +7,41 @@ import { ModhostError, reasonOf } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
 import { bundledModules, packageVersion } from "../util/package.ts";
 
-/** Where a module's code is. */
+/** The location of a module's code. */
 export interface ModuleSource {
   /** Without a leading `mod_`. */
   readonly name: string;
-  /** The file that is imported; undefined for a module that was handed over as a value. */
+  /** The file that is imported; undefined for a module that was passed as a value. */
   readonly file: string | undefined;
-  /** What `module.get_directory()` gives. */
+  /** The folder that `module.get_directory()` returns. */
   readonly directory: string;
-  /** The folder that is the module's own; a loose file shares its folder with others. */
+  /** The module's own folder; undefined for a single file, which shares its folder with others. */
   readonly root: string | undefined;
-  /** A module that was handed over as a value. */
+  /** The definition of a module that was passed as a value. */
   readonly definition?: ModuleDefinition;
 }
 
 const extensions = [".ts", ".js", ".mjs", ".cjs"];
 
-/** `http_hello` for "mod_http_hello", its file, its folder, or the package "modhost-mod-http_hello". */
+/**
+ * Returns `http_hello` for "mod_http_hello", its file, its folder, or the package
+ * "modhost-mod-http_hello".
+ */
 export function moduleName(entry: string): string {
   const base = basename(entry);
   const stem = extensions.includes(extname(base)) ? base.slice(0, -extname(base).length) : base;
   return stem.replace(/^modhost-mod-/, "").replace(/^mod_/, "");
 }
 
-/** True for an entry that names a file or folder instead of a module. */
+/** Returns true for an entry that is a path of a file or folder instead of a module name. */
 export function isPath(entry: string): boolean {
   return isAbsolute(entry) || /^\.{1,2}([\\/]|$)/.test(entry);
 }
 
 /**
- * Finds a module by name: the folders of `plugin_paths` in order, the bundled modules, then an npm package as seen from
- * `directory`. Within a folder: `mod_x.ts` (.js, .mjs, .cjs), `mod_x/`, `x/mod_x.ts`.
+ * Finds a module by name: the folders of `plugin_paths` in order, the bundled modules, then an npm
+ * package as seen from `directory`. Within a folder: `mod_x.ts` (.js, .mjs, .cjs), `mod_x/`,
+ * `x/mod_x.ts`.
  * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID
  */
 export function locateModule(entry: string, pluginPaths: readonly string[], directory: string): ModuleSource {
@@ -59,7 +63,7 @@ export function locateModule(entry: string, pluginPaths: readonly string[], dire
 }
 
 /**
- * The module at a path: a file of any name with an ending of modules, or a folder.
+ * Returns the module at a path: a file with one of the module extensions and any name, or a folder.
  * @throws {ModhostError} MODULE_NOT_FOUND, MODULE_INVALID
  */
 export function locatePath(path: string): ModuleSource {
@@ -75,7 +79,7 @@ export function locatePath(path: string): ModuleSource {
   throw new ModhostError("MODULE_NOT_FOUND", { name, searched: full, meant: "" });
 }
 
-/** Names of the modules in a folder, sorted. A folder that does not exist holds none. */
+/** Returns the names of the modules in a folder, sorted; empty for a folder that does not exist. */
 export function listModules(folder: string): string[] {
   if (!isFolder(folder)) return [];
   const names = readdirSync(folder)
@@ -96,7 +100,10 @@ function inFolder(folder: string, name: string): ModuleSource | undefined {
   return nested === undefined ? undefined : sourceOf(name, nested, join(folder, name));
 }
 
-/** The entry of a module's folder: named by the manifest's `modhost` key, a `mod_x` or index file, or as in any package. */
+/**
+ * Returns the entry of a module's folder: the manifest's `modhost` key names it, or it is a `mod_x`
+ * or index file, or the main file as in any package.
+ */
 function ofFolder(name: string, folder: string): ModuleSource | undefined {
   if (!isFolder(folder)) return undefined;
   const manifest = readManifest(join(folder, "package.json"));
@@ -118,7 +125,7 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   try {
     file = findPackageJSON(id, pathToFileURL(join(directory, "modhost.config.js")));
   } catch {
-    return undefined; // Not installed, or no name that a package could have.
+    return undefined; // It is not installed, or no package can have this name.
   }
   const manifest = file === undefined ? undefined : readManifest(file);
   if (file === undefined || manifest?.modhost === undefined) return undefined;
@@ -129,7 +136,7 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   if (kind !== "module") throw invalid(file, `it is a modhost ${kind}, not a module`);
   const version = packageVersion();
   if (host !== undefined && !satisfies(version, host)) {
-    throw invalid(file, `it is made for modhost ${host}, and this is ${version}: install a version of it that fits`);
+    throw invalid(file, `it requires modhost ${host}, and this is ${version}: install a version of it that matches`);
   }
   const folder = dirname(file);
   const main = entry === undefined ? mainFile(folder, manifest) : join(folder, entry);
@@ -137,15 +144,16 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   return sourceOf(moduleName(id), main, folder);
 }
 
-/** Its package is loaded with the first module that names a range. */
+/** Loads semver only when the first module names a range. */
 function satisfies(version: string, range: string): boolean {
   const semver: typeof import("semver") = createRequire(import.meta.url)("semver");
   return semver.satisfies(version, range, { includePrerelease: true });
 }
 
 function sourceOf(name: string, path: string, root?: string): ModuleSource {
+  if (name === "") throw invalid(path, "its name is empty: name a module by mod_NAME");
   if (!isFile(path))
-    throw invalid(path, "the file does not exist: build the module, or mend the entry in its package.json");
+    throw invalid(path, "the file does not exist: build the module, or fix the entry in its package.json");
   const file = realpathSync(path);
   if (file.endsWith(".ts") && file.includes(`${sep}node_modules${sep}`)) {
     throw invalid(
@@ -163,7 +171,7 @@ function mainFile(folder: string, manifest: Manifest | undefined): string | unde
   return isFile(path) ? path : entryFile(dirname(path), [basename(path)]);
 }
 
-/** What the package gives to an import of its name. */
+/** Returns the target that the package has for an import of its name. */
 function exportOf(exports: unknown): string | undefined {
   if (typeof exports === "string") return exports;
   if (typeof exports !== "object" || exports === null) return undefined;

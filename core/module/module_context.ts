@@ -7,57 +7,66 @@ import type { Items } from "./items.ts";
 import type { SharedTables } from "./shared.ts";
 import type { Timers } from "./timers.ts";
 
-/** An instance as those that depend on it get it. */
+/** An instance as the modules that depend on it get it. */
 export interface Dependency {
   /** `name@host`. */
   readonly key: string;
-  /** What the module's function returned. */
+  /** The return value of the module's function. */
   readonly exports: unknown;
 }
 
-/** An instance that asks for another one. */
+/** An instance that depends on another one. */
 export interface Dependent {
   readonly name: string;
   readonly host: string;
   readonly phase: "loading" | "loaded" | "unloading" | "gone";
-  /** While it is loading: the instances that are made together with it; those not made yet are undefined. */
+  /**
+   * While it is loading: the instances that are built together with it; undefined for those not
+   * built yet.
+   */
   readonly group: ReadonlyMap<string, Dependency | undefined> | undefined;
 }
 
-/** An instance that asks for changes of the server. */
-export interface Asker {
+/** An instance that requests changes of the server. */
+export interface RequestingInstance {
   readonly name: string;
-  /** Why none can be made for it now: the code that asks is being waited for. */
+  /** Why no change can be made for it now: the host is waiting for the code that requests it. */
   readonly occupied: string | undefined;
-  /** What is undone when it is unloaded, unless it is forgotten before. */
-  hold(kind: string, label: string, release: () => unknown): { forget(): void };
+  /** Registers a release for its unload, unless it is forgotten before. */
+  recordRelease(kind: string, label: string, release: () => unknown): { forget(): void };
 }
 
-/** What the host gives to each module instance. */
+/** The services of the host for a module instance. */
 export interface ModuleContext {
   readonly bus: EventBus;
   readonly items: Items;
   readonly shared: SharedTables;
   readonly timers: Timers;
   readonly log: Log;
-  /** What is in force, or about to be: instances that are made now go by it. */
+  /** The configuration in force, or about to be; new instances use it. */
   readonly config: Config;
-  /** Seconds that a module's own code may take for a step that others wait for. */
+  /** Seconds that a module's own code may take for a step that the host waits for. */
   readonly loadTimeout: number;
-  /** The instance that another one gets for the name of a module; undefined when it is not loaded. */
-  find(name: string, asking: Dependent): Dependency | undefined;
+  /**
+   * Returns the instance that another one gets for the name of a module; undefined if it is not
+   * loaded.
+   */
+  find(name: string, dependent: Dependent): Dependency | undefined;
   listening(): readonly ListeningPort[];
   states(): readonly ModuleState[];
-  /** One of them is late. */
+  /** Returns true if one of the modules is late. */
   awaits(): boolean;
   tls(): ReturnType<Certificates["options"]>;
   readonly tokens: Tokens;
-  /** The host opens ports. */
+  /** Whether the host opens ports. */
   readonly serves: boolean;
-  /** Refuses what cannot be done where the module runs: a hook of an event, an item or a receiver of a kind. */
+  /**
+   * Refuses effects that are impossible where the module runs: a hook of an event, an item or a
+   * receiver of a kind.
+   */
   admit?(what: "hook" | "item" | "receiver", name: string): void;
-  /** Hears of each failure of a module's own code, after it is counted. */
+  /** Called with each failure of a module's own code, after it was counted. */
   failed(owner: Dependency, step: string, error: unknown): void;
-  /** What `module.server` is for an instance. */
-  server(asker: Asker): Server;
+  /** Returns `module.server` for an instance. */
+  server(requester: RequestingInstance): Server;
 }

@@ -1,19 +1,21 @@
 import type { Catalog } from "./catalog.ts";
 import type { ModuleContext } from "./module_context.ts";
 
-/** What the modules of a host need of it. */
+/** The host, as its modules use it. */
 export interface ModulesDeps {
   readonly context: ModuleContext;
   readonly catalog: Catalog;
-  /** Seconds for which a module that leaves may finish its requests. */
+  /** Seconds in which a module that is unloaded may finish its requests. */
   grace(): number;
-  /** Waits for ports that modules have asked for; fails when one cannot be opened. */
+  /** Waits for ports that modules have requested; rejects if one cannot be opened. */
   settle(): Promise<void>;
-  /** The ports are open: `module.ready` is called after a load. */
+  /** Whether the ports are open: `module.ready` is then called after a load. */
   isRunning(): boolean;
-  /** What an instance has saved before this host began; it is given once. */
+  /**
+   * Returns the state that an instance saved before this host started; each state is returned once.
+   */
   takeSaved(key: string): { readonly value: unknown } | undefined;
   announce(event: string, data: unknown): void;
-  /** The module is unloaded: ends the connections that its services have left. */
+  /** Called when the module is unloaded: closes the connections that its services have left. */
   hangUp(name: string): void;
 }

@@ -1,22 +1,25 @@
 import type { ModhostError } from "../util/errors.ts";
 
-/** Hears how far an operation has come. */
+/** Receives the progress of an operation. */
 export interface OperationProgress {
-  /** This has been done. */
+  /** Reports a completed step. */
   step(what: string): void;
-  /** It can fail no more: what leaves still finishes its requests. */
+  /**
+   * Reports that the operation can no longer fail; old instances may still be finishing their
+   * requests.
+   */
   inForce(): void;
 }
 
-export const unheard: OperationProgress = { step: () => undefined, inForce: () => undefined };
+export const noProgress: OperationProgress = { step: () => undefined, inForce: () => undefined };
 
-/** One load, with all the loads that it leads to. */
+/** One load, with all the loads that it causes. */
 export interface Operation {
   /** Names of the modules that wait for the one being loaded. */
   readonly chain: readonly string[];
-  /** What has failed already: it is not tried again, nor reported twice. */
+  /** Errors of modules that have failed already: these are not tried again, nor reported twice. */
   readonly failed: Map<string, unknown>;
-  /** What it may bring back from quarantine: `name@host`. */
+  /** Keys (`name@host`) of modules that it may bring back from quarantine. */
   readonly lifts: ReadonlySet<string>;
 }
 
@@ -24,11 +27,11 @@ export function newOperation(begun: Partial<Operation> = {}): Operation {
   return { chain: [], failed: new Map(), lifts: new Set(), ...begun };
 }
 
-/** Is the module part of the cycle that the error tells of? */
+/** Returns true if the module is part of the cycle in the error. */
 export function isPartOf(error: ModhostError, name: string): boolean {
   return Array.isArray(error.details.names) && error.details.names.includes(name);
 }
 
-/** The module's name, with the host that the instance serves. */
+/** Returns the module's name, with the host that the instance serves. */
 export const labelOf = ({ name, host }: { readonly name: string; readonly host: string }): string =>
   host === "*" ? name : `${name} on ${host}`;

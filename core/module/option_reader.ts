@@ -1,15 +1,15 @@
 import { type Config, convert } from "../config/index.ts";
 import type { OptionDeclaration, OptionType } from "../types.ts";
 
-/** The options as one module on one host reads them. */
+/** Reads options for one module on one host. */
 export class OptionReader {
   readonly #configOf: () => Config;
   readonly #host: () => string;
   readonly #read: (name: string, host: string, isDeclared: boolean) => void;
 
   /**
-   * `config` gives the configuration that is in force for the module; `read` hears of each option that is read, for
-   * which host, and whether anybody has declared it.
+   * `config` returns the configuration in force for the module. `read` is called for each option
+   * that is read, with the host and whether the option is declared.
    */
   constructor(
     config: () => Config,
@@ -25,16 +25,17 @@ export class OptionReader {
     return this.#configOf();
   }
 
-  /** As declared; as written where nobody declared it. */
+  /** Returns the declared form of an option; the written form if it is not declared. */
   plain(name: string, host = this.#host()): unknown {
     this.#read(name, host, this.#config.declarations().has(name));
     return this.#config.value(name, host === "*" ? undefined : host);
   }
 
   /**
-   * An option as a value of a type; `fallback` (in the forms of the type, too) when it is not set.
+   * Returns an option as a value of a type, or `fallback` (which may be in the forms of the type,
+   * too) if it is not set.
    * @throws {ModhostError} OPTION_INVALID
-   * @throws {TypeError} its declaration has another type, whose value is none of this one
+   * @throws {TypeError} if its declaration has another type and the value does not match this one
    */
   typed<T>(name: string, type: OptionType, fallback: unknown, limits: Partial<OptionDeclaration> = {}): T | undefined {
     const value = this.plain(name) ?? fallback;
@@ -42,8 +43,8 @@ export class OptionReader {
       return this.convert<T>(name, value, type, limits);
     } catch (error) {
       const declared = this.#config.declarations().get(name)?.type;
-      // The operator's value is right: it is what the declaration asks for.
-      // A text that is read as one of several is narrowed by its reader, who may refuse it.
+      // The operator's value is right, since it matches the declaration. A text that is read as an
+      // enum is an exception: its reader may refuse it.
       const isNarrowed = declared === "string" && type === "enum";
       if (declared === undefined || declared === type || isNarrowed || value === fallback) throw error;
       const reason = `The option ${name} is declared with the type "${declared}", and read as "${type}"`;
@@ -51,7 +52,7 @@ export class OptionReader {
     }
   }
 
-  /** The server's list joined with that of the host. */
+  /** Returns the server's list joined with that of the host. */
   inherited(name: string, fallback: readonly string[] | undefined): Set<string> | undefined {
     const lists = [this.plain(name, "*"), this.plain(name)].filter((list) => list !== undefined);
     if (lists.length === 0) return fallback && new Set(fallback);

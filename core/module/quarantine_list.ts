@@ -7,63 +7,69 @@ import type { Items } from "./items.ts";
 import type { Release } from "./ledger.ts";
 import { newOperation, type Operation } from "./operation.ts";
 
-/** Why a module is out, and until when. Times are seconds since 1970. */
+/** Why a module is quarantined, and until when. Times are seconds since 1970. */
 export interface QuarantineNote {
   readonly reason: string;
   readonly since: number;
-  /** When it is tried again by itself; undefined while it is being tried. */
+  /** When the host tries it again; undefined during the attempt. */
   readonly nextTry: number | undefined;
 }
 
 export interface QuarantineListDeps {
   readonly items: Items;
   readonly instances: Instances;
-  /** Unloads instances that are in order, dependants first; calls `withdrawn` once their routes and hooks are gone. */
+  /**
+   * Unloads instances, which must be in order with dependants first; calls `withdrawn` once their
+   * routes and hooks are removed.
+   */
   unload(leaving: readonly Instance[], withdrawn: () => void): Promise<void>;
   load(name: string, host: string, operation: Operation): Promise<unknown>;
   finishLoads(): Promise<void>;
   forgetFailure(name: string, host: string): void;
 }
 
-/** A module that is out. */
-interface Entry {
+/** A quarantined module. */
+interface QuarantinedInstance {
   readonly key: string;
   readonly name: string;
   readonly host: string;
   readonly file: string | undefined;
   readonly depends: readonly string[];
-  /** The one that failed; others are out because they depend on it. */
+  /** The key of the instance that failed; others are quarantined because they depend on it. */
   readonly root: string;
   note: QuarantineNote;
-  /** Takes away what answers in its place. */
+  /** Removes the substitutes that respond with 503. */
   readonly releases: Release[];
 }
 
-/** An app of a module, to be answered for while the module is out. */
+/** An app of a module; a substitute responds for it while the module is quarantined. */
 type App = OwnedItem<HttpProvider | MiddlewareProvider>;
 
-/** Modules that are in quarantine: what they owned is gone, and their apps answer 503. */
+/** Quarantined modules: they are unloaded, and their apps respond with 503. */
 export class QuarantineList {
   readonly #deps: QuarantineListDeps;
-  /** By `name@host`, in the order of loading. */
-  readonly #entries = new Map<string, Entry>();
+  /** Quarantined modules by `name@host`, in the order of loading. */
+  readonly #entries = new Map<string, QuarantinedInstance>();
 
   constructor(deps: QuarantineListDeps) {
     this.#deps = deps;
   }
 
-  /** Those that are loaded. */
+  /** Returns the loaded instances. */
   live(): readonly Instance[] {
     return this.#deps.instances.live();
   }
 
-  /** An instance and all that depend on it. */
+  /** Returns an instance and all that depend on it. */
   leavingWith(instance: Instance): readonly Instance[] {
     return withDependants(this.live(), [instance]);
   }
 
-  /** Unloads an instance and those that depend on it; their apps answer 503 until `readmit`. False when it is not live. */
-  async takeOut(root: Instance, note: QuarantineNote): Promise<boolean> {
+  /**
+   * Unloads an instance and those that depend on it; their apps respond with 503 until `readmit`.
+   * Returns false if it is not live.
+   */
+  async quarantine(root: Instance, note: QuarantineNote): Promise<boolean> {
     if (!this.live().includes(root)) return false;
     const leaving = this.leavingWith(root).toReversed();
     const out = leaving.map((instance) => ({ instance, apps: this.#appsOf(instance) }));
@@ -71,7 +77,10 @@ export class QuarantineList {
     return true;
   }
 
-  /** Loads what is out because of one instance. Fails when that one does, and then all of it stays out. */
+  /**
+   * Loads everything that is quarantined because of one instance. Rejects if that instance fails to
+   * load, and then all of it stays quarantined.
+   */
   async readmit(root: string): Promise<void> {
     const { load, finishLoads, forgetFailure } = this.#deps;
     const entries = this.with(root);
@@ -93,27 +102,36 @@ export class QuarantineList {
     }
   }
 
-  /** Remembers who is out. What this gives takes out again whoever has come back since, and forgets who came after. */
+  /**
+   * Records which modules are quarantined. The returned function quarantines the ones that have
+   * come back since, and removes the ones that were added since.
+   */
   remember(): () => Promise<void> {
     const known = new Set(this.keys());
     const roots = [...this.#entries.values()].filter(({ key, root }) => key === root);
     return async () => {
       for (const { key, note } of roots) {
         const back = this.live().find((instance) => instance.key === key);
-        if (back !== undefined) await this.takeOut(back, note);
+        if (back !== undefined) await this.quarantine(back, note);
       }
       for (const key of this.keys()) if (!known.has(key)) this.lift(key);
     };
   }
 
-  /** Brings back a module, with all that is out for the same reason; true when there was any. */
+  /**
+   * Brings back a module, with all that is quarantined for the same reason; returns true if there
+   * was any.
+   */
   async readmitAll(name: string, host?: string): Promise<boolean> {
     const roots = this.#rootsOf(name, host);
     for (const root of roots) await this.readmit(root);
     return roots.length > 0;
   }
 
-  /** Forgets a module, with all that is out for the same reason; true when there was any. */
+  /**
+   * Removes a module from the list, with all that is quarantined for the same reason; returns true
+   * if there was any.
+   */
   drop(name: string, host?: string): boolean {
     const roots = this.#rootsOf(name, host);
     for (const root of roots) for (const { key } of this.with(root)) this.lift(key);
@@ -121,30 +139,30 @@ export class QuarantineList {
   }
 
   /**
-   * Lets an operation load what it may bring back, and what is not out.
+   * Allows an operation to load modules that are not quarantined, or that it may bring back.
    * @throws {ModhostError} MODULE_QUARANTINED
    */
-  assertIn(name: string, host: string, { lifts }: Operation): void {
-    const isOut = placesOf(name, host).some((key) => this.#entries.has(key) && !lifts.has(key));
+  assertNotQuarantined(name: string, host: string, { lifts }: Operation): void {
+    const isOut = keysOf(name, host).some((key) => this.#entries.has(key) && !lifts.has(key));
     if (isOut) throw new ModhostError("MODULE_QUARANTINED", { name });
   }
 
-  /** Is it out, on the host or on the whole server? */
+  /** Returns true if the module is quarantined, on this host or on the whole server. */
   has(name: string, host: string): boolean {
-    return placesOf(name, host).some((key) => this.#entries.has(key));
+    return keysOf(name, host).some((key) => this.#entries.has(key));
   }
 
-  /** `name@host` of all that are out. */
+  /** Returns the keys (`name@host`) of all quarantined modules. */
   keys(): ReadonlySet<string> {
     return new Set(this.#entries.keys());
   }
 
-  /** The apps of an instance that is about to leave. */
+  /** Returns the apps of an instance that is about to be unloaded. */
   #appsOf(instance: Instance): App[] {
     return this.#deps.items.of("http-provider").filter((item): item is App => instance.owns(item.owner));
   }
 
-  /** Puts instances that have just withdrawn into quarantine: `root`, and those that depend on it. */
+  /** Adds instances that have just been withdrawn: `root`, and those that depend on it. */
   #add(
     leaving: readonly { readonly instance: Instance; readonly apps: readonly App[] }[],
     root: Instance,
@@ -153,17 +171,19 @@ export class QuarantineList {
     for (const { instance, apps } of leaving.toReversed()) {
       const { key, name, host } = instance;
       const { file, depends } = instance.state();
-      const own = key === root.key ? note : { ...note, reason: `it depends on ${root.name}, which is in quarantine` };
-      const entry: Entry = { key, name, host, file, depends, root: root.key, note: own, releases: [] };
+      const own = key === root.key ? note : { ...note, reason: `it depends on ${root.name}, which is quarantined` };
+      const entry: QuarantinedInstance = { key, name, host, file, depends, root: root.key, note: own, releases: [] };
       this.#entries.set(key, entry);
       for (const app of apps) {
-        const item = { item: closedApp(app.item, () => entry.note.nextTry), owner: app.owner };
+        const item = { item: unavailableApp(app.item, () => entry.note.nextTry), owner: app.owner };
         entry.releases.push(this.#deps.items.add("http-provider", item));
       }
     }
   }
 
-  /** Keys of those that failed, for a module that is out by itself or for one of them: of all hosts, or of one. */
+  /**
+   * Returns the keys of the instances whose failure quarantined a module, on all hosts or on one.
+   */
   #rootsOf(name: string, host?: string): string[] {
     const found = [...this.#entries.values()].filter(
       (entry) => entry.name === name && (host === undefined || entry.host === host || entry.host === "*"),
@@ -171,20 +191,25 @@ export class QuarantineList {
     return [...new Set(found.map(({ root }) => root))];
   }
 
-  /** The one that failed, and those that left with it, dependencies first. */
+  /**
+   * Returns the instance that failed and those that were quarantined with it, dependencies first.
+   */
   with(root: string): readonly { readonly key: string; readonly name: string; readonly host: string }[] {
     return [...this.#entries.values()].filter((entry) => entry.root === root);
   }
 
-  /** Changes what is told of the one that failed and, but for the reason, of those that left with it. */
-  renote(root: string, note: QuarantineNote): void {
+  /**
+   * Changes the note of the instance that failed and, except for the reason, of those that were
+   * quarantined with it.
+   */
+  updateNote(root: string, note: QuarantineNote): void {
     for (const entry of this.#entries.values()) {
       if (entry.root !== root) continue;
       entry.note = entry.key === root ? note : { ...note, reason: entry.note.reason };
     }
   }
 
-  /** It is no longer out: nothing answers in its place any more. */
+  /** Ends the quarantine of an instance and removes its substitutes. */
   lift(key: string): void {
     const entry = this.#entries.get(key);
     this.#entries.delete(key);
@@ -204,13 +229,16 @@ export class QuarantineList {
   }
 }
 
-function placesOf(name: string, host: string): string[] {
+function keysOf(name: string, host: string): string[] {
   return [keyOf(name, host), keyOf(name, "*")];
 }
 
-/** Stands at the place of an app, with its routes: each answers 503, and says when to come again. */
-function closedApp(
-  { route, middleware, ...place }: HttpProvider | MiddlewareProvider,
+/**
+ * Returns a substitute for an app, with the same routes: each responds with 503 and a Retry-After
+ * header.
+ */
+function unavailableApp(
+  { route, middleware, ...settings }: HttpProvider | MiddlewareProvider,
   nextTry: () => number | undefined,
 ): HttpProvider | MiddlewareProvider {
   const wait = () => String(Math.max(1, Math.ceil((nextTry() ?? 0) - Date.now() / 1000)));
@@ -218,13 +246,14 @@ function closedApp(
     event.response.headers.retry_after = wait();
     return 503;
   };
-  // Without an exception, which would be told of in the log for each request.
+  // This sets the status without an exception, because an exception would be logged for each
+  // request.
   const refuseAll = ({ state: { event } }: { state: { event: HttpEvent & { refuse(status: number): void } } }) => {
     event.response.headers.retry_after = wait();
     event.refuse(503);
   };
   return {
-    ...place,
+    ...settings,
     streaming_uploads: true,
     ...(route === undefined ? {} : { route: Object.fromEntries(Object.keys(route).map((key) => [key, refuse])) }),
     ...(middleware === undefined ? {} : { middleware: refuseAll }),

@@ -1,4 +1,4 @@
-/** What modules have saved for instances that go on in their place in another host. */
+/** The state that a module has saved for the instance that replaces it in another process. */
 import { reasonOf } from "../util/errors.ts";
 import type { Instance } from "./instance.ts";
 
@@ -8,7 +8,7 @@ export interface SavedState {
   readonly value: unknown;
 }
 
-/** What each instance saves; one that cannot is told of, and left out. */
+/** Collects the saved state of each instance; an error of one is logged, and its state left out. */
 export async function saveAll(instances: readonly Instance[]): Promise<SavedState[]> {
   const states: SavedState[] = [];
   for (const instance of instances) {
@@ -22,7 +22,7 @@ export async function saveAll(instances: readonly Instance[]): Promise<SavedStat
   return states;
 }
 
-/** Gives each state once: a module that is loaded again later begins anew. */
+/** Returns each state only once: a module that is loaded again later starts without it. */
 export function givenOnce(
   states: readonly SavedState[] = [],
 ): (key: string) => { readonly value: unknown } | undefined {
@@ -34,7 +34,10 @@ export function givenOnce(
   };
 }
 
-/** An instance with its state; one that cannot take it is told of that, and begins without. */
+/**
+ * Builds an instance with its saved state; if it fails to restore that, logs a warning and builds
+ * it without.
+ */
 export async function withState(
   saved: { readonly value: unknown } | undefined,
   build: (options: { readonly saved?: { readonly value: unknown } }) => Promise<Instance>,
@@ -44,7 +47,7 @@ export async function withState(
     return await build({ saved });
   } catch (error) {
     const instance = await build({});
-    instance.module.log.warn("begins without the state that was saved: %s", reasonOf(error));
+    instance.module.log.warn("starts without its saved state: %s", reasonOf(error));
     return instance;
   }
 }

@@ -6,11 +6,11 @@ interface Use {
   readonly owner: string | undefined;
 }
 
-/** Tables that modules share by path. A table lives as long as a module that asked for it. */
+/** Tables that modules share by path. A table exists as long as a module uses it. */
 export class SharedTables {
   readonly #tables = new Map<string, { readonly table: Table; readonly uses: Set<Use> }>();
 
-  /** The table of a full path, and what ends this use of it by a module. */
+  /** Returns the table of a full path, and a function that ends this use of it. */
   use(path: string, owner?: string): { table: Table; release: Release } {
     let entry = this.#tables.get(path);
     if (entry === undefined) this.#tables.set(path, (entry = { table: Object.create(null) as Table, uses: new Set() }));
@@ -26,7 +26,7 @@ export class SharedTables {
     };
   }
 
-  /** One line for each use of a table by a module. */
+  /** Returns one line for each use of a table by a module. */
   ownedBy(owner: string): string[] {
     return [...this.#tables].flatMap(([path, { uses }]) =>
       [...uses].filter((use) => use.owner === owner).map(() => `shared table ${path}`),
@@ -34,7 +34,10 @@ export class SharedTables {
   }
 }
 
-/** "name" is of the module itself, "module/name" of its host; a path with a leading slash is taken as it is. */
+/**
+ * Expands a path: "name" belongs to the module itself, "module/name" to its host; a path with a
+ * leading slash is complete.
+ */
 export function sharedPath(path: string, host: string, module: string): string {
   if (path.startsWith("/")) return path;
   return path.includes("/") ? `/${host}/${path}` : `/${host}/${module}/${path}`;

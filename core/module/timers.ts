@@ -3,22 +3,25 @@ import { type Clock, systemClock } from "./clock.ts";
 import type { Release } from "./ledger.ts";
 
 export interface TimerCallbacks {
-  /** Runs the author's function; a number that it gives is the delay of the next call, seconds. */
+  /** Runs the author's function; a returned number is the delay of the next call in seconds. */
   run(now: number): unknown;
   fault(error: unknown): void;
-  /** It will not fire again. */
+  /** Called when the timer will not fire again. */
   ended(): void;
 }
 
-/** A timer of a module: delays in seconds, of any length. Does not run before `start`. */
+/** A timer of a module, with delays of any length in seconds. It does not run before `start`. */
 export class ModuleTimer implements Timer {
   readonly #callbacks: TimerCallbacks;
   readonly #clock: Clock;
   #delay: number;
-  /** Calls off what the clock was asked for. */
+  /** Cancels the pending call of the clock. */
   #cancel: () => void = () => undefined;
   #state: "new" | "waiting" | "running" | "ended" = "new";
-  /** Counts the calls of `reschedule`, so that a returned number does not overrule one made meanwhile. */
+  /**
+   * Counts the calls of `reschedule`, so that a returned number does not override a call made
+   * meanwhile.
+   */
   #changes = 0;
 
   constructor(delay: number, callbacks: TimerCallbacks, clock: Clock = systemClock) {
@@ -64,17 +67,17 @@ export class ModuleTimer implements Timer {
       again = false;
       this.#callbacks.fault(error);
     }
-    // Stopped by itself, perhaps, while it ran.
+    // The function may have stopped its own timer while it ran.
     if ((this.#state as string) === "ended") return;
     if (again || changes !== this.#changes) this.#wait();
     else this.stop();
   }
 }
 
-/** The timers of all modules of a host, by one clock. */
+/** The timers of all modules of a host, on one clock. */
 export class Timers {
   readonly #clock: Clock;
-  /** The modules that own those which run. */
+  /** Running timers with the names of their modules. */
   readonly #running = new Map<ModuleTimer, string>();
 
   constructor(clock: Clock = systemClock) {
@@ -100,7 +103,7 @@ export class Timers {
     return () => timer.stop();
   }
 
-  /** One line for each that runs for a module. */
+  /** Returns one line for each running timer of a module. */
   ownedBy(owner: string): string[] {
     return [...this.#running.values()].filter((name) => name === owner).map(() => "timer");
   }

@@ -1,4 +1,4 @@
-/** Many changes of modules made as one: what a new configuration asks for. */
+/** Applies the module changes of a new configuration as one transition. */
 import type { Config } from "../config/index.ts";
 import type { Catalog, Wanted } from "./catalog.ts";
 import type { ModuleCode } from "./code.ts";
@@ -6,36 +6,46 @@ import { inOrder, withDependants } from "./graph.ts";
 import type { Instance, InstanceOptions } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 
-/** What is to become of the modules; instances are named by their keys. */
+/** The steps of a transition; instances are given by their keys. */
 export interface TransitionSteps {
   readonly load: readonly Wanted[];
-  /** Had failed before, and may fail again. */
+  /** Modules that have failed before, and may fail again. */
   readonly retry: readonly Wanted[];
-  /** New instances take their places, and those of all that depend on them. */
+  /** Instances that are replaced by new ones, with all that depend on them. */
   readonly exchange: ReadonlySet<string>;
   readonly unload: ReadonlySet<string>;
-  /** Names of options that have changed, by who hears of them. */
-  readonly tell: ReadonlyMap<string, readonly string[]>;
-  /** Modules whose code is evaluated anew: its file is another one, or it runs in another thread. */
+  /** Names of changed options, by the instance that is notified of them. */
+  readonly notify: ReadonlyMap<string, readonly string[]>;
+  /**
+   * Modules whose code is evaluated again, because their file is another one or they run in another
+   * thread.
+   */
   readonly moved: ReadonlySet<string>;
-  /** Modules that had failed, and are wanted no more. */
+  /** Modules that had failed and are no longer enabled. */
   readonly forget: readonly string[];
 }
 
-/** What a transition needs of those who hold the modules. */
+/** The operations on modules that a transition needs. */
 export interface TransitionDeps {
   readonly instances: Instances;
   readonly catalog: Catalog;
   load(name: string, host: string): Promise<unknown>;
-  /** Loads what had failed, or was in quarantine; it stays so when it fails. */
+  /**
+   * Loads a module that had failed or was quarantined; if it fails again, its state does not
+   * change.
+   */
   retry(name: string, host: string): Promise<unknown>;
-  /** What this gives takes out again what has come back from quarantine since. */
+  /** Returns a function that quarantines again what has come back since. */
   remember(): () => Promise<void>;
-  /** Their ports are open, and they are told so. */
+  /** Waits until their ports are open, and notifies them. */
   finishLoads(): Promise<void>;
-  build(code: ModuleCode, place: Instance, options: InstanceOptions & { saved: { value: unknown } }): Promise<Instance>;
+  build(
+    code: ModuleCode,
+    instance: Instance,
+    options: InstanceOptions & { saved: { value: unknown } },
+  ): Promise<Instance>;
   commit(instances: readonly Instance[]): void;
-  /** Takes instances out whose places others have. */
+  /** Withdraws and closes instances that have been replaced. */
   replace(leaving: readonly Instance[]): Promise<void>;
   unload(leaving: readonly Instance[]): Promise<void>;
   forgetFailure(name: string): void;
@@ -44,40 +54,45 @@ export interface TransitionDeps {
 }
 
 /**
- * `prepare` does all that can fail, beside what runs; then either `undo` makes everything what it was, or `commit` and
- * `finish` put it in force.
+ * A transition. `prepare` does everything that can fail, next to the running instances. After it
+ * either `undo` restores the previous state, or `commit` and `finish` put the new one in force.
  */
 export class Transition {
   readonly #steps: TransitionSteps;
   readonly #deps: TransitionDeps;
-  readonly #former: Config;
+  readonly #previous: Config;
   readonly #next: Config;
   readonly #before: ReadonlySet<string>;
-  readonly #takeOutAgain: () => Promise<void>;
+  readonly #restoreQuarantine: () => Promise<void>;
   #old: Instance[] = [];
   #built = new Map<string, Instance | undefined>();
-  #told: Instance[] = [];
+  #notified: Instance[] = [];
 
-  constructor(steps: TransitionSteps, configs: { former: Config; next: Config }, deps: TransitionDeps) {
+  constructor(steps: TransitionSteps, configs: { previous: Config; next: Config }, deps: TransitionDeps) {
     this.#steps = steps;
     this.#deps = deps;
-    this.#former = configs.former;
+    this.#previous = configs.previous;
     this.#next = configs.next;
-    this.#takeOutAgain = deps.remember();
+    this.#restoreQuarantine = deps.remember();
     this.#before = new Set(deps.instances.live().map(({ key }) => key));
   }
 
-  /** @throws {ModhostError} MODULE_FAILED, PORT_*, ...: `undo` is due then */
+  /**
+   * Prepares the transition. @throws {ModhostError} MODULE_FAILED, PORT_*, ...: the caller must
+   * then call `undo`
+   */
   async prepare(): Promise<void> {
-    this.#deps.instances.leave(this.#steps.unload);
+    this.#deps.instances.markLeaving(this.#steps.unload);
     await this.#load();
     await this.#build();
-    // What runs anew may depend on what was not loaded before.
+    // New instances may depend on modules that were not loaded before.
     await this.#deps.finishLoads();
-    await this.#tell();
+    await this.#notifyChanges();
   }
 
-  /** Brings all to life in one synchronous step, or throws: `undo` is due then. */
+  /**
+   * Activates all new instances in one synchronous step. If it throws, the caller must call `undo`.
+   */
   commit(): void {
     this.#deps.commit(inOrder(this.#fresh()));
     for (const instance of this.#fresh()) this.#deps.instances.add(instance);
@@ -85,7 +100,7 @@ export class Transition {
     for (const instance of this.#deps.instances.live()) if (!leaving.has(instance)) instance.config = this.#next;
   }
 
-  /** Lets go what has been replaced, or is wanted no more. */
+  /** Unloads instances that were replaced, or that are no longer enabled. */
   async finish(): Promise<void> {
     const { instances, replace, unload, announce, isRunning, forgetFailure } = this.#deps;
     for (const name of this.#steps.forget) forgetFailure(name);
@@ -96,20 +111,20 @@ export class Transition {
     }
     const leaving = instances.live().filter(({ key }) => this.#steps.unload.has(key));
     if (leaving.length > 0) await unload(inOrder(leaving).reverse());
-    instances.leave(new Set());
+    instances.markLeaving(new Set());
   }
 
   async undo(): Promise<void> {
     const { instances, unload, forgetFailure } = this.#deps;
-    instances.leave(new Set());
-    for (const instance of instances.live()) instance.config = this.#former;
-    for (const instance of this.#told.reverse()) {
-      await instance.tell(this.#steps.tell.get(instance.key) ?? []).catch((error: unknown) => {
+    instances.markLeaving(new Set());
+    for (const instance of instances.live()) instance.config = this.#previous;
+    for (const instance of this.#notified.reverse()) {
+      await instance.notifyChange(this.#steps.notify.get(instance.key) ?? []).catch((error: unknown) => {
         instance.fault("running module.changed", error);
       });
     }
     for (const instance of this.#fresh().reverse()) await instance.abandon();
-    await this.#takeOutAgain();
+    await this.#restoreQuarantine();
     const loaded = instances.live().filter(({ key }) => !this.#before.has(key));
     if (loaded.length > 0) await unload(inOrder(loaded).reverse());
     for (const { name } of this.#steps.load) forgetFailure(name);
@@ -146,15 +161,16 @@ export class Transition {
     }
   }
 
-  async #tell(): Promise<void> {
+  async #notifyChanges(): Promise<void> {
     const stay = this.#deps.instances.live().filter(({ key }) => !this.#built.has(key));
-    // Whoever is told reads options for those that have given it something, too.
+    // A module that is notified may also read options on behalf of modules that gave it items, so
+    // all instances switch first.
     for (const instance of stay) instance.config = this.#next;
     for (const instance of stay) {
-      const options = this.#steps.tell.get(instance.key);
+      const options = this.#steps.notify.get(instance.key);
       if (options === undefined) continue;
-      this.#told.push(instance);
-      await instance.tell(options);
+      this.#notified.push(instance);
+      await instance.notifyChange(options);
     }
   }
 

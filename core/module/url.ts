@@ -1,5 +1,6 @@
 import type { Config } from "../config/index.ts";
-import { appPath, displayName, originOf } from "../http/app_urls.ts";
+import { originOf } from "../http/policy/origins.ts";
+import { appPath, displayName } from "../http/routing/app_urls.ts";
 import type { ListeningPort, ModuleLog } from "../types.ts";
 
 export interface UrlContext {
@@ -11,8 +12,9 @@ export interface UrlContext {
 }
 
 /**
- * Where clients find an app: `http_external_url` with the app's path behind it, else the HTTPS port, else the HTTP port.
- * A path that is configured with a trailing slash keeps it; the default, `/<app>`, has none.
+ * Returns the URL under which clients find an app: `http_external_url` followed by the app's path,
+ * else the HTTPS port, else the HTTP port. A path that is configured with a trailing slash keeps
+ * it; the default, `/<app>`, has none.
  */
 export function httpUrl(context: UrlContext, app: string, defaultPath?: string): string {
   const { config, host } = context;
@@ -30,11 +32,12 @@ export function httpUrl(context: UrlContext, app: string, defaultPath?: string):
   const { scheme, address, port } = service;
   const fallback = config.value("http_default_host");
   const name = own ?? (typeof fallback === "string" ? fallback : displayName(address));
-  // Any port, which is not open (yet): the host's own requests without a port, those of tests, name none.
+  // Port 0 is not open yet, so the URL has no port. Requests of the host itself and of tests omit
+  // it, too.
   return (port === 0 ? `${scheme}://${name}` : originOf(scheme, name, port)) + path;
 }
 
-/** An open port, HTTPS before HTTP; before ports are open the first configured one. */
+/** Returns an open port, HTTPS before HTTP; before ports are open, the first configured one. */
 function serviceOf({ config, listening }: UrlContext) {
   const open = listening();
   for (const scheme of ["https", "http"]) {

@@ -1,4 +1,7 @@
-/** The HTTP client of `net.http` (contract, part 1): requests over pooled connections, bounded in time and memory. */
+/**
+ * The HTTP client of `net.http` (contract, part 1): sends requests over pooled connections, with
+ * limits on time and memory.
+ */
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
@@ -35,7 +38,7 @@ interface BodyOf {
   readonly stream: Readable;
 }
 
-/** The request that was answered: after redirects, the last one. */
+/** The request to which the response belongs: after redirects, the last one. */
 export interface SentRequest {
   readonly method: string;
   /** Without user name, password and fragment. */
@@ -44,18 +47,21 @@ export interface SentRequest {
   readonly headers: RequestFields;
 }
 
-/** An answer of whatever status. */
+/** A response with any status. */
 export interface ClientResponse<T extends ResponseType = "text"> {
   readonly code: number;
   readonly body: BodyOf[T];
   /** Lower-case names with dashes. Repeated fields are joined with ", "; `set-cookie` is a list. */
   readonly headers: IncomingHttpHeaders;
   readonly request: SentRequest;
-  /** "1.1", or "2" when the client has `http2` and the server, too. */
+  /** "1.1", or "2" if both the client and the server use HTTP/2. */
   readonly http_version: string;
 }
 
-/** Called with body, code, response and request; after a failure with its word, 0 and the RequestError. */
+/**
+ * Called with body, code, response and request; after a failure with its code, 0 and the
+ * RequestError.
+ */
 export type RequestCallback<T extends ResponseType = "text"> = (
   body: BodyOf[T] | RequestFailure,
   code: number,
@@ -63,9 +69,9 @@ export type RequestCallback<T extends ResponseType = "text"> = (
   request: SentRequest | undefined,
 ) => unknown;
 
-/** The promise of an answer. With a callback it needs no handler of its own. */
+/** The promise of a response. With a callback, a rejection needs no handler. */
 export interface PendingResponse<T extends ResponseType = "text"> extends Promise<ClientResponse<T>> {
-  /** Ends the request, or the body that is still arriving, with "cancelled". */
+  /** Cancels the request, or the body that is still arriving, with "cancelled". */
   cancel(): void;
 }
 
@@ -75,7 +81,7 @@ export interface Client extends AsyncDisposable {
     options?: RequestOptions<T>,
     callback?: RequestCallback<T>,
   ): PendingResponse<T>;
-  /** Fails what is under way with "client-closed"; resolves when no connection is left. */
+  /** Fails open requests with "client-closed"; resolves when all connections are closed. */
   close(): Promise<void>;
 }
 
@@ -87,7 +93,7 @@ const limits: Limits = {
   max_body: 64 * 1024 * 1024,
 };
 
-/** Sent as User-Agent. */
+/** The value of User-Agent. */
 const agentName = lazily(() => `modhost/${packageVersion()}`);
 
 function lazily<T>(make: () => T): () => T {
@@ -96,8 +102,7 @@ function lazily<T>(make: () => T): () => T {
 }
 
 /**
- * A client with connections and defaults of its own.
- * Throws a TypeError for an option that cannot be.
+ * Creates a client with its own connections and defaults. @throws a TypeError for an invalid option
  */
 export function new_client(options: ClientOptions = {}): Client {
   return new PoolingClient(options);
@@ -111,7 +116,7 @@ class PoolingClient implements Client {
 
   constructor(options: ClientOptions) {
     const problem = optionProblem(options, "client");
-    if (problem !== undefined) throw new TypeError(`The client cannot be made: ${problem}`);
+    if (problem !== undefined) throw new TypeError(`Cannot create the client: ${problem}`);
     const { connections = 64, keep_alive = 4, http2 = false, ...defaults } = isSet(options);
     this.#defaults = defaults;
     this.#pools = new Pools({ connections, keepAliveTimeout: milliseconds(keep_alive), allowH2: http2 });
@@ -158,7 +163,10 @@ function isSet<T extends object>(options: T): T {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
 }
 
-/** Gives a result to the callback, too; an early failure before this returns. What a callback throws is warned of. */
+/**
+ * Passes a result to the callback as well; an early failure before this returns. Errors that the
+ * callback throws become warnings.
+ */
 function pending<T extends ResponseType>(
   promise: Promise<ClientResponse<T>>,
   cancel: () => void,
@@ -185,7 +193,8 @@ function warn(error: unknown): void {
 const shared = new_client();
 
 /**
- * Sends a request over connections shared by all modules, and gives the answer, whatever its status. With a callback
- * it is called, too; that the URL is none, before this returns. Rejects with a RequestError.
+ * Sends a request over connections that all modules share; resolves to the response, whatever its
+ * status. A callback is called as well; for an invalid URL before this returns. Rejects with a
+ * RequestError.
  */
 export const request: Client["request"] = (url, options, callback) => shared.request(url, options, callback);

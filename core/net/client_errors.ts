@@ -1,10 +1,13 @@
-/** Why a request of `net.http` came to nothing: one table of kinds, and the error that carries one. */
+/** The failures of requests of `net.http`: a table of kinds, and the error class. */
 import { reasonOf } from "../util/errors.ts";
 
 interface Failure {
   /** `{name}` is replaced by the detail of that name. */
   readonly message: string;
-  /** Errors of Node, OpenSSL and undici of this kind, as "code: message"; the first kind that matches counts. */
+  /**
+   * Matches errors of Node, OpenSSL and undici of this kind, as "code: message"; the first kind
+   * that matches is used.
+   */
   readonly signs?: RegExp;
 }
 
@@ -23,7 +26,7 @@ export const requestFailures = {
   },
   "connection-failed": { message: "No connection to {url}: {reason}" },
   "connection-closed": {
-    message: "The connection to {url} ended before the answer was complete",
+    message: "The connection to {url} ended before the response was complete",
     signs: /^(ECONNRESET|ECONNABORTED|EPIPE|UND_ERR_SOCKET(?!: bad)|HTTPParserError.*EOF)/,
   },
   "certificate-expired": {
@@ -46,21 +49,21 @@ export const requestFailures = {
   },
   cancelled: { message: "The request to {url} was cancelled" },
   "client-closed": {
-    message: "The client was closed before {url} had answered",
+    message: "The client was closed before {url} had responded",
     signs: /^UND_ERR_(DESTROYED|CLOSED):/,
   },
   "header-too-large": {
-    message: "The header of the answer from {url} exceeds {limit} bytes (option max_header)",
+    message: "The header of the response from {url} exceeds {limit} bytes (option max_header)",
     signs: /^UND_ERR_HEADERS_OVERFLOW:/,
   },
-  "too-large": { message: "The body of the answer from {url} exceeds {limit} bytes (option max_body)" },
+  "too-large": { message: "The body of the response from {url} exceeds {limit} bytes (option max_body)" },
   "bad-response": {
-    message: "What {url} answered is not valid HTTP: {reason}",
+    message: "The response from {url} is not valid HTTP: {reason}",
     signs: /^(HTTPParserError|UND_ERR_SOCKET: bad|UND_ERR_INFO|UND_ERR_RES_|ERR_HTTP2_)/,
   },
   "bad-redirect": { message: "{url} redirects to {target}, which is not a URL of http or https" },
   "body-not-replayable": {
-    message: "{url} wants the body at {target}, but a stream can be sent once only: send a string or bytes",
+    message: "{url} requires the body at {target}, but a stream can be sent only once: send a string or bytes",
   },
   "too-many-redirects": { message: "{url} redirects again after {limit} redirects (option follow)" },
 } as const satisfies Record<string, Failure>;
@@ -69,11 +72,16 @@ export type RequestFailure = keyof typeof requestFailures;
 
 const kinds = Object.entries(requestFailures) as [RequestFailure, Failure][];
 
-/** What a request of `net.http` rejects with. An answer with an error status is no error. */
+/**
+ * The error that a request of `net.http` rejects with. A response with an error status is not an
+ * error.
+ */
 export class RequestError extends Error {
-  /** The kind of failure: a stable word. */
+  /** The kind of failure, which is stable. */
   readonly code: RequestFailure;
-  /** Address of the request that failed (after redirects: the last one), without user name and password. */
+  /**
+   * URL of the request that failed (after redirects: the last one), without user name and password.
+   */
   readonly url: string;
   /** The values named in the message. */
   readonly details: Readonly<Record<string, unknown>>;
@@ -91,14 +99,17 @@ export class RequestError extends Error {
     this.details = values;
   }
 
-  /** The kind that an error of the layers below stands for; `details` are those known to the request. */
+  /**
+   * Returns the RequestError for an error of lower layers; `details` are those that the request
+   * knows.
+   */
   static from(thrown: unknown, url: string, details: Record<string, unknown>): RequestError {
     if (thrown instanceof RequestError) return thrown;
     return new RequestError(kindOf(thrown), url, { ...details, reason: reasonOf(thrown) || codeOf(thrown) }, thrown);
   }
 }
 
-/** The parser's errors have no code of their own, but a name. */
+/** Returns the code of an error. The parser's errors have only a name. */
 function codeOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return "";
   return "code" in thrown && typeof thrown.code === "string" ? thrown.code : thrown.name;
@@ -109,7 +120,7 @@ function kindOf(thrown: unknown): RequestFailure {
   return kinds.find(([, { signs }]) => signs?.test(sign))?.[0] ?? "connection-failed";
 }
 
-/** The URL as it may be shown: no user name, no password. */
+/** Returns the URL for people: without user name and password. */
 export function shownUrl(url: URL | string): string {
   if (typeof url === "string") return url.replace(/\/\/[^/?#]*@/, "//");
   const shown = new URL(url);

@@ -1,4 +1,7 @@
-/** One request to one address and its answer: progress is watched, both bodies flow no faster than they are read. */
+/**
+ * One request to one address and its response. It checks the progress, and both bodies flow no
+ * faster than they are read.
+ */
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
@@ -6,7 +9,7 @@ import { RunningTimeout } from "../util/running_timeout.ts";
 import { RequestError } from "./client_errors.ts";
 import { type Outgoing, wireOf } from "./client_request.ts";
 
-/** Seconds and bytes, all set. */
+/** Limits in seconds and bytes, all set. */
 export interface Limits {
   readonly timeout: number;
   readonly body_timeout: number;
@@ -15,28 +18,28 @@ export interface Limits {
   readonly max_body: number;
 }
 
-export interface Answer {
+export interface ExchangeResponse {
   readonly code: number;
   /** Lower-case names with dashes. Repeated fields are joined with ", "; `set-cookie` is a list. */
   readonly headers: IncomingHttpHeaders;
-  /** The protocol that the connection speaks: "1.1", or "2" where the client allows it. */
+  /** The protocol of the connection: "1.1", or "2" if the client allows it. */
   readonly http_version: string;
-  /** Destroyed with a RequestError when the answer breaks off. Destroying it ends the exchange. */
+  /** Destroyed with a RequestError if the response breaks off. Destroying it ends the exchange. */
   readonly body: Readable;
 }
 
 /**
- * Time is measured ourselves and not by undici, whose clocks start anew with every interim answer, leave out waiting
- * for a connection, and run half a second late.
+ * An exchange. It measures timeouts itself, because undici's timers restart with every interim
+ * response, ignore the wait for a connection, and run half a second late.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** Resolves with the head of the answer; rejects with a RequestError. */
-  readonly answer: Promise<Answer>;
-  /** Resolves when the answer has arrived in full or the exchange has failed. */
+  /** Resolves with the head of the response; rejects with a RequestError. */
+  readonly response: Promise<ExchangeResponse>;
+  /** Resolves when the response has arrived completely or the exchange has failed. */
   readonly over: Promise<void>;
   readonly #url: string;
   readonly #limits: Limits;
-  readonly #answered: PromiseWithResolvers<Answer> = Promise.withResolvers();
+  readonly #responded: PromiseWithResolvers<ExchangeResponse> = Promise.withResolvers();
   readonly #ended: PromiseWithResolvers<void> = Promise.withResolvers();
   #source: Readable | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -44,19 +47,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #failure: RequestError | undefined;
   #finished = false;
   #received = 0;
-  /** Runs while the peer is awaited. */
+  /** Set while the peer is awaited. */
   #timer: RunningTimeout | undefined;
 
   /** Sends the request. */
   constructor(dispatcher: Dispatcher, outgoing: Outgoing, limits: Limits) {
-    this.answer = this.#answered.promise;
+    this.response = this.#responded.promise;
     this.over = this.#ended.promise;
     this.#url = outgoing.url.href;
     this.#limits = limits;
     try {
       const { headers, payload, source } = wireOf(outgoing);
       this.#source = source;
-      // A source may fail before undici listens, or after it has stopped: an error nobody hears would end the process.
+      // A source may fail before undici listens, or after it has stopped: an unhandled error would
+      // end the process.
       source?.on("error", (error) =>
         this.fail(new RequestError("body-failed", this.#url, { reason: error.message }, error)),
       );
@@ -71,11 +75,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Ends the exchange at once, with its connection; does nothing when it is over. */
+  /** Ends the exchange at once, with its connection; does nothing if it has ended. */
   fail(error: RequestError): void {
     if (!this.#finish()) return;
     this.#failure = error;
-    this.#answered.reject(error);
+    this.#responded.reject(error);
     this.#body?.destroy(error);
     this.#controller?.abort(error);
   }
@@ -102,12 +106,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
         done(error);
       },
     });
-    // A reader that has left the body alone is not brought down by a peer that breaks off.
+    // An error of the peer must not affect a reader that has stopped reading the body.
     this.#body.on("error", () => {});
     this.#watch();
-    // HTTP/1 gives the raw header as a list, HTTP/2 as an object.
+    // For HTTP/1 the raw header is a list, for HTTP/2 an object.
     const http_version = Array.isArray(controller.rawHeaders) ? "1.1" : "2";
-    this.#answered.resolve({ code, headers: joined(headers), http_version, body: this.#body });
+    this.#responded.resolve({ code, headers: joined(headers), http_version, body: this.#body });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
@@ -130,7 +134,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: Error): void {
     const { connect_timeout, max_header } = this.#limits;
     const details = { awaited: "connection", bound: `connect_timeout: ${connect_timeout} s`, limit: max_header };
-    // undici calls it a wrong length, too, when the connection ends before the length is reached.
+    // undici also reports a length mismatch if the connection ends before the announced length.
     const isCutOff = this.#body !== undefined && error.name === "ResponseContentLengthMismatchError";
     this.fail(
       isCutOff
@@ -139,7 +143,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     );
   }
 
-  /** False when it was over before. */
+  /** Returns false if it had ended before. */
   #finish(): boolean {
     if (this.#finished) return false;
     this.#finished = true;
@@ -166,7 +170,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #expire(): void {
-    // While it is our own source that is awaited, the peer cannot be blamed.
+    // While the exchange waits for its own source, the peer is not responsible for the delay.
     if (this.#source?.readableFlowing === true && !this.#source.readableEnded) {
       this.#watch();
       return;
@@ -174,8 +178,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { timeout, body_timeout } = this.#limits;
     const details =
       this.#body === undefined
-        ? { awaited: "answer", bound: `timeout: ${timeout} s` }
-        : { awaited: "further piece of its answer", bound: `body_timeout: ${body_timeout} s` };
+        ? { awaited: "response", bound: `timeout: ${timeout} s` }
+        : { awaited: "further piece of its response", bound: `body_timeout: ${body_timeout} s` };
     this.fail(new RequestError("timeout", this.#url, details));
   }
 }
@@ -192,8 +196,8 @@ function joined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
 }
 
 /**
- * The whole body in one piece. The bytes are copied together as they come: for a peer that sends them one by one, a
- * list of them would take a hundredfold of memory.
+ * Resolves to the whole body. Its bytes are copied into one buffer as they arrive: for a peer that
+ * sends them one by one, a list of pieces would take a hundred times the memory.
  */
 export function collect(body: Readable): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -217,7 +221,10 @@ export function collect(body: Readable): Promise<Buffer> {
 const MAX_DISCARDED_BYTES = 64 * 1024;
 const MAX_DISCARD_TIME = 1000;
 
-/** Reads a body that nobody wants, so that its connection can be used again; a long or slow one is cut off instead. */
+/**
+ * Reads a body that is not needed, so that its connection can be used again; a long or slow body is
+ * cut off instead.
+ */
 export function discard(body: Readable): Promise<void> {
   if (body.closed) return Promise.resolve();
   const { promise, resolve } = Promise.withResolvers<void>();

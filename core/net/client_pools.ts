@@ -1,15 +1,24 @@
-/** Connections of one client: a pool per origin, and apart from each other those made with different options. */
+/**
+ * Connections of one client: a pool per origin, with separate pools for different connection
+ * options.
+ */
 import { createHash } from "node:crypto";
 import type { Agent, Dispatcher } from "undici";
 import type { ConnectionOptions } from "./client_request.ts";
 import { undici } from "./undici.ts";
 
-/** Sets of connection options whose connections are kept at a time; the one unused for longest gives way. */
+/**
+ * Maximum number of sets of connection options with open connections; the least recently used set
+ * is closed first.
+ */
 const MAX_POOLS = 32;
 
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** 0, which undici and Node take for "never", where a timer cannot run that long. */
+/**
+ * Converts seconds to milliseconds; 0, which undici and Node take for "never", if a timer cannot
+ * run that long.
+ */
 export function milliseconds(seconds: number): number {
   return seconds * 1000 <= MAX_TIMER ? seconds * 1000 : 0;
 }
@@ -33,14 +42,14 @@ export class Pools {
     return agent;
   }
 
-  /** Cuts every connection; resolves when all are gone. */
+  /** Closes every connection; resolves when all are closed. */
   async destroy(): Promise<void> {
     const agents = [...this.#agents.values()];
     this.#agents.clear();
     await Promise.all([...agents.map((agent) => agent.destroy()), ...this.#leaving]);
   }
 
-  /** Its connections go when the requests on them are done. */
+  /** Closes an agent after the open requests on its connections. */
   #retire(key: string, agent: Agent): void {
     this.#agents.delete(key);
     const gone = agent.close().finally(() => this.#leaving.delete(gone));
@@ -68,7 +77,10 @@ export class Pools {
   }
 }
 
-/** undici takes a reset for the end of a body that lasts until the connection closes; under another code it does not. */
+/**
+ * Changes the code of a reset: undici would take ECONNRESET for the normal end of a body that lasts
+ * until the connection closes.
+ */
 function unmistakable(error: NodeJS.ErrnoException): void {
   if (error.code === "ECONNRESET") error.code = "ECONNABORTED";
 }

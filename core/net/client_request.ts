@@ -1,4 +1,6 @@
-/** What a request of `net.http` is made of: its options with their checks, its body, and what a redirect makes of it. */
+/**
+ * The parts of a request of `net.http`: its options with their checks, its body, and its redirects.
+ */
 
 import { Readable } from "node:stream";
 import { isUint8Array } from "node:util/types";
@@ -6,14 +8,17 @@ import type { FormData as SendableForm } from "undici";
 import { byteStream } from "../util/body_stream.ts";
 import { reasonOf } from "../util/errors.ts";
 import { wireFields } from "../util/header_fields.ts";
+import { METHODS } from "../util/node_http.ts";
 import { urldecode } from "../util/url.ts";
 import { RequestError, shownUrl } from "./client_errors.ts";
 import { undici } from "./undici.ts";
 
-/** How `response.body` is given: UTF-8 text, a Buffer, or a Readable that is read as it arrives. */
+/** The form of `response.body`: UTF-8 text, a Buffer, or a Readable that is read as it arrives. */
 export type ResponseType = "text" | "bytes" | "stream";
 
-/** Everything but strings, bytes and forms can be sent once only, so a redirect cannot take it along. */
+/**
+ * Everything except strings, bytes and forms can be sent only once, so a redirect cannot repeat it.
+ */
 export type RequestBody =
   | string
   | Uint8Array
@@ -25,52 +30,55 @@ export type RequestBody =
 
 type Pem = string | Buffer | readonly (string | Buffer)[];
 
-/** Names with `_` or `-`; a list is one field line per value. */
+/** Header names use `_` or `-`; a list is one field line per value. */
 export type RequestFields = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
-/** Options that a connection is made with: requests that differ in one of them share no connection. */
+/** Options of connections: requests that differ in one of them share no connection. */
 export interface ConnectionOptions {
-  /** Seconds until the connection stands, TLS included. Default 10. */
+  /** Seconds until the connection is established, including TLS. Default 10. */
   readonly connect_timeout?: number;
-  /** Bytes of names and values in the header of the answer. Default 16 KiB. */
+  /** Maximum bytes of names and values in the header of the response. Default 16 KiB. */
   readonly max_header?: number;
-  /** Do not check the server's certificate. Default false. */
+  /** Skips the check of the server's certificate. Default false. */
   readonly insecure?: boolean;
-  /** PEM of the authorities to trust instead of the common ones. */
+  /** PEM certificates of the authorities to trust instead of the usual ones. */
   readonly ca?: Pem;
-  /** PEM of the certificate to show to the server, and of its key. */
+  /** PEM of the client certificate, and of its key. */
   readonly cert?: Pem;
   readonly key?: Pem;
-  /** Name that TLS asks for and checks; default: the host of the URL. */
+  /** Server name for TLS, which is also checked; default: the host of the URL. */
   readonly servername?: string;
 }
 
-/** Options of one request; `Infinity` stands for no limit. */
+/** Options of one request; `Infinity` means no limit. */
 export interface RequestOptions<T extends ResponseType = ResponseType> extends ConnectionOptions {
   /** Default GET; POST with a body. */
   readonly method?: string;
   readonly headers?: RequestFields;
   readonly body?: RequestBody;
   readonly response_type?: T;
-  /** Seconds without progress until the head of the answer is there. Default 60. */
+  /** Seconds without progress until the head of the response has arrived. Default 60. */
   readonly timeout?: number;
-  /** Seconds from one piece of the answer's body to the next. Default 60. */
+  /** Seconds between two pieces of the response's body. Default 60. */
   readonly body_timeout?: number;
-  /** Redirects to follow. Default 0: a redirect is a result like any other. */
+  /** Maximum number of redirects to follow. Default 0: a redirect is a result like any other. */
   readonly follow?: number;
-  /** Bytes of the answer's body. Default 64 MiB; for "stream" no limit. */
+  /** Maximum bytes of the response's body. Default 64 MiB; for "stream" no limit. */
   readonly max_body?: number;
-  /** Aborting it cancels the request, also while its body is still arriving. */
+  /** Cancels the request when it is aborted, also while the body is still arriving. */
   readonly signal?: AbortSignal;
 }
 
-/** Defaults of every request of one client, and what its connections are. */
+/** Defaults for every request of one client, and options of its connections. */
 export interface ClientOptions extends Omit<RequestOptions, "body" | "method" | "response_type" | "signal"> {
-  /** Connections to one origin at a time; further requests wait. Default 64. */
+  /** Maximum number of connections to one origin; further requests wait. Default 64. */
   readonly connections?: number;
-  /** Seconds for which an unused connection is kept, unless the server names another time. Default 4. */
+  /**
+   * Seconds for which an unused connection stays open, unless the server specifies another time.
+   * Default 4.
+   */
   readonly keep_alive?: number;
-  /** Speak HTTP/2 over TLS with servers that offer it. Default false. */
+  /** Whether to use HTTP/2 over TLS with servers that offer it. Default false. */
   readonly http2?: boolean;
 }
 
@@ -92,7 +100,8 @@ const pem: Rule = {
 
 const requestRules = {
   method: {
-    holds: (value) => typeof value === "string" && /^[!#$%&'*+\-.^_`|~\w]+$/.test(value) && value !== "CONNECT",
+    holds: (value) =>
+      typeof value === "string" && /^[!#$%&'*+\-.^_`|~\w]+$/.test(value) && value.toUpperCase() !== "CONNECT",
     allowed: "a method of HTTP other than CONNECT",
   },
   headers: { holds: (value) => typeof value === "object", allowed: "an object of names and values" },
@@ -124,7 +133,10 @@ const clientRules = {
   http2: flag,
 } as const satisfies Record<keyof ClientOptions, Rule>;
 
-/** What is wrong with the options of a request or a client, as a sentence; undefined when nothing is. */
+/**
+ * Returns the problem of the options of a request or a client, as a sentence; undefined if there is
+ * none.
+ */
 export function optionProblem(options: object, kind: "request" | "client" = "request"): string | undefined {
   const rules: Readonly<Record<string, Rule>> = kind === "request" ? requestRules : clientRules;
   for (const [name, value] of Object.entries(options)) {
@@ -152,12 +164,12 @@ function isReplayable(body: unknown): body is string | Uint8Array | URLSearchPar
   return typeof body === "string" || isUint8Array(body) || body instanceof URLSearchParams || body instanceof FormData;
 }
 
-/** A request as it goes to one address. */
+/** A request as it is sent to one address. */
 export interface Outgoing {
   /** Without user name, password and fragment. */
   readonly url: URL;
   readonly method: string;
-  /** By lower-case name with dashes. */
+  /** Header fields by lower-case name with dashes. */
   readonly fields: RequestFields;
   readonly body: RequestBody | undefined;
 }
@@ -171,7 +183,7 @@ export function mergeFields(...sources: (RequestFields | undefined)[]): RequestF
   return merged;
 }
 
-/** Throws a RequestError "invalid-url". */
+/** Parses a URL. @throws a RequestError "invalid-url" */
 export function parseUrl(url: string | URL): URL {
   const parsed = URL.parse(String(url));
   if (!isWeb(parsed)) throw new RequestError("invalid-url", shownUrl(parsed ?? String(url)));
@@ -182,12 +194,22 @@ function isWeb(url: URL | null): url is URL {
   return url !== null && (url.protocol === "http:" || url.protocol === "https:");
 }
 
-/** User name and password of the URL become the Authorization field, unless there is one. */
+/**
+ * Builds the request. User name and password of the URL become the Authorization field, unless
+ * there is one.
+ */
 export function outgoingOf(url: URL, options: RequestOptions, defaults: RequestFields): Outgoing {
   const { body, method = body === undefined ? "GET" : "POST", headers } = options;
   const isForm = typeof body === "string" || body instanceof URLSearchParams;
   const typed = isForm ? { "content-type": "application/x-www-form-urlencoded" } : {};
-  return { url: bare(url), method, fields: mergeFields(typed, credentials(url), defaults, headers), body };
+  // Methods are case-sensitive, and servers do not know a method post.
+  const standard = METHODS.find((name) => name === method.toUpperCase());
+  return {
+    url: bare(url),
+    method: standard ?? method,
+    fields: mergeFields(typed, credentials(url), defaults, headers),
+    body,
+  };
 }
 
 function bare(url: URL): URL {
@@ -206,9 +228,9 @@ const bodyFields = ["content-type", "content-length", "content-encoding", "conte
 const originFields = ["authorization", "proxy-authorization", "cookie", "host"];
 
 /**
- * The request that a redirect asks for (RFC 9110, 15.4): 303, and 301 or 302 after POST, make it a GET without body;
- * secrets are not taken to another origin. Undefined when the answer is no redirect.
- * Throws a RequestError "bad-redirect" or "body-not-replayable".
+ * Returns the request for a redirect (RFC 9110, 15.4): 303, and 301 or 302 after POST, make it a
+ * GET without body; secrets are not sent to another origin. Undefined if the response is not a
+ * redirect. @throws a RequestError "bad-redirect" or "body-not-replayable"
  */
 export function redirected(from: Outgoing, status: number, location: string | undefined): Outgoing | undefined {
   if (![301, 302, 303, 307, 308].includes(status) || location === undefined) return undefined;
@@ -232,18 +254,18 @@ export function redirected(from: Outgoing, status: number, location: string | un
   };
 }
 
-/** A request as undici takes it. */
+/** A request in the form that undici takes. */
 export interface Wire {
-  /** Names and values in turn. */
+  /** Names and values alternately. */
   readonly headers: string[];
   readonly payload: Buffer | Readable | SendableForm | null;
-  /** The payload, when it is a stream. */
+  /** The payload, if it is a stream. */
   readonly source: Readable | undefined;
 }
 
 const PIECE_BYTES = 64 * 1024;
 
-/** Throws a RequestError "invalid-request" or "body-failed". */
+/** Converts a request for undici. @throws a RequestError "invalid-request" or "body-failed" */
 export function wireOf({ url, fields, body }: Outgoing): Wire {
   const payload = payloadOf(body);
   const source = payload instanceof Readable ? payload : undefined;
@@ -274,7 +296,7 @@ function payloadOf(body: RequestBody | undefined): Wire["payload"] {
   return whole.length > PIECE_BYTES ? Readable.from(slices(whole)) : whole;
 }
 
-/** A long body goes out in pieces, so that the progress of sending can be seen. */
+/** Splits a long body into pieces, so that the progress of sending is visible. */
 function* slices(whole: Buffer): Iterable<Buffer> {
   for (let at = 0; at < whole.length; at += PIECE_BYTES) yield whole.subarray(at, at + PIECE_BYTES);
 }

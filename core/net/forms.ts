@@ -1,19 +1,21 @@
-/** `application/x-www-form-urlencoded` both ways. */
+/** Encodes and decodes `application/x-www-form-urlencoded`. */
 import { urldecode, urlencode } from "../util/url.ts";
 
 /**
- * A decoded form: each name holds its last value, and iterating gives every `[name, value]` pair in the order sent.
- * It has no prototype, so a field named `constructor` or `__proto__` is a field like any other.
+ * A decoded form: each name has its last value, and iterating yields every `[name, value]` pair in
+ * the order sent. It has no prototype, so a field named `constructor` or `__proto__` is a field
+ * like any other.
  */
 export type Form = { readonly [name: string]: string | undefined } & Iterable<readonly [name: string, value: string]>;
 
-/** Most pieces need no decoding. */
+/** Decodes a name or value; most need no decoding. */
 const decodePlus = (text: string): string => urldecode(text.includes("+") ? text.replaceAll("+", " ") : text);
 const encodePlus = (text: string): string => urlencode(text).replaceAll("%20", "+");
 
 /**
- * Decodes a form body or a query string. The first `=` of a piece parts name and value, in both `+` is a blank and
- * escapes are UTF-8; a piece without `=` is dropped. A text without any `=` is no form: its decoded text is returned.
+ * Decodes a form body or a query string. The first `=` of a piece separates name and value, in both
+ * `+` is a blank and escapes are UTF-8; a piece without `=` is dropped. A text without any `=` is
+ * not a form: its decoded text is returned.
  */
 export function formdecode(text: string): Form | string {
   if (!text.includes("=")) return urldecode(text);
@@ -30,12 +32,15 @@ export function formdecode(text: string): Form | string {
   return Object.defineProperty(form, Symbol.iterator, { value: () => pairs.values() }) as unknown as Form;
 }
 
-/** What a form may be encoded from: pairs in order (a Map or a decoded form, too), or an object of names and values. */
+/**
+ * The values that a form can be encoded from: pairs in order (including a Map or a decoded form),
+ * or an object of names and values.
+ */
 export type FormSource =
   | Iterable<readonly [name: string, value: string | number]>
   | Readonly<Record<string, string | number>>;
 
-/** Encodes a form body: a blank becomes `+`, nothing at all becomes "". */
+/** Encodes a form body: a blank becomes `+`, an empty form "". */
 export function formencode(form: FormSource): string {
   const pairs = Symbol.iterator in form ? form : Object.entries(form);
   return Array.from(pairs, ([name, value]) => `${encodePlus(name)}=${encodePlus(String(value))}`).join("&");

@@ -1,10 +1,10 @@
-/** A changed configuration put in force while the host runs: as a whole, or not at all. */
-import { isDeepStrictEqual } from "node:util";
+/** Applies a changed configuration while the host runs: completely, or not at all. */
 import type { Config, UnknownName } from "../config/index.ts";
 import type { Catalog } from "../module/catalog.ts";
 import type { ModuleCode } from "../module/code.ts";
 import type { Modules } from "../module/lifecycle.ts";
 import type { Ports } from "../ports/ports.ts";
+import { servesHttps } from "../ports/service.ts";
 import type { CertificatesOptions } from "../tls/index.ts";
 import type { CertificateState, ConfigPlan } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
@@ -12,10 +12,11 @@ import type { Log } from "../util/log.ts";
 import type { Progress } from "./change.ts";
 import { type Plan, planOf } from "./plan.ts";
 import { planLines } from "./plan_text.ts";
+import { checkNames } from "./protection.ts";
 
-/** The parts of a host that a configuration concerns. */
+/** The parts of a host that a configuration affects. */
 export interface ApplyDeps {
-  /** What is in force; set when it is another one. */
+  /** The configuration in force; applying another one sets it. */
   config: Config;
   /** Options whose new values wait for the next start. */
   waiting: readonly string[];
@@ -29,29 +30,31 @@ export interface ApplyDeps {
   };
 }
 
-/** What is asked of the host beside its parts. */
+/** The operations of the host that applying a configuration needs, in addition to its parts. */
 export interface ApplyOptions {
-  /** The configuration as it is now; nothing of it is checked. */
+  /** Reads the current configuration without checking it. */
   read(): Promise<Config>;
-  /** Certificates are served. */
+  /** Whether certificates are used. */
   readonly isSecure: boolean;
   certificateOptions(config: Config): Omit<CertificatesOptions, "log">;
-  /** The log goes by another configuration. */
+  /** Switches the log to another configuration. */
   configureLog(config: Config): void;
   warn(unknown: readonly UnknownName[]): void;
+  /** Returns the names of all apps; undefined in a process that does not run all modules. */
+  apps(): ReadonlySet<string> | undefined;
   announce(event: string, data: unknown): void;
   readonly log: Log;
 }
 
-/** A configuration that was read and found good, and the plan of it. */
+/** A new configuration that was read and checked, with its plan. */
 interface Prepared extends Plan {
   readonly next: Config;
-  /** The catalog goes by what it went by before. */
+  /** Switches the catalog back to the previous configuration. */
   readonly forget: () => void;
 }
 
 /**
- * What `applyConfig` would do.
+ * Returns the plan that `applyConfig` would carry out.
  * @throws {ModhostError} CONFIG_*, OPTION_INVALID, MODULE_*: the new configuration is wrong
  */
 export async function planConfig(parts: ApplyDeps, options: ApplyOptions): Promise<ConfigPlan> {
@@ -59,7 +62,7 @@ export async function planConfig(parts: ApplyDeps, options: ApplyOptions): Promi
 }
 
 /**
- * The plan, and the names in the new configuration that nothing reads.
+ * Returns the plan, and the names in the new configuration that nothing reads.
  * @throws {ModhostError} as `planConfig`
  */
 export async function previewConfig(
@@ -73,15 +76,16 @@ export async function previewConfig(
 }
 
 /**
- * Reads the configuration anew and puts the difference in force. Everything that can fail is done before anything is
- * taken away: what fails leaves all as it was.
- * @throws {ModhostError} CONFIG_* and what `planConfig` throws; CONFIG_NOT_APPLIED naming the step that failed
+ * Reads the configuration again and applies the differences. Everything that can fail happens
+ * before anything is removed, so a failure leaves the host unchanged.
+ * @throws {ModhostError} CONFIG_* and what `planConfig` throws; CONFIG_NOT_APPLIED naming the step
+ * that failed
  */
 export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progress: Progress): Promise<ConfigPlan> {
   const prepared = await prepare(parts, options);
-  const { plan, next, steps, changed } = prepared;
+  const { plan, next, steps, changed, isGone } = prepared;
   progress.planned(plan);
-  const former = parts.config;
+  const previous = parts.config;
   const undo: (() => unknown)[] = [prepared.forget];
   let doing = "planning";
   let finish: () => Promise<void>;
@@ -90,16 +94,16 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
   };
   try {
     const before = parts.certificates.states();
-    // Those that are made now may speak of the new secrets.
+    // Modules that load from here on may log the new secrets.
     options.log.mask((text) => next.mask(text));
     parts.config = next;
     undo.push(() => {
-      parts.config = former;
-      options.log.mask((text) => former.mask(text));
+      parts.config = previous;
+      options.log.mask((text) => previous.mask(text));
     });
     if (options.isSecure) {
       begin("reading the certificates");
-      const selfSigned = !isDeepStrictEqual(next.value("https_ports"), []);
+      const selfSigned = servesHttps(next);
       undo.push(await parts.certificates.configure(options.certificateOptions(next), { selfSigned }));
       progress.step("certificates read");
     }
@@ -111,9 +115,10 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
       progress.step(`${service} opened on ${address} port ${port}`);
     }
     begin("changing the modules");
-    const transition = parts.modules.transition(steps, { former, next });
+    const transition = parts.modules.transition(steps, { previous: previous, next });
     undo.push(() => transition.undo());
     await transition.prepare();
+    if (options.apps() !== undefined) await checkNames(next, parts.catalog, undefined, isGone);
     for (const { action, module } of plan.modules.filter(({ action }) => action !== "unload")) {
       progress.step(`${action} ${module}`);
     }
@@ -127,38 +132,49 @@ export async function applyConfig(parts: ApplyDeps, options: ApplyOptions, progr
       progress.inForce();
       for (const line of planLines(plan)) options.log.host.info("Configuration: %s", line);
       await transition.finish();
-      options.warn(next.unknownNames());
+      options.warn(next.unknownNames(options.apps()));
     };
   } catch (error) {
     for (const step of undo.reverse()) {
       try {
         await step();
       } catch (failure) {
-        options.log.host.error("Going back to the former configuration: %s", reasonOf(failure));
+        options.log.host.error("Cannot roll back to the previous configuration: %s", reasonOf(failure));
       }
     }
-    former.hideSecretsOf(next);
+    previous.hideSecretsOf(next);
     throw new ModhostError("CONFIG_NOT_APPLIED", { step: doing, reason: reasonOf(error) }, { cause: error });
   }
   await finish();
   return plan;
 }
 
-/** Reads and checks; until `forget`, the catalog goes by the new configuration. */
+/**
+ * Refuses a config file that has become empty: perhaps somebody is still writing it.
+ * @throws {ModhostError} CONFIG_UNREADABLE
+ */
+export function assertNotEmptied(next: Pick<Config, "isEmpty" | "file">, previous: Pick<Config, "isEmpty">): void {
+  if (!next.isEmpty || previous.isEmpty) return;
+  const reason = "it is empty; write {} for a server with all defaults";
+  throw new ModhostError("CONFIG_UNREADABLE", { path: next.file, reason });
+}
+
+/** Reads and checks the new configuration. Until `forget` is called, the catalog uses it. */
 async function prepare(
-  { config: former, modules, catalog, ports, certificates }: ApplyDeps,
+  { config: previous, modules, catalog, ports, certificates }: ApplyDeps,
   options: ApplyOptions,
 ): Promise<Prepared> {
   const next = await options.read();
-  next.follow(former);
-  const { live, failed, asked } = modules.facts();
+  assertNotEmptied(next, previous);
+  next.follow(previous);
+  const { live, failed, requested } = modules.facts();
   const before = catalog.wanted();
   const forget = catalog.use(next);
   try {
     const after = catalog.wanted();
     const known = new Set(failed.map(({ name }) => name));
     for (const name of new Set(after.map((wanted) => wanted.name))) {
-      // What had failed is tried again later, and may fail again.
+      // Modules that had failed are tried again later, and may fail again.
       if (catalog.adopted(name) === undefined && !known.has(name)) await catalog.code(name);
     }
     next.check();
@@ -172,39 +188,48 @@ async function prepare(
       ? await certificates.compare(options.certificateOptions(next).certificates)
       : { changed: [] };
     const planned = planOf({
-      former,
+      previous: previous,
       next,
       live,
       failed,
-      asked,
-      wanted: { former: before, next: after },
+      requested: requested,
+      wanted: { previous: before, next: after },
       moved,
       isDisabled: (name, host) => catalog.isDisabled(name, host),
       ports: ports.difference(next),
       certificates: changed.filter((name) => served.has(name)),
     });
-    for (const name of planned.plan.waiting) next.hold(name, former);
+    for (const name of planned.plan.waiting) next.pin(name, previous);
+    const { load, retry, exchange } = planned.steps;
+    const apps = options.apps();
+    // Only without new modules are all options and all apps known already.
+    if (apps !== undefined && load.length + retry.length + exchange.size === 0) {
+      await checkNames(next, catalog, apps, planned.isGone);
+    }
     return { ...planned, next, forget };
   } catch (error) {
     forget();
-    // The error may quote them.
-    former.hideSecretsOf(next);
+    // The error may quote the new secrets.
+    previous.hideSecretsOf(next);
     throw error;
   }
 }
 
 type Served = readonly Pick<CertificateState, "name" | "fingerprint">[];
 
-/** Names that have another certificate, or one at last. */
-function changedNames(former: Served, next: Served): string[] {
-  const known = new Map(former.map(({ name, fingerprint }) => [name, fingerprint]));
+/** Returns the names whose certificates differ, or that have one for the first time. */
+function changedNames(previous: Served, next: Served): string[] {
+  const known = new Map(previous.map(({ name, fingerprint }) => [name, fingerprint]));
   return next.filter(({ name, fingerprint }) => known.get(name) !== fingerprint).map(({ name }) => name);
 }
 
-/** Why the module's code is evaluated anew, by the new configuration; one that is not found any more stays. */
+/**
+ * Returns why the new configuration requires that the module's code is evaluated again. A module
+ * that can no longer be found keeps its code.
+ */
 function reasonToMove(code: ModuleCode | undefined, catalog: Catalog): string | undefined {
   if (code?.source.file === undefined) return undefined;
-  if (!catalog.isInPlace(code)) return "modules_isolated";
+  if (!catalog.runsWhereWanted(code)) return "modules_isolated";
   try {
     return catalog.locate(code.source.name).file === code.source.file ? undefined : "its file is another one";
   } catch {

@@ -1,19 +1,24 @@
-/** The audit file: a line of JSON for each change, in the data folder, for its owner alone. */
+/**
+ * The audit file: one line of JSON for each change, in the data folder, readable by its owner only.
+ */
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { reasonOf } from "../util/errors.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 
-/** Bytes of the file; one that has grown beyond them becomes `audit.jsonl.1`, in the place of an earlier one. */
+/**
+ * Maximum size of the file in bytes. A larger one is renamed to `audit.jsonl.1` and replaces the
+ * earlier one.
+ */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** Lines that wait for a disk that does not keep up; those beyond are lost. */
+/** Maximum number of lines that wait for a slow disk; further lines are lost. */
 const MAX_WAITING_LINES = 1000;
-/** Milliseconds that the end waits for the disk. */
+/** Maximum number of milliseconds that `written` waits for the disk. */
 const MAX_END_TIME = 1000;
 
 /**
- * Appends lines, in order. Nobody waits for it, and a disk that fails stops nobody: `failed` hears of it once, until a
- * line can be written again. The file is open only while something is written.
+ * Appends lines in order, in the background. A failing disk blocks nobody: `failed` is called once,
+ * and again only after a line could be written. The file is open only while something is written.
  */
 export class AuditFile {
   readonly #path: string;
@@ -29,7 +34,7 @@ export class AuditFile {
     this.#maxBytes = maxBytes;
   }
 
-  /** The latest lines cannot be written. */
+  /** Whether the latest lines could not be written. */
   get isFailing(): boolean {
     return this.#isFailing;
   }
@@ -43,7 +48,7 @@ export class AuditFile {
     this.#work ??= this.#writeAll();
   }
 
-  /** Waits until what was appended is written, for as long as a disk may need. */
+  /** Waits until everything that was appended is written, up to MAX_END_TIME. */
   async written(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, MAX_END_TIME);

@@ -1,13 +1,16 @@
-/** Reads the audit file from its end, and the one before it. */
+/** Reads the current and the previous audit file backwards. */
 import { type FileHandle, open } from "node:fs/promises";
 import type { AuditFilter, AuditPage, Change } from "../types.ts";
 
-/** Bytes that are read at a time. */
+/** Number of bytes that are read at a time. */
 const PIECE = 64 * 1024;
 const MAX_LIMIT = 500;
 const NEWLINE = 0x0a;
 
-/** A page of the records, the newest first. A file that is not there has none; a line that is no record is left out. */
+/**
+ * Returns a page of records, the newest first. A missing file has none; a line that is not a record
+ * is skipped.
+ */
 export async function auditPage(path: string, filter: AuditFilter = {}): Promise<AuditPage> {
   const { before, limit = 50 } = filter;
   const wanted = Math.max(1, Math.min(MAX_LIMIT, Math.floor(limit)));
@@ -34,7 +37,7 @@ async function* linesOfBoth(path: string): AsyncGenerator<string> {
     if (file === undefined) continue;
     try {
       const { ino } = await file.stat();
-      // The one that was read already has just become the one before.
+      // The file that was read already has just been renamed.
       if (ino === first) continue;
       first = ino;
       yield* linesBackwards(file);
@@ -44,15 +47,15 @@ async function* linesOfBoth(path: string): AsyncGenerator<string> {
   }
 }
 
-/** The last line first. */
+/** Yields the lines, the last one first. */
 async function* linesBackwards(file: FileHandle): AsyncGenerator<string> {
   let { size: end } = await file.stat();
-  /** The beginning of a line whose first bytes are not read yet. */
+  /** The end of a line whose beginning is not read yet. */
   let rest: Buffer[] = [];
   while (end > 0) {
     const from = Math.max(0, end - PIECE);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(end - from), 0, end - from, from);
-    // It was replaced by a shorter one meanwhile.
+    // The file was replaced by a shorter one meanwhile.
     if (bytesRead === 0) return;
     let last = bytesRead;
     for (
@@ -70,7 +73,7 @@ async function* linesBackwards(file: FileHandle): AsyncGenerator<string> {
   yield Buffer.concat(rest).toString();
 }
 
-/** Undefined for what a crash has left half written. */
+/** Returns undefined for a line that a crash has left incomplete. */
 function recordOf(line: string): Change | undefined {
   if (line === "") return undefined;
   try {

@@ -1,9 +1,9 @@
-/** The record of a change while it is being made. */
+/** The record of a change in progress. */
 import { readFile } from "node:fs/promises";
-import type { Change, ChangeError, ChangeStep, ConfigPlan, SourcePlace } from "../types.ts";
+import type { Change, ChangeError, ChangeStep, ConfigPlan, SourcePosition } from "../types.ts";
 import { type ErrorCode, ModhostError, reasonOf } from "../util/errors.ts";
 
-/** Who asks for a change, and by which way. */
+/** The requester of a change, and the module that passes the request on. */
 export interface Requester {
   readonly by: string;
   readonly via?: string | undefined;
@@ -13,17 +13,22 @@ export interface ChangeRequest extends Requester {
   readonly what: string;
 }
 
-/** How far a change has come, told by what makes it. */
+/** Receives the progress of a change from the code that makes it. */
 export interface Progress {
-  /** This has been done. */
+  /** Reports a completed step. */
   step(what: string): void;
-  /** The change is in force, and can fail no more: what leaves still finishes its requests. */
+  /**
+   * Reports that the change is in force and can no longer fail; old instances may still be
+   * finishing their requests.
+   */
   inForce(): void;
-  /** This is what a changed configuration makes of the host. */
+  /** Adds a warning for the operator. */
+  warn(text: string): void;
+  /** Reports the plan of a changed configuration. */
   planned(plan: ConfigPlan): void;
 }
 
-/** Nothing was tried: the request itself does not fit. */
+/** Errors of requests that were refused before anything was tried. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "CHANGE_REFUSED",
   "CONFIG_CHANGED",
@@ -44,22 +49,26 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "UNKNOWN_HOST",
 ]);
 
-/** Of a message, or a line of source: those of a module may be megabytes, and stay in memory and in the audit file. */
+/**
+ * Maximum length of a message or a source line: texts of modules may be megabytes, and stay in
+ * memory and in the audit file.
+ */
 const MAX_TEXT_LENGTH = 8192;
 
 let made = 0;
 
-/** Ids sort by time, and differ between processes. */
+/** Returns an id. Ids sort by time, and differ between processes. */
 function newId(): string {
   made += 1;
   return `${Date.now().toString(36)}-${process.pid.toString(36)}-${made.toString(36).padStart(4, "0")}`;
 }
 
-/** A change from the moment it is asked for. */
+/** A change, from its request on. */
 export class OpenChange {
   readonly #head: Pick<Change, "id" | "at" | "by" | "what"> & { readonly via?: string };
   readonly #began = performance.now();
   readonly #steps: ChangeStep[] = [];
+  readonly #warnings: string[] = [];
   #plan: ConfigPlan | undefined;
 
   constructor({ what, by, via }: ChangeRequest) {
@@ -69,6 +78,10 @@ export class OpenChange {
 
   step(what: string): void {
     this.#steps.push({ what, ms: Math.round(performance.now() - this.#began) });
+  }
+
+  warn(text: string): void {
+    this.#warnings.push(text);
   }
 
   planned(plan: ConfigPlan): void {
@@ -81,10 +94,11 @@ export class OpenChange {
   }
 
   done(): Change {
-    return { ...this.#parts, result: "done" };
+    const warnings = this.#warnings.length === 0 ? {} : { warnings: [...this.#warnings] };
+    return { ...this.#parts, result: "done", ...warnings };
   }
 
-  /** `mask`: takes secrets out of texts. */
+  /** `mask` removes secrets from texts. */
   async failed(error: unknown, mask: (text: string) => string): Promise<Change> {
     const isRefused = ModhostError.is(error) && refusals.has(error.code);
     const record = { ...this.#parts, error: await errorOf(error, mask) };
@@ -98,7 +112,7 @@ function shortened(text: string): string {
 }
 
 async function errorOf(error: unknown, mask: (text: string) => string): Promise<ChangeError> {
-  const place = await placeOf(error, mask);
+  const place = await positionOf(error, mask);
   return {
     ...(ModhostError.is(error) ? { code: error.code } : {}),
     message: shortened(mask(reasonOf(error))),
@@ -106,10 +120,13 @@ async function errorOf(error: unknown, mask: (text: string) => string): Promise<
   };
 }
 
-/** The place that a failed module has told, or one that it depends on; with the line itself. */
-async function placeOf(thrown: unknown, mask: (text: string) => string): Promise<SourcePlace | undefined> {
+/**
+ * Returns the position in the source that the error of a failed module names, or that of one it
+ * depends on, with the text of the line.
+ */
+async function positionOf(thrown: unknown, mask: (text: string) => string): Promise<SourcePosition | undefined> {
   for (let error = thrown; error instanceof Error; error = error.cause) {
-    const { place } = ModhostError.is(error) ? (error.details as { place?: Omit<SourcePlace, "text"> }) : {};
+    const { place } = ModhostError.is(error) ? (error.details as { place?: Omit<SourcePosition, "text"> }) : {};
     if (place === undefined) continue;
     const text = await lineOf(place);
     return { ...place, ...(text === undefined ? {} : { text: shortened(mask(text)) }) };
@@ -117,7 +134,7 @@ async function placeOf(thrown: unknown, mask: (text: string) => string): Promise
   return undefined;
 }
 
-async function lineOf({ file, line }: Omit<SourcePlace, "text">): Promise<string | undefined> {
+async function lineOf({ file, line }: Omit<SourcePosition, "text">): Promise<string | undefined> {
   const lines = await readFile(file, "utf8").then(
     (text) => text.split("\n"),
     () => [],

@@ -1,22 +1,22 @@
-/** All changes of a host: made, recorded, announced. */
+/** Makes, records and announces all changes of a host. */
 import type { Change } from "../types.ts";
 import { type ChangeRequest, OpenChange, type Progress } from "./change.ts";
 
-/** Changes that are kept for those who ask; the audit file has more. */
+/** Number of changes that stay in memory; the audit file has more. */
 const MAX_RECENT = 200;
 
 export interface ChangesDeps {
-  /** Takes secrets out of texts. */
+  /** Removes secrets from texts. */
   mask(text: string): string;
-  /** Hears of each change when it is over. */
+  /** Called with each change when it has ended. */
   over(change: Change): void;
 }
 
-/** A change that is being made. */
-export interface Made {
-  /** Ends as the change itself does. */
+/** A change in progress. */
+export interface ChangeInProgress {
+  /** Settles as the change does. */
   readonly work: Promise<unknown>;
-  /** The record, when the change is in force or has come to nothing. */
+  /** Resolves to the record, when the change is in force or has failed. */
   readonly inForce: Promise<Change>;
 }
 
@@ -29,24 +29,25 @@ export class Changes {
     this.#deps = deps;
   }
 
-  /** The latest that are over, the oldest first. */
+  /** Returns the latest changes that have ended, the oldest first. */
   recent(): readonly Change[] {
     return [...this.#recent];
   }
 
-  /** Makes a change by `work`, which fails when the change does. */
-  make(request: ChangeRequest, work: (progress: Progress) => Promise<unknown>): Made {
+  /** Makes a change by calling `work`, which fails when the change fails. */
+  make(request: ChangeRequest, work: (progress: Progress) => Promise<unknown>): ChangeInProgress {
     const change = new OpenChange(request);
     const { promise: inForce, resolve } = Promise.withResolvers<Change>();
     const progress: Progress = {
       step: (what) => change.step(what),
       inForce: () => resolve(change.done()),
+      warn: (text) => change.warn(text),
       planned: (plan) => change.planned(plan),
     };
     const done = Promise.try(work, progress);
     const record = async (ended: Change | Promise<Change>) => {
       const whole = await ended;
-      this.#keep(whole);
+      this.#store(whole);
       resolve(whole);
     };
     const recorded = (ended: Change | Promise<Change>) => {
@@ -60,19 +61,19 @@ export class Changes {
     return { inForce, work: done };
   }
 
-  /** Records a change that was in force at once. */
+  /** Records a change that took effect at once. */
   note(request: ChangeRequest): Change {
     const record = new OpenChange(request).done();
-    this.#keep(record);
+    this.#store(record);
     return record;
   }
 
-  /** Resolves when those that have ended are recorded. */
+  /** Resolves when all changes that have ended are recorded. */
   async settled(): Promise<void> {
     await Promise.all(this.#recording);
   }
 
-  #keep(record: Change): void {
+  #store(record: Change): void {
     this.#recent.push(record);
     if (this.#recent.length > MAX_RECENT) this.#recent.shift();
     this.#deps.over(record);

@@ -1,8 +1,8 @@
-/** An edited configuration: what it would do, and how it is put in force. */
+/** Checks and applies an edited configuration. */
 import {
   type Config,
   type Problem,
-  placeIn,
+  positionIn,
   show,
   TextError,
   type UnknownName,
@@ -14,18 +14,21 @@ import { type ApplyDeps, type ApplyOptions, applyConfig, planConfig, previewConf
 import type { Progress } from "./change.ts";
 import { assertEditable, type ConfigEdit, replaceConfigFile } from "./config_file.ts";
 
-/** Reads the configuration with this text in the place of its file's. */
+/** Reads the configuration as if its file had this text. */
 export type ReadWith = (text: string) => Promise<Config>;
 
 export interface EditDeps {
   readonly edit: ConfigEdit;
   readonly read: ReadWith;
   readonly progress: Progress;
-  /** The file was written here: that is no news for who watches it. */
+  /** Called after the file was written, so that the file watch ignores the write. */
   written(): Promise<void>;
 }
 
-/** Nothing is changed, and nothing is thrown for what is wrong in the text. */
+/**
+ * Reports what a text would change. It changes nothing, and returns problems of the text instead of
+ * throwing.
+ */
 export async function checkConfig(
   parts: ApplyDeps,
   options: ApplyOptions,
@@ -43,9 +46,10 @@ export async function checkConfig(
 }
 
 /**
- * Writes the file and applies it. What can be found wrong is found before anything is written, and where it cannot be
- * applied, the file is what it was.
- * @throws {ModhostError} CONFIG_NOT_EDITABLE, CONFIG_CHANGED, CONFIG_NOT_WRITTEN, and what `applyConfig` throws
+ * Writes the file and applies it. All checks run before anything is written, and if the
+ * configuration cannot be applied, the file gets its previous text back.
+ * @throws {ModhostError} CONFIG_NOT_EDITABLE, CONFIG_CHANGED, CONFIG_NOT_WRITTEN, and what
+ * `applyConfig` throws
  */
 export async function editConfig(
   parts: ApplyDeps,
@@ -54,19 +58,19 @@ export async function editConfig(
 ): Promise<ConfigPlan> {
   await assertEditable(parts.config.file, edit);
   await planConfig(parts, { ...options, read: () => read(edit.text) });
-  // Planning may have taken a while, and others have editors, too.
+  // Planning may have taken a while, and another editor may have changed the file.
   const path = await assertEditable(parts.config.file, edit);
-  const takeBack = await replaceConfigFile(path, edit.text);
+  const restore = await replaceConfigFile(path, edit.text);
   await written();
-  progress.step("config file written, the former one kept beside it");
+  progress.step("config file written, the previous one saved next to it");
   try {
     return await applyConfig(parts, options, progress);
   } catch (error) {
-    await takeBack()
+    await restore()
       .then(written)
       .catch((failure: unknown) => {
         options.log.host.error(
-          "The former text of %s is beside it, and could not be put back: %s",
+          "Cannot restore the previous text of %s, which is saved next to it: %s",
           path,
           reasonOf(failure),
         );
@@ -75,14 +79,14 @@ export async function editConfig(
   }
 }
 
-/** Names of the environment are not the text's. */
+/** Returns warnings for unknown names in the text, without those from the environment. */
 async function warningsOf(unknown: readonly UnknownName[], text: string): Promise<ConfigFault[]> {
-  const placed = unknown.map(async (name) => ({
+  const withPositions = unknown.map(async (name) => ({
     path: name.path,
     message: unknownMessage(name),
-    ...(await placeIn(text, name.path)),
+    ...(await positionIn(text, name.path)),
   }));
-  return (await Promise.all(placed)).filter((warning) => "line" in warning);
+  return (await Promise.all(withPositions)).filter((warning) => "line" in warning);
 }
 
 async function faultsOf(error: unknown, text: string): Promise<ConfigFault[]> {
@@ -95,15 +99,15 @@ async function faultsOf(error: unknown, text: string): Promise<ConfigFault[]> {
       list.map(async ({ path, value, allowed }) => ({
         message: `${path} is ${show(value)}, but ${allowed}`,
         path,
-        ...(await placeIn(text, path)),
+        ...(await positionIn(text, path)),
       })),
     );
   }
   const path = error.code.startsWith("OPTION_") && typeof name === "string" ? name : pathOfModule(error.code);
-  return [{ message: error.message, ...(path === undefined ? {} : { path, ...(await placeIn(text, path)) }) }];
+  return [{ message: error.message, ...(path === undefined ? {} : { path, ...(await positionIn(text, path)) }) }];
 }
 
-/** What is wrong with a module that was not there before is told where it was named. */
+/** Reports problems of a newly added module at the option that names it. */
 function pathOfModule(code: string): string | undefined {
   return code.startsWith("MODULE_") ? "modules_enabled" : undefined;
 }

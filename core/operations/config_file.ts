@@ -1,4 +1,7 @@
-/** The config file as people edit it: read with what tells whether it has changed, and replaced in one step. */
+/**
+ * The config file for editors: read with an etag that shows whether it has changed, and replaced in
+ * one step.
+ */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -8,13 +11,13 @@ import { formatOf } from "../config/index.ts";
 import type { ConfigFile } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 
-/** Former texts that are kept beside the file. */
-const MAX_KEPT = 3;
+/** Number of previous texts that are saved next to the file. */
+const MAX_PREVIOUS = 3;
 
-/** `path`: undefined where the host was started without a file. */
+/** `path` is undefined if the host was started without a file. */
 export async function readConfigFile(path: string | undefined): Promise<ConfigFile> {
   if (path === undefined) {
-    const reason = "the server was started without a config file: make a modhost.config.yaml, and start it again";
+    const reason = "the server was started without a config file: create a modhost.config.yaml and restart the server";
     return { is_editable: false, reason };
   }
   const format = formatOf(path);
@@ -28,9 +31,10 @@ export async function readConfigFile(path: string | undefined): Promise<ConfigFi
 }
 
 async function reasonNotToEdit(path: string, bytes: Buffer): Promise<string | undefined> {
-  if (formatOf(path) === "script") return "it is a program, whose text would run: edit it where it is, and reload";
+  if (formatOf(path) === "script")
+    return "it is a program, and reading it would run it: edit it where it is, and reload";
   if (basename(path) === "package.json") return "it is part of a package.json: edit it where it is, and reload";
-  if (!isUtf8(bytes)) return "it is no text in UTF-8";
+  if (!isUtf8(bytes)) return "it is not UTF-8 text";
   const folder = dirname(await realpath(path));
   const isWritable = await access(folder, constants.W_OK).then(
     () => true,
@@ -39,13 +43,13 @@ async function reasonNotToEdit(path: string, bytes: Buffer): Promise<string | un
   return isWritable ? undefined : `this process may not write in ${folder}`;
 }
 
-/** An edit of the file `path` that has the text with this etag. */
+/** An edit of the config file whose current text has this etag. */
 export interface ConfigEdit {
   readonly text: string;
   readonly etag: string;
 }
 
-/** @throws {ModhostError} CONFIG_NOT_EDITABLE, CONFIG_CHANGED; gives the path of the file */
+/** Resolves to the path of the file. @throws {ModhostError} CONFIG_NOT_EDITABLE, CONFIG_CHANGED */
 export async function assertEditable(path: string | undefined, { etag }: ConfigEdit): Promise<string> {
   const file = await readConfigFile(path);
   if (path === undefined || !file.is_editable)
@@ -55,38 +59,38 @@ export async function assertEditable(path: string | undefined, { etag }: ConfigE
 }
 
 /**
- * Puts a text in the place of the file's, which is kept beside it: whoever reads sees the one or the other. Links stay, as
- * do mode and owner. Gives what takes it back.
+ * Replaces the text of the file and saves the previous one next to it: readers see either the old
+ * or the new text. Links, mode and owner stay. Returns a function that restores the previous text.
  * @throws {ModhostError} CONFIG_NOT_WRITTEN
  */
 export async function replaceConfigFile(path: string, text: string): Promise<() => Promise<void>> {
   try {
     const target = await realpath(path);
-    const former = await readFile(target);
-    await keep(target, former);
+    const previous = await readFile(target);
+    await savePrevious(target, previous);
     await write(target, text);
-    return () => write(target, former);
+    return () => write(target, previous);
   } catch (error) {
     throw new ModhostError("CONFIG_NOT_WRITTEN", { path, reason: reasonOf(error) }, { cause: error });
   }
 }
 
-/** `.1` is the latest. */
-async function keep(target: string, former: Buffer): Promise<void> {
-  for (let at = MAX_KEPT - 1; at > 0; at -= 1) {
+/** Saves the previous text; `.1` is the latest. */
+async function savePrevious(target: string, previous: Buffer): Promise<void> {
+  for (let at = MAX_PREVIOUS - 1; at > 0; at -= 1) {
     await rename(`${target}.${at}`, `${target}.${at + 1}`).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") throw error;
     });
   }
-  await write(`${target}.1`, former, target);
+  await write(`${target}.1`, previous, target);
 }
 
-/** `like`: the file whose mode and owner it gets. */
+/** `like` is the file whose mode and owner the new file gets. */
 async function write(target: string, text: string | Buffer, like = target): Promise<void> {
   const { mode, uid, gid } = await stat(like);
   const draft = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   try {
-    // Nobody else reads it before it has the mode and the owner of the other.
+    // Nobody else may read the file before it has the mode and owner of the old one.
     const file = await open(draft, "w", 0o600);
     try {
       await file.writeFile(text);

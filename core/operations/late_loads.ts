@@ -1,17 +1,20 @@
-/** Modules that lack what comes by itself, such as a database that starts later than the server: loaded again until they are there. */
+/**
+ * Retries modules that failed because something is missing that will appear by itself, such as a
+ * database that starts later than the server.
+ */
 
 export interface LateLoadsDeps {
   readonly modules: {
-    /** Names of those that failed to load, and may be loaded later. */
+    /** Returns the names of modules that failed to load and can be retried. */
     late(): readonly string[];
     loadAgain(names: readonly string[]): Promise<void>;
   };
-  /** Makes a change of the running host, after those before it. */
+  /** Runs a change of the running host after earlier ones. */
   enqueue(operation: () => Promise<void>): Promise<void>;
   log: { info(format: string, ...values: unknown[]): void };
 }
 
-/** Seconds: each pause is twice as long as the one before. */
+/** Seconds; each pause is twice as long as the previous one. */
 const MIN_PAUSE = 2;
 const MAX_PAUSE = 30;
 
@@ -37,7 +40,7 @@ export class LateLoads {
   async #try(): Promise<void> {
     const { modules, enqueue, log } = this.#deps;
     const names = modules.late();
-    // Refused where the host is no longer running.
+    // The host refuses this when it is no longer running.
     if (names.length > 0) await enqueue(() => modules.loadAgain(names)).catch(() => undefined);
     const left = new Set(modules.late());
     const come = names.filter((name) => !left.has(name));

@@ -1,4 +1,4 @@
-/** What a changed configuration makes of a running host: a plan, from facts alone. */
+/** Plans how a changed configuration affects a running host, from facts alone. */
 import type { Config } from "../config/index.ts";
 import type { Wanted } from "../module/catalog.ts";
 import { type InstanceFacts, keyOf } from "../module/instance.ts";
@@ -8,65 +8,69 @@ import type { PortsDifference } from "../ports/change.ts";
 import type { ConfigPlan, ModuleState, ModuleStep, PortStep } from "../types.ts";
 import { type Difference, differences, isReader, shown } from "./differences.ts";
 
-/** What is known when a plan is made. */
+/** The facts that a plan is made from. */
 export interface PlanFacts {
-  /** What is in force. */
-  readonly former: Config;
+  /** The configuration in force. */
+  readonly previous: Config;
   readonly next: Config;
-  /** In the order of loading. */
+  /** Live instances in the order of loading. */
   readonly live: readonly InstanceFacts[];
-  /** What did not load, or is in quarantine. */
+  /** Modules that failed to load or are quarantined. */
   readonly failed: readonly Pick<ModuleState, "name" | "host" | "status" | "note">[];
-  /** Modules that somebody loaded while the host runs: they stay, whatever the configuration says. */
-  readonly asked: ReadonlySet<string>;
-  /** What each configuration wants, host by host. */
-  readonly wanted: { readonly former: readonly Wanted[]; readonly next: readonly Wanted[] };
-  /** Modules whose code is evaluated anew, and why. */
+  /**
+   * Modules that somebody loaded while the host runs: they stay, whatever the configuration says.
+   */
+  readonly requested: ReadonlySet<string>;
+  /** The modules that each configuration enables, host by host. */
+  readonly wanted: { readonly previous: readonly Wanted[]; readonly next: readonly Wanted[] };
+  /** Modules whose code is evaluated again, with the reasons. */
   readonly moved: ReadonlyMap<string, string>;
   isDisabled(name: string, host: string): boolean;
   readonly ports: readonly PortsDifference[];
-  /** Names that have a certificate, and are to have another one. */
+  /** Names that have a certificate and will get another one. */
   readonly certificates: readonly string[];
 }
 
-/** A plan for people, and the same for what carries it out. */
+/** A plan for people, and its steps for the transition. */
 export interface Plan {
   readonly plan: ConfigPlan;
   readonly steps: TransitionSteps;
   /** Names of the options whose new values are in force afterwards. */
   readonly changed: readonly string[];
+  /** Whether a module that was loaded before is neither wanted nor loaded afterwards. */
+  isGone(name: string): boolean;
 }
 
 export function planOf(facts: PlanFacts): Plan {
-  const { former, next, live } = facts;
-  const found = differences(former, next);
+  const { previous, next, live } = facts;
+  const found = differences(previous, next);
   const hosts = {
-    added: next.hosts().filter((host) => !former.hosts().includes(host)),
-    removed: former.hosts().filter((host) => !next.hosts().includes(host)),
+    added: next.hosts().filter((host) => !previous.hosts().includes(host)),
+    removed: previous.hosts().filter((host) => !next.hosts().includes(host)),
   };
   const areHostsOther = hosts.added.length > 0 || hosts.removed.length > 0;
   const all: Difference[] = [...found, ...(areHostsOther ? [hostsDifference] : [])];
-  const isRead = (instance: InstanceFacts, difference: Difference) => isReader(instance, difference, former, next);
-  const kept = keptOf(facts);
-  const unload = live.filter(({ key }) => !kept.has(key));
-  const load = loadsOf(facts, kept);
-  const became = live.filter(({ key }) => kept.has(key)).map((instance) => effectOn(instance, all, isRead, facts));
-  const exchanged = withDependants(became, kept);
-  const told = became.filter(({ instance, told }) => told.length > 0 && !exchanged.has(instance.key));
+  const isRead = (instance: InstanceFacts, difference: Difference) => isReader(instance, difference, previous, next);
+  const staying = stayingIn(facts);
+  const unload = live.filter(({ key }) => !staying.has(key));
+  const load = loadsOf(facts, staying);
+  const became = live.filter(({ key }) => staying.has(key)).map((instance) => effectOn(instance, all, isRead, facts));
+  const exchanged = withDependants(became, staying);
+  const notified = became.filter(({ instance, notified }) => notified.length > 0 && !exchanged.has(instance.key));
   const changed = [...new Set(all.filter(({ applies }) => applies !== "start").map(({ name }) => name))];
   const waiting = [...new Set(found.filter(({ applies }) => applies === "start").map(({ name }) => name))];
   const failed = facts.failed.filter(({ name }) => !load.some((wanted) => wanted.name === name));
   const isWanted = (name: string) => facts.wanted.next.some((wanted) => wanted.name === name);
   const { certificates } = facts;
-  const isEmpty = [all, load, [...exchanged], told, unload, facts.ports, certificates].every(
+  const isEmpty = [all, load, [...exchanged], notified, unload, facts.ports, certificates].every(
     ({ length }) => length === 0,
   );
-  // A configuration in which nothing differs tries nothing again.
+  // If nothing differs, failed modules are not retried either.
   const retry = isEmpty ? [] : retriesOf(facts, failed);
   const steps: ModuleStep[] = [
     ...load.map(({ name, host }) => step("load", { name, host }, [reasonToLoad({ name, host }, facts)])),
-    ...[...exchanged].map(([key, because]) => step("exchange", kept.get(key) as InstanceFacts, because)),
-    ...told.map(({ instance, told: because }) => step("tell", instance, because)),
+    ...[...exchanged].map(([key, because]) => step("exchange", staying.get(key) as InstanceFacts, because)),
+    ...notified.map(({ instance, notified: because }) => step("tell", instance, because)),
     ...unload.map((instance) => step("unload", instance, [reasonToGo(instance, facts)])),
     ...retry.map(({ wanted, because }) => step("retry", wanted, [because])),
   ];
@@ -77,7 +81,7 @@ export function planOf(facts: PlanFacts): Plan {
       options: found.map((difference) => ({
         name: difference.name,
         host: difference.host,
-        ...shown(difference, former, next),
+        ...shown(difference, previous, next),
         applies: difference.applies === "start" ? "start" : "now",
         readers: live.filter((instance) => isRead(instance, difference)).map(labelOf),
       })),
@@ -92,13 +96,15 @@ export function planOf(facts: PlanFacts): Plan {
       retry: retry.map(({ wanted }) => wanted),
       exchange: new Set([...exchanged.keys()]),
       unload: new Set(unload.map(({ key }) => key)),
-      tell: new Map(told.map(({ instance, told: options }) => [instance.key, options])),
+      notify: new Map(notified.map(({ instance, notified: options }) => [instance.key, options])),
       moved: new Set(
-        [...facts.moved.keys()].filter((name) => [...kept.values()].some((instance) => instance.name === name)),
+        [...facts.moved.keys()].filter((name) => [...staying.values()].some((instance) => instance.name === name)),
       ),
       forget: failed.map(({ name }) => name).filter((name) => !isWanted(name)),
     },
     changed,
+    isGone: (name) =>
+      name !== "core" && !isWanted(name) && ![...staying.values()].some((instance) => instance.name === name),
   };
 }
 
@@ -109,7 +115,7 @@ function portSteps(differing: readonly PortsDifference[]): PortStep[] {
   ]);
 }
 
-/** The names of the hosts, as modules read them. */
+/** The change of the host names, as modules read them. */
 const hostsDifference: Difference = {
   name: "hosts",
   host: "*",
@@ -121,13 +127,13 @@ const hostsDifference: Difference = {
 
 interface Effect {
   readonly instance: InstanceFacts;
-  /** Reasons for a new instance. */
+  /** Reasons to replace the instance. */
   readonly exchange: readonly string[];
-  /** Names of options that it is told of. */
-  readonly told: readonly string[];
+  /** Names of options whose change it is notified of. */
+  readonly notified: readonly string[];
 }
 
-/** What the differences are to one instance. */
+/** Returns how the differences affect one instance. */
 function effectOn(
   instance: InstanceFacts,
   all: readonly Difference[],
@@ -135,36 +141,38 @@ function effectOn(
   { moved, next, wanted }: PlanFacts,
 ): Effect {
   const exchange = new Set<string>();
-  const told = new Set<string>();
+  const notified = new Set<string>();
   for (const difference of all) {
     const { name, applies, owner } = difference;
     const isOwn = applies === "live" && owner === instance.name;
     if (applies === "start" || !(isOwn || isRead(instance, difference))) continue;
-    if (applies === "live" && instance.isTold) told.add(name);
+    if (applies === "live" && instance.handlesChanges) notified.add(name);
     else if (!isOwn) exchange.add(name);
   }
   const reason = moved.get(instance.name);
   if (reason !== undefined) exchange.add(reason);
   if (instance.views !== undefined) {
-    const after = next
-      .hosts()
-      .filter((host) => wanted.next.some((one) => one.name === instance.name && one.host === host));
+    const keys = keysOf(wanted.next);
+    const after = next.hosts().filter((host) => keys.has(keyOf(instance.name, host)));
     if (!new Set(after).symmetricDifference(new Set(instance.views)).isSubsetOf(new Set())) exchange.add("hosts");
   }
-  return { instance, exchange: [...exchange], told: [...told] };
+  return { instance, exchange: [...exchange], notified: [...notified] };
 }
 
-/** By key, in the order of loading: those that are exchanged, and those that depend on them. */
-function withDependants(became: readonly Effect[], kept: ReadonlyMap<string, InstanceFacts>): Map<string, string[]> {
+/**
+ * Returns, by key in the order of loading, the instances that are replaced and those that depend on
+ * them.
+ */
+function withDependants(became: readonly Effect[], staying: ReadonlyMap<string, InstanceFacts>): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { instance, exchange } of became) if (exchange.length > 0) found.set(instance.key, [...exchange]);
   for (let size = -1; size < found.size; ) {
     size = found.size;
-    for (const { key, depends } of kept.values()) {
+    for (const { key, depends } of staying.values()) {
       const reached = [...depends].filter((other) => found.has(other));
       if (reached.length > 0 && !found.has(key)) {
         found.set(key, [
-          `it depends on ${reached.map((other) => labelOf(kept.get(other) as InstanceFacts)).join(", ")}`,
+          `it depends on ${reached.map((other) => labelOf(staying.get(other) as InstanceFacts)).join(", ")}`,
         ]);
       }
     }
@@ -172,16 +180,20 @@ function withDependants(became: readonly Effect[], kept: ReadonlyMap<string, Ins
   return found;
 }
 
-/** Those that stay: what is wanted, or was asked for, and what these depend on. */
-function keptOf(facts: PlanFacts): Map<string, InstanceFacts> {
-  const { live, next, wanted, asked } = facts;
+/**
+ * Returns the instances that stay: those that are enabled or were requested, and their
+ * dependencies.
+ */
+function stayingIn(facts: PlanFacts): Map<string, InstanceFacts> {
+  const { live, next, wanted, requested } = facts;
   const byKey = new Map(live.map((instance) => [instance.key, instance]));
-  const isIn = (list: readonly Wanted[], { name, host }: InstanceFacts) =>
-    list.some((one) => one.name === name && (host === "*" || one.host === host));
-  const hosts = next.hosts().length === 0 ? ["*"] : next.hosts();
-  const hasPlace = ({ host, isGlobal }: InstanceFacts) => isGlobal || hosts.includes(host);
+  const names = new Set(wanted.next.map(({ name }) => name));
+  const keys = keysOf(wanted.next);
+  const isWanted = ({ name, host, key }: InstanceFacts) => (host === "*" ? names.has(name) : keys.has(key));
+  const hosts = new Set(next.hosts().length === 0 ? ["*"] : next.hosts());
+  const hasHost = ({ host, isGlobal }: InstanceFacts) => isGlobal || hosts.has(host);
   const isGone = ({ name, host }: InstanceFacts): boolean => facts.isDisabled(name, host);
-  const kept = new Map<string, InstanceFacts>();
+  const staying = new Map<string, InstanceFacts>();
   const reach = (instance: InstanceFacts, reached: Set<InstanceFacts>): boolean => {
     if (reached.has(instance)) return true;
     if (isGone(instance)) return false;
@@ -192,25 +204,28 @@ function keptOf(facts: PlanFacts): Map<string, InstanceFacts> {
     });
   };
   for (const instance of live) {
-    const isRoot = hasPlace(instance) && (isIn(wanted.next, instance) || asked.has(instance.name));
+    const isRoot = hasHost(instance) && (isWanted(instance) || requested.has(instance.name));
     const reached = new Set<InstanceFacts>();
-    if (isRoot && reach(instance, reached)) for (const each of reached) kept.set(each.key, each);
+    if (isRoot && reach(instance, reached)) for (const each of reached) staying.set(each.key, each);
   }
-  return new Map(live.filter(({ key }) => kept.has(key)).map((instance) => [instance.key, instance]));
+  return new Map(live.filter(({ key }) => staying.has(key)).map((instance) => [instance.key, instance]));
 }
 
-/** What is wanted now and was not, or has lost its place. */
-function loadsOf({ live, wanted }: PlanFacts, kept: ReadonlyMap<string, InstanceFacts>): Wanted[] {
+/** Returns the modules to load: newly enabled ones, and those whose instances are unloaded. */
+function loadsOf({ live, wanted }: PlanFacts, staying: ReadonlyMap<string, InstanceFacts>): Wanted[] {
+  const previous = keysOf(wanted.previous);
+  const leaving = new Set(live.filter(({ key }) => !staying.has(key)).map(({ name }) => name));
   return wanted.next.filter(({ name, host }) => {
-    if (kept.has(keyOf(name, host)) || kept.has(keyOf(name, "*"))) return false;
-    const isNew = !wanted.former.some((other) => other.name === name && other.host === host);
-    return isNew || live.some((instance) => instance.name === name && !kept.has(instance.key));
+    if (staying.has(keyOf(name, host)) || staying.has(keyOf(name, "*"))) return false;
+    return !previous.has(keyOf(name, host)) || leaving.has(name);
   });
 }
 
-/** What is wanted and is not there, though it was tried: what it says of itself is the reason. */
+const keysOf = (wanted: readonly Wanted[]) => new Set(wanted.map(({ name, host }) => keyOf(name, host)));
+
+/** Returns the enabled modules that failed, to be retried; the reason is their note. */
 function retriesOf(
-  { live, wanted, former: inForce, next }: PlanFacts,
+  { live, wanted, previous: inForce, next }: PlanFacts,
   failed: PlanFacts["failed"],
 ): { wanted: Wanted; because: string }[] {
   const keys = new Set(live.map(({ key }) => key));
@@ -227,7 +242,8 @@ function retriesOf(
 function reasonToLoad({ name, host }: Wanted, { live }: PlanFacts): string {
   const same = live.filter((instance) => instance.name === name);
   if (same.length === 0) return "modules_enabled";
-  // It would lose its place to a dependency that is disabled, and cannot be loaded without it.
+  // The loaded instance depends on a disabled module, so it is unloaded; loading it again fails and
+  // reports that.
   return same.some((instance) => instance.host === host) ? "it depends on what is in modules_disabled" : "hosts";
 }
 
@@ -236,7 +252,7 @@ function reasonToGo({ name, host }: InstanceFacts, { isDisabled, next, wanted }:
   if (wanted.next.some((one) => one.name === name)) {
     return host === "*" || !next.hosts().includes(host) ? "hosts" : "modules_enabled";
   }
-  return wanted.former.some((one) => one.name === name) ? "modules_enabled" : "nothing depends on it";
+  return wanted.previous.some((one) => one.name === name) ? "modules_enabled" : "nothing depends on it";
 }
 
 function step(

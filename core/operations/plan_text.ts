@@ -1,7 +1,7 @@
-/** A plan in words, a line for each thing. */
+/** Describes a plan in words. */
 import type { ConfigPlan, ModuleStep, OptionChange, PortStep } from "../types.ts";
 
-/** Nothing when nothing differs. */
+/** Returns one line for each difference. */
 export function planLines({ options, hosts, modules, ports, certificates }: ConfigPlan): string[] {
   return [
     ...options.map(optionLine),
@@ -21,8 +21,8 @@ function optionLine({ name, host, from, to, applies, readers }: OptionChange): s
 }
 
 function portLine({ action, service, address, port }: PortStep): string {
-  const place = `${address.includes(":") ? `[${address}]` : address}:${port === 0 ? "any" : port}`;
-  return `${action} ${service} on ${place}`;
+  const endpoint = `${address.includes(":") ? `[${address}]` : address}:${port === 0 ? "any" : port}`;
+  return `${action} ${service} on ${endpoint}`;
 }
 
 function moduleLine({ action, module, host, because }: ModuleStep): string {

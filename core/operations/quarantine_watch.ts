@@ -1,91 +1,107 @@
-/** Modules that keep failing are taken out, and tried again after pauses that grow. */
+/** Quarantines modules that keep failing, and tries them again after increasing pauses. */
+
 import type { Instance } from "../module/instance.ts";
 import { keyOf } from "../module/instance.ts";
 import { labelOf } from "../module/operation.ts";
 import type { QuarantineNote } from "../module/quarantine_list.ts";
 import type { QuarantineEvent } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
-import { type Held, heldSince, type Sample, sampleAt, threadTime } from "./samples.ts";
+import { counted } from "../util/text.ts";
+import { type LoopUse, loopUseSince, type Sample, sampleAt, threadTime } from "./samples.ts";
 
-/** What the options say; times in seconds. */
+/** The rules from the options; times in seconds. */
 export interface QuarantineRules {
-  /** Failures within the window that are none of requests; 0: nothing is taken out. */
+  /**
+   * Number of failures within the window, other than failed requests, that lead to quarantine; 0:
+   * nothing is quarantined.
+   */
   readonly failures: number;
-  /** Failed requests within the window, when they are at least half of all; 0: they do not count. */
+  /**
+   * Number of failed requests within the window that lead to quarantine if they are at least half
+   * of all; 0: they do not count.
+   */
   readonly failedRequests: number;
   readonly window: number;
   readonly pause: number;
   readonly maxPause: number;
-  /** Of the event loop, in long pieces; 0: it does not count. */
+  /** Share of the event loop, in long pieces, that leads to quarantine; 0: it does not count. */
   readonly loopShare: number;
-  /** Who has nearly all of the event loop for so long is out at once; 0: only the share counts. */
+  /**
+   * Seconds after which a module that uses nearly all of the event loop is quarantined; 0: only the
+   * share counts.
+   */
   readonly hogTime: number;
   readonly exempt: ReadonlySet<string>;
 }
 
-/** The modules of a host, as far as they are taken out and come back. */
+/** The modules of a host, for quarantining them and bringing them back. */
 export interface QuarantineModules {
   live(): readonly Instance[];
-  /** The instance and all that depend on it. */
+  /** Returns the instance and all that depend on it. */
   leavingWith(instance: Instance): readonly Instance[];
-  takeOut(instance: Instance, note: QuarantineNote): Promise<boolean>;
-  /** Loads what was taken out with this one. Fails when that one fails. */
+  quarantine(instance: Instance, note: QuarantineNote): Promise<boolean>;
+  /**
+   * Loads everything that was quarantined with this instance. Rejects if the instance itself fails.
+   */
   readmit(root: string): Promise<void>;
-  /** All that is out because of one. */
+  /** Returns everything that is quarantined because of one instance. */
   with(root: string): readonly unknown[];
-  renote(root: string, note: QuarantineNote): void;
+  updateNote(root: string, note: QuarantineNote): void;
 }
 
 export interface QuarantineWatchDeps {
   rules(): QuarantineRules;
   readonly modules: QuarantineModules;
-  /** Makes a change of the running host, after those before it; `what` is for the record. */
+  /** Runs a change of the running host after earlier ones; `what` is for the record. */
   change(what: string, operation: () => Promise<void>): Promise<unknown>;
-  /** A warning under the name of a module. */
+  /** Logs a warning under the name of a module. */
   warn(instance: { readonly name: string; readonly host: string }, text: string): void;
   announce(event: QuarantineEvent): void;
-  /** From 0 to 1; default: by chance. */
+  /** Returns a number from 0 to 1; default: random. */
   random?(): number;
-  /** Milliseconds for which this thread has had a processor; default: as the system says. */
+  /** Returns the milliseconds of CPU time of this thread; default: as the system reports. */
   cpu?(): number;
 }
 
-/** What is remembered of a module that was out. */
+/** The history of a module that was quarantined. */
 interface Past {
-  /** How often it was taken out without a good time between. */
+  /** Number of times in a row that it was quarantined, without a good period between. */
   times: number;
-  /** Seconds of the pause that it had last. */
+  /** Length of its last pause in seconds. */
   pause: number;
   since: number;
   reason: string;
-  /** When it came back, milliseconds; undefined while it is out. */
+  /** When it came back, in milliseconds; undefined while it is quarantined. */
   back: number | undefined;
   timer: NodeJS.Timeout | undefined;
 }
 
-/** The share of the event loop is that of so many seconds. */
+/** The share of the event loop is measured over this many seconds. */
 const LOOP_WINDOW = 10;
-/** Nearly all of the event loop. */
+/** The share that counts as nearly all of the event loop. */
 const HOG_SHARE = 0.75;
-/** One slow request, and a collection of garbage in it, are no habit. */
+/** Minimum number of long pieces: one slow request with a garbage collection does not count. */
 const HOG_PIECES = 3;
-/** It is warned of who has had nearly all of it for so much of the time after which it is out. */
+/** The fraction of `hogTime` after which a warning is logged. */
 const HOG_WARNING = 0.5;
-/** Pauses are up to a fifth longer or shorter, so that modules that fell together do not rise together. */
+/**
+ * Pauses vary by up to a fifth, so that modules that failed together are not tried at the same
+ * time.
+ */
 const JITTER = 0.2;
-/** Seconds before the worker of an isolated module is started again, the first time. */
+/** Seconds before the worker of an isolated module is started again for the first time. */
 const RESTART_PAUSE = 0.1;
-/** Accounts are looked at so often within a window. */
+/** Number of samples that are taken within a window. */
 const LOOKS = 10;
 
 export class QuarantineWatch {
   readonly #deps: QuarantineWatchDeps;
   readonly #samples = new WeakMap<Instance, Sample[]>();
   readonly #past = new Map<string, Past>();
-  /** Instances that are about to be taken out. */
+  /** Instances that are about to be quarantined. */
   readonly #leaving = new WeakSet<Instance>();
-  /** Of who is exempt, or nearly out, it is told once in a while, not each time. */
-  readonly #told = new WeakSet<Instance>();
+  /** Instances with a recent warning, so that warnings are not repeated each time. */
+  readonly #warned = new WeakSet<Instance>();
   #looking: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -93,21 +109,29 @@ export class QuarantineWatch {
     this.#deps = deps;
   }
 
-  /** Looks at the accounts from now on; also while nothing is taken out, since the options may change. */
+  /**
+   * Starts to sample the accounts. This happens even while nothing is quarantined, since the
+   * options may change.
+   */
   start(): void {
     const { window, hogTime } = this.#deps.rules();
     const seconds = Math.min(window, LOOP_WINDOW, ...(hogTime > 0 ? [hogTime] : []));
     this.#looking = setInterval(() => this.look(), (seconds / LOOKS) * 1000).unref();
   }
 
-  /** Nothing is taken out or tried again any more. */
+  /** Whether the configuration turns quarantine off. */
+  get isOff(): boolean {
+    return this.#deps.rules().failures === 0;
+  }
+
+  /** Stops: nothing is quarantined or retried afterwards. */
   stop(): void {
     this.#stopped = true;
     clearInterval(this.#looking);
     for (const { timer } of this.#past.values()) clearTimeout(timer);
   }
 
-  /** Remembers the accounts of now, and takes out who held the loop for too long. */
+  /** Samples the accounts, and quarantines instances that blocked the loop for too long. */
   look(now = performance.now()): void {
     const { window } = this.#deps.rules();
     const milliseconds = (this.#deps.cpu ?? threadTime)();
@@ -123,33 +147,33 @@ export class QuarantineWatch {
     }
   }
 
-  /** Takes out who holds the event loop, or warns of it. */
+  /** Quarantines an instance that blocks the event loop, or warns about it. */
   #judge(instance: Instance, samples: readonly Sample[], sample: Sample): void {
     const { loopShare, hogTime } = this.#deps.rules();
     if (loopShare === 0) return;
-    const held = (seconds: number) => heldSince(sampleAt(samples, sample.at - seconds * 1000), sample, seconds);
-    const text = ({ share }: Held, seconds: number) =>
+    const loopUse = (seconds: number) => loopUseSince(sampleAt(samples, sample.at - seconds * 1000), sample, seconds);
+    const text = ({ share }: LoopUse, seconds: number) =>
       `it held the event loop for ${Math.round(share * 100)} % of ${seconds} s, in pieces of over 50 ms`;
-    const isHog = ({ share, pieces }: Held, most: number) => share > HOG_SHARE && pieces >= most;
-    const long = held(LOOP_WINDOW);
-    if (long.share > loopShare) this.take(instance, text(long, LOOP_WINDOW));
+    const isHog = ({ share, pieces }: LoopUse, most: number) => share > HOG_SHARE && pieces >= most;
+    const long = loopUse(LOOP_WINDOW);
+    if (long.share > loopShare) this.quarantine(instance, text(long, LOOP_WINDOW));
     if (hogTime === 0) return;
-    const latest = held(hogTime);
-    const soon = held(hogTime * HOG_WARNING);
-    if (isHog(latest, HOG_PIECES)) this.take(instance, text(latest, hogTime));
+    const latest = loopUse(hogTime);
+    const soon = loopUse(hogTime * HOG_WARNING);
+    if (isHog(latest, HOG_PIECES)) this.quarantine(instance, text(latest, hogTime));
     else if (isHog(soon, HOG_PIECES - 1) && this.#isNew(instance))
-      this.#deps.warn(instance, `is taken out if it goes on: ${text(soon, hogTime * HOG_WARNING)}`);
+      this.#deps.warn(instance, `will be quarantined if this continues: ${text(soon, hogTime * HOG_WARNING)}`);
   }
 
-  /** It was not told of within a window. */
+  /** Returns true if there was no warning about the instance within a window. */
   #isNew(instance: Instance): boolean {
-    if (this.#told.has(instance) || this.#leaving.has(instance)) return false;
-    this.#told.add(instance);
-    setTimeout(() => this.#told.delete(instance), this.#deps.rules().window * 1000).unref();
+    if (this.#warned.has(instance) || this.#leaving.has(instance)) return false;
+    this.#warned.add(instance);
+    setTimeout(() => this.#warned.delete(instance), this.#deps.rules().window * 1000).unref();
     return true;
   }
 
-  /** A module has failed once more: takes it out when that is too often. */
+  /** Records a failure of a module, and quarantines it if it fails too often. */
   failed(instance: Instance, step: string, error: unknown): void {
     const { failures, failedRequests, window } = this.#deps.rules();
     if (failures === 0 || this.#stopped) return;
@@ -158,17 +182,23 @@ export class QuarantineWatch {
     const requests = usage.requests - before.requests;
     const failed = usage.failedRequests - before.failedRequests;
     const faults = usage.faults - before.faults;
-    // One that comes back has to get ready.
+    // A module that comes back is quarantined again at once if its `ready` fails.
     const isRelapse = step === "running module.ready" && this.#past.has(instance.key);
-    const answersFail = failedRequests > 0 && failed >= failedRequests && failed * 2 >= requests;
-    if (faults < failures && !answersFail && !isRelapse) return;
-    const times = faults < failures ? `${failed} of its ${requests} requests failed` : `it failed ${faults} times`;
-    const what = isRelapse ? "it did not get ready" : `${times} within ${window} s`;
-    this.take(instance, `${what}, the last time ${step}: ${reasonOf(error)}`);
+    const requestsFail = failedRequests > 0 && failed >= failedRequests && failed * 2 >= requests;
+    if (faults < failures && !requestsFail && !isRelapse) return;
+    const times =
+      faults < failures
+        ? `${failed} of its ${counted(requests, "request")} failed`
+        : `it failed ${counted(faults, "time")}`;
+    const what = isRelapse ? "it did not become ready" : `${times} within ${window} s`;
+    this.quarantine(instance, `${what}, the last time ${step}: ${reasonOf(error)}`);
   }
 
-  /** Takes out an instance, with those that depend on it; one that has ended by itself at any rate. False where it stays: it is exempt, or nothing is taken out. */
-  take(instance: Instance, reason: string, { isDead = false } = {}): boolean {
+  /**
+   * Quarantines an instance, with those that depend on it. An instance that has ended by itself is
+   * quarantined in any case. Returns false if it stays, because it is exempt or quarantine is off.
+   */
+  quarantine(instance: Instance, reason: string, { isDead = false } = {}): boolean {
     const { modules, warn } = this.#deps;
     const rules = this.#deps.rules();
     if (this.#stopped || !modules.live().includes(instance)) return false;
@@ -183,12 +213,15 @@ export class QuarantineWatch {
     }
     this.#leaving.add(instance);
     void this.#deps
-      .change(`quarantine ${labelOf(instance)}`, () => this.#takeNow(instance, reason, isDead))
+      .change(`quarantine ${labelOf(instance)}`, () => this.#quarantineNow(instance, reason, isDead))
       .catch(() => undefined);
     return true;
   }
 
-  /** An operator has taken the matter up: what was is forgotten, for all hosts or for one. */
+  /**
+   * Forgets the history of a module, for all hosts or for one, because an operator is taking care
+   * of it.
+   */
   forget(name: string, host?: string): void {
     for (const key of [...this.#past.keys()]) {
       const isMeant =
@@ -202,13 +235,14 @@ export class QuarantineWatch {
     this.#past.delete(key);
   }
 
-  async #takeNow(instance: Instance, reason: string, isDead: boolean): Promise<void> {
+  async #quarantineNow(instance: Instance, reason: string, isDead: boolean): Promise<void> {
     const { key, name, host } = instance;
-    // Something else has brought it back: an operator, with a module that depends on it, or another configuration.
+    // The module came back in another way: an operator or a new configuration loaded it, perhaps
+    // with a module that depends on it.
     if (this.#past.get(key)?.back === undefined) this.#forget(key);
     const past = this.#next(key, reason, isDead);
     const note = this.#note(past);
-    if (!(await this.#deps.modules.takeOut(instance, note))) {
+    if (!(await this.#deps.modules.quarantine(instance, note))) {
       this.#past.delete(key);
       return;
     }
@@ -217,19 +251,22 @@ export class QuarantineWatch {
     this.#wait(key, labelOf(instance), past);
   }
 
-  /** The pause that follows the last one, or the first after a time without failures. */
+  /**
+   * Computes the next pause: longer than the last one, or the first one again after a period
+   * without failures.
+   */
   #next(key: string, reason: string, isDead = false): Past {
     const { pause, maxPause, window } = this.#deps.rules();
-    const former = this.#past.get(key);
+    const previous = this.#past.get(key);
     const since = Date.now() / 1000;
-    const well = former?.back === undefined ? 0 : (performance.now() - former.back) / 1000;
-    const times = former === undefined || well > Math.max(window, former.pause) ? 0 : former.times + 1;
+    const well = previous?.back === undefined ? 0 : (performance.now() - previous.back) / 1000;
+    const times = previous === undefined || well > Math.max(window, previous.pause) ? 0 : previous.times + 1;
     const random = this.#deps.random?.() ?? Math.random();
     const jitter = 1 + JITTER * (2 * random - 1);
-    // What has ended is started again at once, the first time.
+    // A worker that ended by itself is started again almost at once, the first time.
     const long =
       isDead && times === 0 ? Math.min(RESTART_PAUSE, pause) : Math.min(maxPause, pause * 2 ** times * jitter);
-    const begun = former?.back === undefined ? (former?.since ?? since) : since;
+    const begun = previous?.back === undefined ? (previous?.since ?? since) : since;
     const past: Past = { times, pause: long, since: begun, reason, back: undefined, timer: undefined };
     this.#past.set(key, past);
     return past;
@@ -250,15 +287,15 @@ export class QuarantineWatch {
     const { modules } = this.#deps;
     const past = this.#past.get(key);
     if (past === undefined || past.back !== undefined || modules.with(key).length === 0) return;
-    modules.renote(key, { reason: past.reason, since: past.since, nextTry: undefined });
-    // Its ready may fail before this returns.
+    modules.updateNote(key, { reason: past.reason, since: past.since, nextTry: undefined });
+    // `module.ready` may fail before `readmit` returns.
     past.back = performance.now();
     try {
       await modules.readmit(key);
     } catch (error) {
       past.back = undefined;
       const next = this.#next(key, reasonOf(error));
-      modules.renote(key, this.#note(next));
+      modules.updateNote(key, this.#note(next));
       this.#wait(key, label, next);
       throw error;
     }

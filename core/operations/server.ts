@@ -1,5 +1,5 @@
-/** What `module.server` gives to one module. */
-import type { Asker } from "../module/module_context.ts";
+/** Creates `module.server` for one module. */
+import type { RequestingInstance } from "../module/module_context.ts";
 import type {
   AuditFilter,
   AuditPage,
@@ -8,74 +8,80 @@ import type {
   ConfigPlan,
   LogLine,
   ModuleState,
+  NextServerProcess,
   Server,
   ServerConfig,
   ServerStatus,
-  Successor,
 } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Requester } from "./change.ts";
-import type { Changes, Made } from "./changes.ts";
+import type { ChangeInProgress, Changes } from "./changes.ts";
 import type { ConfigEdit } from "./config_file.ts";
 import { type TokensDeps, tokenChanges } from "./token_changes.ts";
 
-/** The host, as far as modules operate it. */
+/** The operations of the host that modules can use. */
 export interface ServerDeps {
   readonly changes: Changes;
   status(): ServerStatus;
   modules(): readonly ModuleState[];
   certificates(): readonly CertificateState[];
-  change(kind: ModuleChange, name: string, host: string | undefined, asker: Requester): Made;
-  /** @throws {ModhostError} what is wrong with the new configuration */
+  change(kind: ModuleChange, name: string, host: string | undefined, requester: Requester): ChangeInProgress;
+  /** @throws {ModhostError} the problems of the new configuration */
   plan(): Promise<ConfigPlan>;
-  apply(asker: Requester): Made;
+  apply(requester: Requester): ChangeInProgress;
   readonly config: Pick<ServerConfig, "options" | "file" | "check"> & {
-    save(edit: ConfigEdit, asker: Requester): Made;
+    save(edit: ConfigEdit, requester: Requester): ChangeInProgress;
   };
-  stop(timeout: number | undefined, asker: Requester): Change;
-  reopenLogs(asker: Requester): Made;
-  handOver(successor: Successor, asker: Requester): Made;
+  stop(timeout: number | undefined, requester: Requester): Change;
+  reopenLogs(requester: Requester): ChangeInProgress;
+  handOver(next: NextServerProcess, requester: Requester): ChangeInProgress;
   readonly tokens: TokensDeps;
-  /** Gives a function that ends it, as the next one does. */
-  follow(event: string, hear: (data: never) => void, owner: string): () => void;
-  followLog(hear: (line: LogLine) => void): () => void;
+  /** Returns a function that ends it, as `followLog` does. */
+  follow(event: string, listener: (data: never) => void, owner: string): () => void;
+  followLog(listener: (line: LogLine) => void): () => void;
   recentLog(): readonly LogLine[];
   audit(filter: AuditFilter | undefined): Promise<AuditPage>;
 }
 
-/** What is done to modules. */
+/** The kinds of changes of a single module. */
 export type ModuleChange = "load" | "unload" | "reload";
 
-/** As the record says it. */
+/** The text of the change in the record. */
 export function changeText(kind: ModuleChange, name: string, host: string | undefined): string {
   return `${kind} ${name}${host === undefined ? "" : ` on ${host}`}`;
 }
 
-/** Characters of what a module says that it does. */
+/** Maximum number of characters of a module's description of its own change. */
 const MAX_WHAT = 300;
 
-/** As the record says it. */
+/**
+ * The text in the record for the moment when another process has loaded everything; whether it then
+ * takes over has a record of its own.
+ */
+export const prepareText = "prepare a hand-over to another process";
+
+/** The text in the record. */
 export const applyText = "apply the configuration";
 export const reopenText = "reopen the logs";
 export const handOverText = "hand over to another process";
 
-/** As the record says it. */
+/** The text in the record. */
 export const editText = "edit the configuration";
 
-export function serverFor(asker: Asker, deps: ServerDeps): Server {
-  const own = `module ${asker.name}`;
-  const asking = (by = own) => ({ by, via: by === own ? undefined : asker.name });
-  /** What may not be done for a module that is being waited for. */
+export function serverFor(requester: RequestingInstance, deps: ServerDeps): Server {
+  const own = `module ${requester.name}`;
+  const requesterOf = (by = own) => ({ by, via: by === own ? undefined : requester.name });
+  /** Returns the refusal if the host is waiting for the module's own code. */
   const refused = (what: string) => {
-    const { occupied } = asker;
+    const { occupied } = requester;
     return occupied === undefined ? undefined : new ModhostError("CHANGE_REFUSED", { what, reason: occupied });
   };
   const change = (kind: ModuleChange): Server["load"] => {
     return (name, { host, by } = {}) => {
       const what = changeText(kind, name, host);
       const refusal = refused(what);
-      if (refusal === undefined) return deps.change(kind, name, host, asking(by)).inForce;
-      return deps.changes.make({ what, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+      if (refusal === undefined) return deps.change(kind, name, host, requesterOf(by)).inForce;
+      return deps.changes.make({ what, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
     };
   };
   return {
@@ -92,8 +98,8 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
     },
     apply: ({ by } = {}) => {
       const refusal = refused(applyText);
-      if (refusal === undefined) return deps.apply(asking(by)).inForce;
-      return deps.changes.make({ what: applyText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+      if (refusal === undefined) return deps.apply(requesterOf(by)).inForce;
+      return deps.changes.make({ what: applyText, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
     },
     config: {
       options: () => deps.config.options(),
@@ -105,32 +111,33 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
       },
       save: (text, etag, { by } = {}) => {
         const refusal = refused(editText);
-        if (refusal === undefined) return deps.config.save({ text, etag }, asking(by)).inForce;
-        return deps.changes.make({ what: editText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+        if (refusal === undefined) return deps.config.save({ text, etag }, requesterOf(by)).inForce;
+        return deps.changes.make({ what: editText, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
       },
     },
-    stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
-    reopen_logs: ({ by } = {}) => deps.reopenLogs(asking(by)).inForce,
-    hand_over: (successor = {}, { by } = {}) => {
-      const refusal = refused(handOverText);
-      if (refusal === undefined) return deps.handOver(successor, asking(by)).inForce;
-      return deps.changes.make({ what: handOverText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+    stop: async ({ timeout, by } = {}) => deps.stop(timeout, requesterOf(by)),
+    reopen_logs: ({ by } = {}) => deps.reopenLogs(requesterOf(by)).inForce,
+    hand_over: (next = {}, { by } = {}) => {
+      const refusal = refused(prepareText);
+      if (refusal === undefined) return deps.handOver(next, requesterOf(by)).inForce;
+      return deps.changes.make({ what: prepareText, ...requesterOf(by) }, () => Promise.reject(refusal)).inForce;
     },
     record: <T>(what: string, work: () => Promise<T>, { by }: { by?: string | undefined } = {}) => {
-      return deps.changes.make({ what: what.slice(0, MAX_WHAT), ...asking(by) }, work).work as Promise<T>;
+      return deps.changes.make({ what: what.slice(0, MAX_WHAT), ...requesterOf(by) }, work).work as Promise<T>;
     },
-    tokens: tokenChanges(deps.tokens, deps.changes, asking),
+    tokens: tokenChanges(deps.tokens, deps.changes, requesterOf),
     changes: () => deps.changes.recent(),
     audit: (filter) => deps.audit(filter),
-    follow: (event, hear) => held(asker, `follower of ${event}`, deps.follow(event, hear, asker.name)),
-    follow_log: (hear) => held(asker, "follower of the log", deps.followLog(hear)),
+    follow: (event, listener) =>
+      endingWithModule(requester, `follower of ${event}`, deps.follow(event, listener, requester.name)),
+    follow_log: (listener) => endingWithModule(requester, "follower of the log", deps.followLog(listener)),
     log: () => deps.recentLog(),
   };
 }
 
-/** Ends with the module that asked for it, if nobody ends it before. */
-function held(asker: Asker, label: string, end: () => void): () => void {
-  const { forget } = asker.hold("follower", label, end);
+/** Ends the listener with the module that added it, unless it has ended before. */
+function endingWithModule(requester: RequestingInstance, label: string, end: () => void): () => void {
+  const { forget } = requester.recordRelease("follower", label, end);
   return () => {
     forget();
     end();

@@ -1,13 +1,13 @@
-/** Making and revoking tokens, as changes that are recorded. */
-import type { MadeToken, NewToken, ServerTokens, TokenFigures, TokenInfo, TokenScopeEvent } from "../types.ts";
-import { ModhostError } from "../util/errors.ts";
+/** Creates and revokes tokens as recorded changes. */
+import type { DeclaredTokenScope, MadeToken, NewToken, ServerTokens, TokenInfo, TokenMetrics } from "../types.ts";
 import type { Requester } from "./change.ts";
 import type { Changes } from "./changes.ts";
 
-/** What is asked of the tokens themselves. */
+/** The token operations of the host. */
 export interface TokensDeps {
   list(): readonly TokenInfo[];
-  figures(): readonly TokenFigures[];
+  scopes(): readonly DeclaredTokenScope[];
+  metrics(): readonly TokenMetrics[];
   create(wanted: NewToken, by: string): Promise<MadeToken>;
   revoke(nameOrId: string): Promise<TokenInfo>;
 }
@@ -15,36 +15,25 @@ export interface TokensDeps {
 export function tokenChanges(
   tokens: TokensDeps,
   changes: Changes,
-  asking: (by: string | undefined) => Requester,
+  requesterOf: (by: string | undefined) => Requester,
 ): ServerTokens {
   return {
     list: () => tokens.list(),
-    figures: () => tokens.figures(),
+    scopes: () => tokens.scopes(),
+    metrics: () => tokens.metrics(),
     create: (wanted, { by } = {}) => {
       const what = `make the token ${shown(wanted.name)} (${[wanted.scopes].flat().map(shown).join(", ")})`;
-      const asked = { what, ...asking(by) };
-      return changes.make(asked, () => tokens.create(wanted, asked.by)).work as Promise<MadeToken>;
+      const request = { what, ...requesterOf(by) };
+      return changes.make(request, () => tokens.create(wanted, request.by)).work as Promise<MadeToken>;
     },
     revoke: (nameOrId, { by } = {}) => {
-      const asked = { what: `revoke the token ${shown(nameOrId)}`, ...asking(by) };
-      return changes.make(asked, () => tokens.revoke(nameOrId)).work as Promise<TokenInfo>;
+      const request = { what: `revoke the token ${shown(nameOrId)}`, ...requesterOf(by) };
+      return changes.make(request, () => tokens.revoke(nameOrId)).work as Promise<TokenInfo>;
     },
   };
 }
 
-/** Modules know what there is to be opened. @throws {ModhostError} TOKEN_INVALID */
-export async function assertScopes(
-  fire: (event: "token-scope", data: TokenScopeEvent) => unknown,
-  scopes: readonly string[] | string,
-): Promise<void> {
-  for (const scope of [scopes].flat()) {
-    const allowed = await fire("token-scope", { scope });
-    if (typeof allowed === "string")
-      throw new ModhostError("TOKEN_INVALID", { field: "scopes", value: JSON.stringify(scope), allowed });
-  }
-}
-
-/** What a caller gives, within bounds; a secret that stands where a name belongs is not recorded. */
+/** Shortens what a caller passed; a secret in the position of a name is not recorded. */
 function shown(text: unknown): string {
   const given = String(text);
   return given.startsWith("mht_") ? "mht_..." : given.slice(0, 100);

@@ -1,81 +1,88 @@
-/** A change of the ports by another configuration: the new ones open before the old ones close. */
+/** Changes the ports for another configuration: new ones open before old ones close. */
 import type { Server } from "node:net";
 import type { NetEndpoint } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import type { BindAddress, BindAddressDifference } from "./bind_addresses.ts";
 import { codeOf } from "./listen.ts";
-import type { Place, PlaceDifference } from "./places.ts";
 
-/** A socket that listens, and the place that the options asked for; undefined for further endpoints. */
+/**
+ * A listening socket, and the address in the options that it was opened for; undefined for further
+ * endpoints.
+ */
 export interface Open {
   readonly server: Server;
-  readonly place: Place | undefined;
-  /** Of a further endpoint. */
+  readonly bindAddress: BindAddress | undefined;
+  /** Set for a further endpoint. */
   readonly endpoint?: NetEndpoint | undefined;
-  /** Of one that another process has opened. */
+  /** Set for a socket that another process has opened. */
   readonly key?: string;
+  /** Whether another process may continue to listen on it. */
+  readonly isShared?: boolean;
 }
 
-/** What a change of the configuration opens and closes, of one service. */
-export interface PortsDifference extends PlaceDifference {
+/** The ports that a change of the configuration opens and closes for one service. */
+export interface PortsDifference extends BindAddressDifference {
   readonly service: string;
-  /** The ports of `closed`, as they are bound. */
+  /** The actual port numbers of `closed`. */
   readonly bound: readonly number[];
 }
 
-/** A change of the ports whose new ones are open, and whose old ones are, too. */
+/** A change after its new ports were opened and before its old ones are closed. */
 export interface PortsChange {
-  /** Closes what is no longer asked for; connections go on. */
+  /** Closes ports that are no longer needed; connections stay open. */
   commit(): void;
-  /** Makes everything what it was before. */
+  /** Restores the previous state. */
   undo(): Promise<void>;
 }
 
-/** The ports of services, by name. */
+/** Operations on the ports of services, by name. */
 interface OpenPorts {
   open(service: string): readonly Open[];
-  /** Undefined where this machine lacks the address. */
-  listen(service: string, place: Place): Promise<Open | undefined>;
+  /** Resolves to undefined if this machine does not have the address. */
+  listen(service: string, bindAddress: BindAddress): Promise<Open | undefined>;
   /** Resolves when the address is free. */
   shut(service: string, open: Open): Promise<void>;
 }
 
 /**
- * Opens all that comes. Where the system does not let one address be opened beside another ("*" beside 127.0.0.1, of one
- * port), the old one is closed first.
- * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE: everything is what it was before then
+ * Opens all new ports. If the system does not allow an address next to an open one ("*" next to
+ * 127.0.0.1, with the same port), the old one is closed first.
+ * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE: the previous state is
+ * restored then
  */
 export async function changePorts(found: readonly PortsDifference[], ports: OpenPorts): Promise<PortsChange> {
   const opened: [string, Open][] = [];
-  const closed: [string, Place][] = [];
+  const closed: [string, BindAddress][] = [];
   const undo = async () => {
     for (const [service, open] of opened) await ports.shut(service, open);
-    for (const [service, place] of closed) await ports.listen(service, place);
+    for (const [service, bindAddress] of closed) await ports.listen(service, bindAddress);
   };
-  /** Those that are still open, and are to close. */
+  /** Returns the ports that are still open and will be closed. */
   const leaving = () =>
-    found.flatMap(({ service, closed: places }) =>
+    found.flatMap(({ service, closed: bindAddresses }) =>
       ports
         .open(service)
-        .filter(({ place }) => place !== undefined && places.includes(place))
+        .filter(({ bindAddress }) => bindAddress !== undefined && bindAddresses.includes(bindAddress))
         .map((open) => [service, open] as const),
     );
-  const listen = async (service: string, place: Place) => {
-    const open = await ports.listen(service, place);
+  const listen = async (service: string, bindAddress: BindAddress) => {
+    const open = await ports.listen(service, bindAddress);
     if (open !== undefined) opened.push([service, open]);
   };
   try {
-    for (const { service, opened: places } of found) {
-      for (const place of places) {
+    for (const { service, opened: bindAddresses } of found) {
+      for (const bindAddress of bindAddresses) {
         try {
-          await listen(service, place);
+          await listen(service, bindAddress);
         } catch (error) {
-          const inTheWay = place.port === 0 ? [] : leaving().filter(([, open]) => open.place?.port === place.port);
+          const inTheWay =
+            bindAddress.port === 0 ? [] : leaving().filter(([, open]) => open.bindAddress?.port === bindAddress.port);
           if (causeOf(error) !== "EADDRINUSE" || inTheWay.length === 0) throw error;
           for (const [other, open] of inTheWay) {
             await ports.shut(other, open);
-            closed.push([other, open.place as Place]);
+            closed.push([other, open.bindAddress as BindAddress]);
           }
-          await listen(service, place);
+          await listen(service, bindAddress);
         }
       }
     }
@@ -89,7 +96,7 @@ export async function changePorts(found: readonly PortsDifference[], ports: Open
   return { commit, undo };
 }
 
-/** What the system said of a port that could not be opened. */
+/** Returns the system's code for a port that could not be opened. */
 function causeOf(error: unknown): unknown {
   return codeOf(ModhostError.is(error) ? error.cause : error);
 }

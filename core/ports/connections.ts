@@ -1,21 +1,25 @@
-/** The open connections of the host: whose each one is, and what becomes of it when its module leaves. */
+/**
+ * The open connections of the host: assigns them to providers, and closes those of unloaded
+ * modules.
+ */
 import type { Socket } from "node:net";
 import { reasonOf } from "../util/errors.ts";
+import { actAs } from "../util/usage.ts";
 import { firstBytes } from "./first_bytes.ts";
 import { current, type Provider, type Service } from "./service.ts";
 
-/** A connection that a provider was given. */
+/** A connection that was passed to a provider. */
 interface Accepted {
   readonly provider: Provider;
   readonly service: Service;
-  /** It came in through a port of the host's. */
+  /** Whether it came in through a port of the host. */
   readonly isFromPort: boolean;
 }
 
 export class Connections {
   readonly #open = new Map<Socket, Accepted>();
 
-  /** Gives a connection to the newest provider of a service; without one it is cut. */
+  /** Passes a connection to the newest provider of a service; without one it is closed. */
   accept(service: Service, socket: Socket, isFromPort: boolean): void {
     const provider = current(service);
     if (provider === undefined) {
@@ -26,24 +30,27 @@ export class Connections {
     socket.once("close", () => this.#open.delete(socket));
     socket.allowHalfOpen = provider.item.half_open === true;
     try {
-      provider.item.onconnect(socket);
+      actAs(provider.owner, () => provider.item.onconnect(socket));
     } catch (error) {
       provider.owner.log.error("A connection was dropped: %s", reasonOf(error));
       socket.destroy();
     }
   }
 
-  /** Those that came in through ports and are open. */
+  /** Returns the number of open connections that came in through ports. */
   count(): number {
     return [...this.#open.values()].filter(({ isFromPort }) => isFromPort).length;
   }
 
-  /** Cuts those of a module whose services are gone; those of a service that goes on are its successor's. */
+  /**
+   * Closes the connections of a module whose services are gone. If another module has taken over a
+   * service, its connections stay open.
+   */
   hangUp(owner: string): void {
     for (const [socket] of this.#orphans(owner)) socket.destroy();
   }
 
-  /** A line for each of a module whose service is gone. */
+  /** Returns one line for each connection of a module whose service is gone. */
   orphansOf(owner: string): string[] {
     return this.#orphans(owner).map(([, { service }]) => `connection of service ${service.name}`);
   }
@@ -54,12 +61,12 @@ export class Connections {
     );
   }
 
-  /** Waits for the first bytes of those that were accepted, for a moment. */
-  heard(): Promise<void> {
+  /** Waits a moment for the first bytes of accepted connections. */
+  receivedFirstBytes(): Promise<void> {
     return firstBytes(this.#open);
   }
 
-  /** Cuts those that are left. */
+  /** Closes the remaining connections. */
   destroy(): void {
     for (const socket of this.#open.keys()) socket.destroy();
   }

@@ -1,15 +1,15 @@
-/** A change of the endpoints that a provider itself names: the new ones open before the old ones close. */
+/** Changes the endpoints that a provider itself names: new ones open before old ones close. */
 
 import type { NetEndpoint } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import type { Open } from "./change.ts";
-import { codeOf, placeText } from "./listen.ts";
+import { codeOf, endpointText } from "./listen.ts";
 
-/** The endpoints of one service. */
+/** Operations on the endpoints of one service. */
 interface OpenEndpoints {
   open(): readonly Open[];
   listen(endpoint: NetEndpoint): Promise<void>;
-  /** Resolves when the address is free; connections go on. */
+  /** Resolves when the address is free; connections stay open. */
   shut(open: Open): Promise<void>;
 }
 
@@ -17,15 +17,15 @@ const keyOf = (endpoint: NetEndpoint): string =>
   "path" in endpoint ? endpoint.path : `${endpoint.address} ${endpoint.port}`;
 
 /**
- * Opens what comes and closes what goes; what stays is not touched. Where the system does not let one address be opened
- * beside another of the same port, the old one is closed first.
- * @throws {Error} naming the endpoint: everything is what it was before then
+ * Opens new endpoints and closes old ones. If the system does not allow an address next to another
+ * one with the same port, the old one is closed first.
+ * @throws {Error} naming the endpoint: the previous state is restored then
  */
 export async function changeEndpoints(wanted: readonly NetEndpoint[], ports: OpenEndpoints): Promise<void> {
   const next = new Set(wanted.map(keyOf));
-  const former = ports.open().filter(({ endpoint }) => endpoint !== undefined);
-  const had = new Set(former.map(({ endpoint }) => keyOf(endpoint as NetEndpoint)));
-  const leaving = former.filter(({ endpoint }) => !next.has(keyOf(endpoint as NetEndpoint)));
+  const before = ports.open().filter(({ endpoint }) => endpoint !== undefined);
+  const had = new Set(before.map(({ endpoint }) => keyOf(endpoint as NetEndpoint)));
+  const leaving = before.filter(({ endpoint }) => !next.has(keyOf(endpoint as NetEndpoint)));
   const closed: NetEndpoint[] = [];
   const shut = async (open: Open) => {
     leaving.splice(leaving.indexOf(open), 1);
@@ -41,10 +41,10 @@ export async function changeEndpoints(wanted: readonly NetEndpoint[], ports: Ope
         await ports.listen(endpoint);
       });
     } catch (error) {
-      for (const open of ports.open().filter((each) => each.endpoint !== undefined && !former.includes(each)))
+      for (const open of ports.open().filter((each) => each.endpoint !== undefined && !before.includes(each)))
         await ports.shut(open);
       for (const each of closed) await ports.listen(each);
-      throw new Error(`${placeText(endpoint)} is not listened on: ${reasonOf(error)}`, { cause: error });
+      throw new Error(`Cannot listen on ${endpointText(endpoint)}: ${reasonOf(error)}`, { cause: error });
     }
   }
   for (const open of [...leaving]) await ports.shut(open);

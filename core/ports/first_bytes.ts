@@ -1,14 +1,17 @@
-/** Connections that have been accepted, and whose first bytes are on their way. */
+/** Waits for the first bytes of accepted connections. */
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Some clients connect long before they ask: they are waited for no longer, milliseconds. */
+/**
+ * Milliseconds to wait for the first bytes, because some clients connect long before their first
+ * request.
+ */
 const LATE_MS = 500;
 const LOOK_MS = 5;
 
 /**
- * Waits for the first bytes of all that have sent nothing yet, when no further ones are accepted: a client whose request is
- * on its way cannot know that this server ends.
+ * Waits for the first bytes of all connections that have sent nothing yet, after new ones are no
+ * longer accepted: a client that is sending a request cannot know that this server ends.
  */
 export async function firstBytes(sockets: ReadonlyMap<Socket, unknown>): Promise<void> {
   const until = performance.now() + LATE_MS;

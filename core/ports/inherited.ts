@@ -1,62 +1,80 @@
-/** Sockets that listened before this host began: systemd, another process, or a host before it in this process hands them over. */
+/**
+ * Sockets that were listening before this host started: systemd, another process, or a previous
+ * host in this process passes them on.
+ */
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetEndpoint } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
+import type { BindAddress } from "./bind_addresses.ts";
 import { listen, listenOn } from "./listen.ts";
-import type { Place } from "./places.ts";
 
 /** A listening socket that this process was started with. */
 export interface GivenSocket {
   readonly fd: number;
-  /** That of a service ("http", "https"): it takes the place of the service's ports. Others go by their address. */
+  /**
+   * The name of a service ("http", "https"), whose ports the socket replaces. Sockets with other
+   * names are assigned by their address.
+   */
   readonly name: string;
 }
 
-interface AskedPort {
+interface RequestedPort {
   readonly address: string;
   readonly port: number;
-  /** By a provider itself. */
+  /** Whether a provider itself requested the port. */
   readonly isEndpoint: boolean;
 }
 
-/** A port of a host that has stopped, and whose place another one takes. */
-export interface HeldPort {
-  /** Of the service. */
+/** A port of a stopped host, for the host that takes over. */
+export interface PausedPort {
+  /** The name of the service. */
   readonly name: string;
-  /** What an option, or a provider itself, asked for; undefined of one that took the place of the service's ports. */
-  readonly asked: AskedPort | undefined;
-  /** Its connections are paused: nothing has been read of them. */
+  /**
+   * The address that an option or a provider requested; undefined for a socket that replaced the
+   * service's ports.
+   */
+  readonly requested: RequestedPort | undefined;
+  /** Its connections are paused: nothing has been read from them. */
   readonly server: Server;
-  /** Connections that nobody serves yet. */
+  /** Connections that no host serves yet. */
   readonly waiting: Socket[];
 }
 
-export type InheritedSocket = GivenSocket | HeldPort;
+export type InheritedSocket = GivenSocket | PausedPort;
 
 interface Adopted {
   readonly from: InheritedSocket;
   readonly server: Server;
-  /** Connections that came before anybody served them. */
+  /** Connections that arrived before a service was assigned. */
   readonly waiting: Socket[];
   serve: ((socket: Socket) => void) | undefined;
 }
 
-const isHeld = (socket: InheritedSocket): socket is HeldPort => "server" in socket;
+const isPaused = (socket: InheritedSocket): socket is PausedPort => "server" in socket;
 
 export class Inherited {
   readonly #sockets: readonly InheritedSocket[];
   #adopted: Adopted[] = [];
+  readonly #given = new WeakSet<Server>();
 
   constructor(sockets: readonly InheritedSocket[]) {
     this.#sockets = sockets;
   }
 
-  /** There are some, or were. */
+  /** Whether any sockets were inherited. */
   get isUsed(): boolean {
     return this.#sockets.length > 0;
   }
 
-  /** Accepts their connections from now on. Gives a line for each that is no listening socket. */
+  /** Returns true if the process that started this one may have the server's socket open, too. */
+  isGiven(server: Server): boolean {
+    return this.#given.has(server);
+  }
+
+  /**
+   * Starts to accept connections on the inherited sockets. Returns one line for each that cannot be
+   * used.
+   */
   async adopt(): Promise<string[]> {
     const faults: string[] = [];
     for (const from of this.#sockets) {
@@ -67,49 +85,53 @@ export class Inherited {
       });
       const adopted: Adopted = { from, server, waiting, serve: undefined };
       try {
-        await (isHeld(from) ? listenOn(server, from.server) : listen(server, { fd: from.fd }));
+        await (isPaused(from) ? listenOn(server, from.server) : listen(server, { fd: from.fd }));
+        if (!isPaused(from)) this.#given.add(server);
         this.#adopted.push(adopted);
       } catch (error) {
-        const which = isHeld(from) ? "" : ` (descriptor ${from.fd})`;
+        const which = isPaused(from) ? "" : ` (descriptor ${from.fd})`;
         faults.push(`The inherited socket ${from.name}${which} cannot be used: ${reasonOf(error)}`);
       }
     }
     return faults;
   }
 
-  /** All that have the name of a service; `serve` gets their connections. */
+  /** Returns all servers with the name of a service; `serve` receives their connections. */
   named(service: string, serve: (socket: Socket) => void): Server[] {
-    return this.#take(({ from }) => from.name === service && !(isHeld(from) && from.asked !== undefined), serve);
+    return this.#take(({ from }) => from.name === service && !(isPaused(from) && from.requested !== undefined), serve);
   }
 
-  /** One that was opened for the same place of the service, or is bound to what an option asks for. */
-  bound(service: string, { address, port }: Place, serve: (socket: Socket) => void): Server | undefined {
+  /**
+   * Returns a server that was opened for the same address of the service, or is bound to the
+   * address of an option.
+   */
+  bound(service: string, { address, port }: BindAddress, serve: (socket: Socket) => void): Server | undefined {
     const addresses = address === "*" ? ["::", "0.0.0.0"] : [address];
-    const isAsked = ({ from, server }: Adopted) => {
-      if (isHeld(from)) return isOf(from, service, { address, port }, false);
+    const isRequested = ({ from, server }: Adopted) => {
+      if (isPaused(from)) return isOf(from, service, { address, port }, false);
       const at = server.address();
       return port !== 0 && at !== null && typeof at === "object" && at.port === port && addresses.includes(at.address);
     };
-    return this.#takeOne(isAsked, serve);
+    return this.#takeOne(isRequested, serve);
   }
 
-  /** One that was opened for the same endpoint of the service. */
+  /** Returns a server that was opened for the same endpoint of the service. */
   endpoint(service: string, endpoint: NetEndpoint, serve: (socket: Socket) => void): Server | undefined {
     if ("path" in endpoint) return undefined;
-    return this.#takeOne(({ from }) => isHeld(from) && isOf(from, service, endpoint, true), serve);
+    return this.#takeOne(({ from }) => isPaused(from) && isOf(from, service, endpoint, true), serve);
   }
 
-  /** Closes those that nobody serves; a line for each. */
+  /** Closes the servers that no service uses; returns one line for each. */
   close(): string[] {
     return this.#adopted.splice(0).map(({ from, server, waiting }) => {
       const at = server.address();
-      for (const socket of [...waiting, ...(isHeld(from) ? from.waiting.splice(0) : [])]) socket.destroy();
+      for (const socket of [...waiting, ...(isPaused(from) ? from.waiting.splice(0) : [])]) socket.destroy();
       server.close();
-      const place = at !== null && typeof at === "object" ? `port ${at.port} of ${at.address}` : String(at);
-      const why = isHeld(from)
-        ? "the configuration asks for it no more"
-        : "no service has its name, and no option asks for its address";
-      return `The inherited socket ${from.name} (${place}) is closed: ${why}`;
+      const address = at !== null && typeof at === "object" ? `port ${at.port} of ${at.address}` : String(at);
+      const why = isPaused(from)
+        ? "the configuration no longer uses it"
+        : "no service has its name, and no option uses its address";
+      return `The inherited socket ${from.name} (${address}) is closed: ${why}`;
     });
   }
 
@@ -124,17 +146,19 @@ export class Inherited {
     for (const adopted of taken) {
       adopted.serve = serve;
       for (const socket of adopted.waiting.splice(0)) serve(socket);
-      if (isHeld(adopted.from)) for (const socket of adopted.from.waiting.splice(0)) serve(socket.resume());
+      if (isPaused(adopted.from)) for (const socket of adopted.from.waiting.splice(0)) serve(socket.resume());
     }
     return taken.map(({ server }) => server);
   }
 }
 
 function isOf(
-  { name, asked }: HeldPort,
+  { name, requested }: PausedPort,
   service: string,
-  { address, port }: Pick<AskedPort, "address" | "port">,
+  { address, port }: Pick<RequestedPort, "address" | "port">,
   isEndpoint: boolean,
 ): boolean {
-  return name === service && asked?.address === address && asked.port === port && asked.isEndpoint === isEndpoint;
+  return (
+    name === service && requested?.address === address && requested.port === port && requested.isEndpoint === isEndpoint
+  );
 }

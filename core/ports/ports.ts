@@ -2,26 +2,40 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { ListeningPort, NetEndpoint } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { actAs } from "../util/usage.ts";
+import { type BindAddress, bindAddressDifference, bindAddressesOf } from "./bind_addresses.ts";
 import { changePorts, type Open, type PortsChange, type PortsDifference } from "./change.ts";
 import { Connections } from "./connections.ts";
 import { changeEndpoints } from "./endpoints_change.ts";
 import { portFailure } from "./failure.ts";
-import { hold } from "./hold.ts";
-import { type HeldPort, Inherited, type InheritedSocket } from "./inherited.ts";
-import { borrow, type LentPorts, type SharedPort, sharedOf } from "./lent.ts";
-import { codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
-import { type Place, placeDifference, placesOf } from "./places.ts";
-import { boundPort, close, current, endpointsOf, type Provider, type Service, shut } from "./service.ts";
+import { Inherited, type InheritedSocket, type PausedPort } from "./inherited.ts";
+import { endpointText, lacksAddress, listenAnywhere, listenAt } from "./listen.ts";
+import { pausePort } from "./pause.ts";
+import { type RefusedPort, refusedPorts } from "./refused.ts";
+import {
+  boundPort,
+  close,
+  current,
+  endpointsOf,
+  isOptional,
+  type Provider,
+  portOption,
+  type Service,
+  shut,
+  shutAll,
+} from "./service.ts";
+import { listenOnShared, type SharedPort, type SharedPorts, shareablePorts } from "./shared.ts";
 
 /**
- * The listening sockets of the host. A provider (an item of kind "net-provider") names its options; each connection goes
- * to the newest provider of its service, so that one instance of a module can follow another on the same socket.
+ * The listening sockets of the host. A provider (an item of kind "net-provider") names its options;
+ * each connection goes to the newest provider of its service, so that one instance of a module can
+ * follow another on the same socket.
  */
 export class Ports {
   #config: Config;
   readonly #services = new Map<string, Service>();
   readonly #connections = new Connections();
-  /** Endpoints that providers have named since they were added. */
+  /** Endpoints that providers have set after they were added. */
   readonly #named = new WeakMap<Provider, readonly NetEndpoint[]>();
   readonly #opening = new Set<Promise<void>>();
   /** Failures for the caller of `settle`; without one they are logged. */
@@ -29,14 +43,14 @@ export class Ports {
   #isOpen = false;
   readonly #inherited: Inherited;
 
-  /** Another process opens the ports; then options ask for none. */
-  readonly #lent: LentPorts | undefined;
+  /** Set if another process opens the ports; the options are not used then. */
+  readonly #shared: SharedPorts | undefined;
 
-  constructor(config: Config, inherited: readonly InheritedSocket[] = [], lent?: LentPorts) {
+  constructor(config: Config, inherited: readonly InheritedSocket[] = [], shared?: SharedPorts) {
     this.#config = config;
     this.#inherited = new Inherited(inherited);
-    this.#lent = lent;
-    lent?.follow((name) => {
+    this.#shared = shared;
+    shared?.onChange((name) => {
       const service = this.#services.get(name);
       if (service !== undefined && this.#isOpen) this.#open(service);
     });
@@ -56,10 +70,11 @@ export class Ports {
     endpointsOf(this.#config, provider.item);
     service.providers.add(provider);
     provider.item.endpoints_change?.((endpoints) => this.#changeEndpoints(provider, endpoints));
-    if (this.#isOpen && service.providers.size === 1) this.#open(service);
+    // A reload of the module also retries a port that could not be opened.
+    if (this.#isOpen && (service.providers.size === 1 || service.servers.length === 0)) this.#open(service);
   }
 
-  /** The ports of a service close with its last provider. */
+  /** Removes a provider; the ports of a service close with its last provider. */
   remove(provider: Provider): void {
     const service = this.#services.get(provider.item.name);
     service?.providers.delete(provider);
@@ -69,30 +84,21 @@ export class Ports {
   }
 
   /**
-   * Opens the ports that declared options name, and closes them again: without them nothing need be loaded or made. Gives
-   * PORT_TAKEN or PORT_FORBIDDEN for each that cannot be opened.
+   * Opens the ports that declared options name, and closes them again, before anything is loaded or
+   * created. Yields PORT_TAKEN, PORT_FORBIDDEN or PORT_UNAVAILABLE for each that cannot be opened,
+   * and whether a server starts without it.
    */
-  async *refused(): AsyncGenerator<ModhostError, void, undefined> {
-    // Of those that were inherited it is not known yet where they listen.
-    if (this.#inherited.isUsed || this.#lent !== undefined) return;
-    for (const [option, { type }] of this.#config.declarations()) {
-      const name = /^(.+)_ports$/.exec(option)?.[1];
-      if (name === undefined || type !== "ports") continue;
-      const { ports, interfaces } = endpointsOf(this.#config, { name });
-      for (const port of ports.filter((port) => port !== 0)) {
-        for (const host of interfaces.map((address) => (address === "*" ? "0.0.0.0" : address))) {
-          const server = createServer();
-          const error = await listen(server, { host, port }).catch((error: unknown) => error);
-          server.close();
-          if (refusals.has(codeOf(error))) yield this.#failure({ name }, host, port, error);
-        }
-      }
-    }
+  async *refused(): AsyncGenerator<RefusedPort, void, undefined> {
+    // For inherited sockets it is not known yet where they listen.
+    if (this.#inherited.isUsed || this.#shared !== undefined) return;
+    yield* refusedPorts(this.#config, (port, before) =>
+      portFailure(port, port.error, before, (name) => portOption(this.#config, name)),
+    );
   }
 
   /**
-   * Opens the ports of all providers; sockets that were inherited take the place of those that they fit. Gives a line for
-   * each that fits none.
+   * Opens the ports of all providers; matching inherited sockets are used instead. Returns one line
+   * for each inherited socket that matches none.
    * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE
    */
   async open(): Promise<string[]> {
@@ -108,7 +114,7 @@ export class Ports {
     return faults;
   }
 
-  /** Waits for ports that are being opened; fails with the first that could not be. */
+  /** Waits for ports that are being opened; rejects with the first failure. */
   async settle(): Promise<void> {
     const failures = (this.#failures ??= []);
     while (this.#opening.size > 0) await Promise.all(this.#opening);
@@ -117,7 +123,7 @@ export class Ports {
   }
 
   /**
-   * Gives a connection to a service, as if it had come in through a port.
+   * Passes a connection to a service, as if it had come in through a port.
    * @throws {ModhostError} SERVICE_MISSING
    */
   connect(name: string, socket: Socket): void {
@@ -126,57 +132,64 @@ export class Ports {
     this.#connections.accept(service, socket, false);
   }
 
-  /** Connections that came in through ports and are open. */
+  /** Returns the number of open connections that came in through ports. */
   connections(): number {
     return this.#connections.count();
   }
 
-  /** Cuts the connections of a module whose services are gone; those of a service that goes on are its successor's. */
+  /**
+   * Closes the connections of a module whose services are gone. If another module has taken over a
+   * service, its connections stay open.
+   */
   hangUp(owner: string): void {
     this.#connections.hangUp(owner);
   }
 
-  /** One line for each service, and for each connection of a service that is gone. */
+  /** Returns one line for each service, and for each connection of a service that is gone. */
   ownedBy(owner: string): string[] {
     const isOwn = (provider: Provider) => provider.owner.name === owner;
     const services = [...this.#services.values()].filter(({ providers }) => [...providers].some(isOwn));
     return [...services.map(({ name }) => `service ${name}`), ...this.#connections.orphansOf(owner)];
   }
 
-  /** What another configuration would open and close. */
+  /** Returns the ports that another configuration would open and close. */
   difference(next: Config): PortsDifference[] {
-    if (!this.#isOpen || this.#lent !== undefined) return [];
+    if (!this.#isOpen || this.#shared !== undefined) return [];
     return [...this.#services.values()].flatMap((service) => {
       const provider = current(service)?.item;
       if (provider === undefined) return [];
-      const asked = service.servers.flatMap(({ place }) => (place === undefined ? [] : [place]));
-      // An address that this machine lacks was asked for, too, though it is not open.
-      const before = placesOf(endpointsOf(this.#config, provider));
-      const found = placeDifference(before, placesOf(endpointsOf(next, provider)), asked);
+      const requested = service.servers.flatMap(({ bindAddress }) => (bindAddress === undefined ? [] : [bindAddress]));
+      // An address that this machine does not have was requested, too, though it is not open.
+      const before = bindAddressesOf(endpointsOf(this.#config, provider));
+      const found = bindAddressDifference(before, bindAddressesOf(endpointsOf(next, provider)), requested);
       const isSame = found.opened.length === 0 && found.closed.length === 0;
-      const bound = found.closed.map((place) => boundPort(service.servers.find((open) => open.place === place)));
+      const bound = found.closed.map((bindAddress) =>
+        boundPort(service.servers.find((open) => open.bindAddress === bindAddress)),
+      );
       return isSame ? [] : [{ service: service.name, ...found, bound }];
     });
   }
 
   /**
-   * Goes by another configuration from now on: opens what it asks for beside what is open. Where the system does not let
-   * one address be opened beside another ("*" beside 127.0.0.1, of one port), the old one is closed first.
-   * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE: everything is what it was before then
+   * Switches to another configuration: opens its new ports next to the open ones. If the system
+   * does not allow an address next to an open one ("*" next to 127.0.0.1, with the same port), the
+   * old one is closed first.
+   * @throws {ModhostError} PORT_TAKEN, PORT_FORBIDDEN, PORT_UNAVAILABLE: the previous state is
+   * restored then
    */
   async change(next: Config): Promise<PortsChange> {
-    const former = this.#config;
+    const previous = this.#config;
     const found = this.difference(next);
     this.#config = next;
     const restore = () => {
-      this.#config = former;
+      this.#config = previous;
     };
     try {
       const { commit, undo } = await changePorts(found, {
         open: (name) => this.#services.get(name)?.servers ?? [],
-        listen: async (name, place) => {
+        listen: async (name, bindAddress) => {
           const service = this.#services.get(name);
-          return service && this.#openPlace(service, place);
+          return service && this.#openBindAddress(service, bindAddress);
         },
         shut: async (name, open) => {
           const service = this.#services.get(name);
@@ -190,43 +203,43 @@ export class Ports {
     }
   }
 
-  /** No further connection is accepted; those that are there go on. */
-  close(): void {
+  /** Resolves when no new connections are accepted; open ones are not affected. */
+  async close(): Promise<void> {
     this.#isOpen = false;
-    for (const service of this.#services.values()) close(service);
+    await Promise.all([...this.#services.values()].map(shutAll));
   }
 
   /**
-   * As `close`, but ports stay open for the host that comes next, and connections wait for it. Unix sockets are closed: their
-   * paths are opened anew.
+   * Works as `close`, but ports stay open for the next host, and new connections wait for it. Unix
+   * sockets are closed: the next host opens their paths again.
    */
-  async hold(): Promise<HeldPort[]> {
+  async pause(): Promise<PausedPort[]> {
     this.#isOpen = false;
-    const held: HeldPort[] = [];
+    const paused: PausedPort[] = [];
     for (const service of this.#services.values()) {
       for (const open of service.servers) {
-        const port = await hold(service.name, open);
-        if (port === undefined) open.server.close();
-        else held.push(port);
+        const port = await pausePort(service.name, open);
+        if (port === undefined) await shut(service, open);
+        else paused.push(port);
       }
       service.servers = [];
     }
-    return held;
+    return paused;
   }
 
-  /** Waits for the first bytes of connections that were accepted, for a moment. */
-  heard(): Promise<void> {
-    return this.#connections.heard();
+  /** Waits a moment for the first bytes of accepted connections. */
+  receivedFirstBytes(): Promise<void> {
+    return this.#connections.receivedFirstBytes();
   }
 
-  /** Cuts the connections that are left. */
+  /** Closes the remaining connections. */
   destroy(): void {
     this.#connections.destroy();
   }
 
-  /** What other processes of the server can listen on, too. */
+  /** Returns the ports on which other processes of the server can listen, too. */
   shared(): SharedPort[] {
-    return [...this.#services.values()].flatMap((service) => sharedOf(service));
+    return [...this.#services.values()].flatMap((service) => shareablePorts(service));
   }
 
   listening(): ListeningPort[] {
@@ -243,25 +256,33 @@ export class Ports {
   #open(service: Service): void {
     const failed = (error: unknown) => {
       close(service);
-      if (this.#failures !== undefined) this.#failures.push(error);
-      else current(service)?.owner.log.error("%s", reasonOf(error));
+      const { item, owner } = current(service) ?? {};
+      if (isOptional(this.#config, service.name)) {
+        if (item?.failed === undefined) owner?.log.warn("%s", reasonOf(error));
+        else item.failed(reasonOf(error));
+      } else if (this.#failures !== undefined) this.#failures.push(error);
+      else owner?.log.error("%s", reasonOf(error));
     };
     const listening =
-      this.#lent === undefined
+      this.#shared === undefined
         ? this.#listenAll(service)
             .catch(failed)
-            .then(() => this.#listenBeside(service))
-        : this.#borrow(this.#lent, service);
+            .then(() => this.#listenEndpoints(service))
+        : this.#listenOnShared(this.#shared, service);
     const work = listening.catch(failed);
     this.#opening.add(work);
     void work.then(() => this.#opening.delete(work));
   }
 
-  /** One after the other: each asks for what it does not know yet. */
-  async #borrow(lent: LentPorts, service: Service): Promise<void> {
+  /**
+   * Runs one service after another, because each requests only sockets that it does not know yet.
+   */
+  async #listenOnShared(shared: SharedPorts, service: Service): Promise<void> {
     await Promise.all(this.#opening);
     const serve = (socket: Socket) => this.#connections.accept(service, socket, true);
-    await borrow(lent, service, serve, ({ server, key }) => this.#take(service, server, undefined, undefined, key));
+    await listenOnShared(shared, service, serve, ({ server, key }) =>
+      this.#take(service, server, undefined, undefined, key),
+    );
   }
 
   async #listenAll(service: Service): Promise<void> {
@@ -270,15 +291,15 @@ export class Ports {
     const named = this.#inherited.named(service.name, (socket) => this.#connections.accept(service, socket, true));
     for (const server of named) this.#take(service, server);
     if (named.length > 0) return;
-    const places = placesOf(endpointsOf(this.#config, provider));
-    for (const asked of new Set(places.map(({ group }) => group))) {
+    const bindAddresses = bindAddressesOf(endpointsOf(this.#config, provider));
+    for (const requested of new Set(bindAddresses.map(({ group }) => group))) {
       const skipped: unknown[] = [];
-      const group = places.filter((place) => place.group === asked);
-      for (const place of group) {
+      const group = bindAddresses.filter((bindAddress) => bindAddress.group === requested);
+      for (const bindAddress of group) {
         try {
-          await this.#listen(service, place);
+          await this.#listen(service, bindAddress);
         } catch (error) {
-          if (!lacksAddress(error, place.address)) throw error;
+          if (!lacksAddress(error, bindAddress.address)) throw error;
           skipped.push(error);
         }
       }
@@ -286,18 +307,18 @@ export class Ports {
     }
   }
 
-  /** Undefined where this machine lacks the address. */
-  async #openPlace(service: Service, place: Place): Promise<Open | undefined> {
+  /** Resolves to undefined if this machine does not have the address. */
+  async #openBindAddress(service: Service, bindAddress: BindAddress): Promise<Open | undefined> {
     try {
-      return await this.#listen(service, place);
+      return await this.#listen(service, bindAddress);
     } catch (error) {
-      if (lacksAddress(error, place.address)) return undefined;
+      if (lacksAddress(error, bindAddress.address)) return undefined;
       throw error;
     }
   }
 
-  /** @throws {ModhostError} ENDPOINT_UNAVAILABLE for one that is required */
-  async #listenBeside(service: Service): Promise<void> {
+  /** @throws {ModhostError} ENDPOINT_UNAVAILABLE for a required endpoint */
+  async #listenEndpoints(service: Service): Promise<void> {
     const provider = current(service);
     const { item, owner } = provider ?? {};
     const named = provider && this.#named.get(provider);
@@ -305,10 +326,15 @@ export class Ports {
       try {
         await this.#listenEndpoint(service, endpoint);
       } catch (error) {
-        const details = { place: placeText(endpoint), reason: reasonOf(error), service: service.name, endpoint };
+        const details = {
+          bindAddress: endpointText(endpoint),
+          reason: reasonOf(error),
+          service: service.name,
+          endpoint,
+        };
         if (endpoint.required === true) throw new ModhostError("ENDPOINT_UNAVAILABLE", details, { cause: error });
-        if (endpoint.failed !== undefined) endpoint.failed(details.reason);
-        else owner?.log.warn("%s is not listened on: %s", details.place, details.reason);
+        if (endpoint.failed !== undefined && owner !== undefined) actAs(owner, () => endpoint.failed?.(details.reason));
+        else owner?.log.warn("Cannot listen on %s: %s", details.bindAddress, details.reason);
       }
     }
   }
@@ -320,10 +346,15 @@ export class Ports {
     if (inherited === undefined) await listenAt(server, endpoint);
     const bound = server.address();
     if (!this.#take(service, server, undefined, endpoint)) return;
-    endpoint.listening?.(bound !== null && typeof bound === "object" ? bound.port : undefined);
+    const port = bound !== null && typeof bound === "object" ? bound.port : undefined;
+    const owner = current(service)?.owner;
+    if (owner !== undefined) actAs(owner, () => endpoint.listening?.(port));
   }
 
-  /** Other endpoints of a provider whose service listens; before that they are those that it begins with. */
+  /**
+   * Changes the endpoints of a provider. Before its service listens, they only replace the initial
+   * ones.
+   */
   async #changeEndpoints(provider: Provider, endpoints: readonly NetEndpoint[]): Promise<void> {
     const service = this.#services.get(provider.item.name);
     if (service === undefined) return;
@@ -344,46 +375,57 @@ export class Ports {
     );
   }
 
-  /** Keeps what listens now; false when the host has been stopped, or the service has gone, meanwhile. */
-  #take(service: Service, server: Server, place?: Place, endpoint?: NetEndpoint, key?: string): boolean {
+  /**
+   * Adds a listening server; returns false if the host was stopped or the service removed
+   * meanwhile.
+   */
+  #take(service: Service, server: Server, bindAddress?: BindAddress, endpoint?: NetEndpoint, key?: string): boolean {
     const owner = current(service)?.owner;
     server.on("error", (error) => owner?.log.error("%s: %s", service.name, reasonOf(error)));
     const isWanted = this.#isOpen && service.providers.size > 0;
-    if (isWanted) service.servers.push({ server, place, endpoint, ...(key === undefined ? {} : { key }) });
+    const isShared = key !== undefined || this.#inherited.isGiven(server);
+    if (isWanted)
+      service.servers.push({
+        server,
+        bindAddress: bindAddress,
+        endpoint,
+        isShared,
+        ...(key === undefined ? {} : { key }),
+      });
     else server.close();
     return isWanted;
   }
 
-  async #listen(service: Service, place: Place, port = this.#portOf(service, place)): Promise<Open> {
-    const inherited = this.#inherited.bound(service.name, place, (socket) =>
+  async #listen(service: Service, bindAddress: BindAddress, port = this.#portOf(service, bindAddress)): Promise<Open> {
+    const inherited = this.#inherited.bound(service.name, bindAddress, (socket) =>
       this.#connections.accept(service, socket, true),
     );
-    if (inherited !== undefined && this.#take(service, inherited, place)) return { server: inherited, place };
+    if (inherited !== undefined && this.#take(service, inherited, bindAddress))
+      return { server: inherited, bindAddress: bindAddress };
     const server = this.#server(service);
-    const { address, port: asked } = place;
-    const candidates = address === "*" ? ["::", "0.0.0.0"] : [address];
-    for (const [at, candidate] of candidates.entries()) {
-      try {
-        await listen(server, { host: candidate, port });
-        break;
-      } catch (error) {
-        if (at < candidates.length - 1 && lacksAddress(error, "::")) continue;
-        if (asked === 0 && port !== 0) return this.#listen(service, place, 0);
-        throw this.#failure(service, candidate, port, error);
-      }
+    const { address, port: requested } = bindAddress;
+    try {
+      await listenAnywhere(server, address, port);
+    } catch (error) {
+      if (requested === 0 && port !== 0) return this.#listen(service, bindAddress, 0);
+      throw this.#failure(service, address, port, error);
     }
-    this.#take(service, server, place);
-    return { server, place };
+    this.#take(service, server, bindAddress);
+    return { server, bindAddress: bindAddress };
   }
 
-  /** Port 0 is one port of the system's choice, the same on every address. */
-  #portOf(service: Service, { port, group }: Place): number {
+  /**
+   * Returns the port to open. Port 0 is one port that the system chooses, the same on every
+   * interface.
+   */
+  #portOf(service: Service, { port, group }: BindAddress): number {
     if (port !== 0) return port;
-    const bound = service.servers.find(({ place }) => place?.group === group)?.server.address();
+    const bound = service.servers.find(({ bindAddress }) => bindAddress?.group === group)?.server.address();
     return bound !== null && typeof bound === "object" ? bound.port : 0;
   }
 
   #failure({ name }: Pick<Service, "name">, address: string, port: number, error: unknown): ModhostError {
-    return portFailure({ service: name, address, port }, error, this.listening());
+    const optionOf = (service: string) => portOption(this.#config, service);
+    return portFailure({ service: name, address, port }, error, this.listening(), optionOf);
   }
 }

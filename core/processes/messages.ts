@@ -1,62 +1,61 @@
-/** What the processes of one server say to each other. All of it goes through the supervisor. */
-import type { FollowStep, SiblingState } from "../host.ts";
-import type { SharedPort } from "../ports/lent.ts";
+/** The messages between the processes of one server. All of it goes through the supervisor. */
+import type { ReplicatedChange, SiblingState } from "../host.ts";
+import type { SharedPort } from "../ports/shared.ts";
+import type { InnerAddress } from "../relay/inner_request.ts";
 import type { StickyBy } from "../types.ts";
 
-/** In the environment of a process of a server: its number, from 1. */
-export const WORKER = "MODHOST_WORKER";
+/** The environment variable that tells a process its number in the server, from 1. */
+export const WORKER_VARIABLE = "MODHOST_WORKER";
 
-/** A port as the supervisor keeps it; its socket goes beside the message. */
+/** A port that the supervisor retains. Its socket is sent next to the message. */
 export type PortFacts = Omit<SharedPort, "server">;
 
-/** What the first process answers for all. */
-export interface Shared extends Paths {
-  /** Modules that it alone runs. */
+/** The tasks of the primary for all processes. */
+export interface PrimaryScope extends Paths {
+  /** Modules that only the primary runs. */
   readonly modules: readonly string[];
-  /** Requests are to be counted. */
+  /** Whether the secondaries have to count their requests. */
   readonly isCounted: boolean;
-  /** Paths of apps whose clients stay with one process, by what tells them apart. */
-  readonly sticky: Sticky;
+  readonly sticky: StickyPaths;
 }
 
-/** Paths of apps, whatever the host. */
+/** Paths of apps, whatever the virtual host. */
 export interface Paths {
-  /** Every request: a module looks at all of them. */
+  /** Every path: a module looks at all requests. */
   readonly everything: boolean;
-  /** These, and those that begin with one of `below` and a slash, or are the same. */
   readonly exact: readonly string[];
+  /** Each of these paths, and all paths that begin with it and a slash. */
   readonly below: readonly string[];
 }
 
-export type Sticky = Readonly<Record<StickyBy, Paths>>;
+/** Paths of apps whose clients stay with one process, by how clients are recognized. */
+export type StickyPaths = Readonly<Record<StickyBy, Paths>>;
 
-/** Where a process takes requests of the others, and what each has to bring. */
-export interface DoorFacts {
+/** Where a process takes requests of the others. */
+export interface IpcSocketAddress extends InnerAddress {
   readonly number: number;
-  readonly socket: string;
-  readonly token: string;
 }
 
-/** As the others hear of it. */
-export interface KnownDoor extends DoorFacts {
-  /** The process serves; otherwise another one is to take its place. */
+/** The IPC socket of a process, as the other processes know it. */
+export interface KnownIpcSocket extends IpcSocketAddress {
+  /** False while the process is being replaced. */
   readonly isOpen: boolean;
 }
 
-/** What a process begins with. */
+/** The data that a process starts with. */
 export interface Begin {
   readonly number: number;
   readonly count: number;
-  /** A folder of this server's own, for sockets. */
+  /** A folder of this server's own for its IPC sockets. */
   readonly folder: string;
-  /** What was done to modules since the server started. */
-  readonly steps: readonly FollowStep[];
-  /** For the first: ports that a process before it has opened. */
-  readonly held: readonly PortFacts[];
-  /** For the others. */
-  readonly shared: Shared | undefined;
-  readonly doors: readonly KnownDoor[];
+  /** Changes that were made to modules since the server started. */
+  readonly changes: readonly ReplicatedChange[];
+  /** For the primary: ports that a primary before it has opened. */
+  readonly ports: readonly PortFacts[];
+  /** For secondaries. */
+  readonly scope: PrimaryScope | undefined;
+  readonly ipcSockets: readonly KnownIpcSocket[];
 }
 
-/** How a process is, told again when it has changed. */
+/** The state of a process, which it sends every second. */
 export type WorkerState = SiblingState;

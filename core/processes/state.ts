@@ -1,9 +1,9 @@
-/** How a process is. */
+/** The state of a process, for the primary and for metrics. */
 import type { Host } from "../host.ts";
 import type { HttpModule } from "../http/index.ts";
 import type { WorkerState } from "./messages.ts";
 
-/** Undefined where the module is not loaded. */
+/** Returns what the module http exports; undefined if it is not loaded. */
 export function httpOf(host: Host | undefined): HttpModule | undefined {
   const isLoaded = host?.modules().some(({ name, status }) => name === "http" && status === "loaded");
   return isLoaded === true ? host?.exports<HttpModule>("http") : undefined;

@@ -1,13 +1,16 @@
-/** Which process answers the requests of one client for modules that are sticky: a hash of who it is, no number that it says. */
+/**
+ * Chooses the process that answers the requests of one client for sticky modules: by a hash of who
+ * the client is.
+ */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import type { NodeRequest, NodeResponse } from "../http/node_messages.ts";
-import type { TrustedProxies } from "../http/proxies.ts";
+import type { TrustedProxies } from "../http/policy/proxies.ts";
+import type { NodeRequest, NodeResponse } from "../util/node_messages.ts";
 import { clientOf } from "../util/rate_limit.ts";
-import type { Sticky } from "./messages.ts";
+import type { StickyPaths } from "./messages.ts";
 import { sharedPaths } from "./shared_paths.ts";
 
-/** Tells browsers behind one address apart. It means nothing but what is hashed of it. */
+/** Distinguishes browsers behind one address. Its value is random, and only its hash is used. */
 export const STICKY_COOKIE = "modhost_process";
 
 const ID_BYTES = 8;
@@ -15,21 +18,24 @@ const cookie = new RegExp(`(?:^|;)\\s*${STICKY_COOKIE}=([0-9a-f]{${ID_BYTES * 2}
 
 const nowhere = (): boolean => false;
 
-/** From 1 to `count`: FNV-1a. */
-export function placeFor(client: string, count: number): number {
+/** Returns a number from 1 to `count`, by an FNV-1a hash. */
+export function processFor(client: string, count: number): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < client.length; at += 1) hash = Math.imul(hash ^ client.charCodeAt(at), 0x01000193);
   return 1 + (((hash ^ (hash >>> 16)) >>> 0) % count);
 }
 
-/** Of an address, or of an IPv6 network of 64 bits, of which one client has all. */
-export const placeOfAddress = (address: string, count: number): number => placeFor(clientOf(address), count);
+/**
+ * Hashes an IPv4 address, or the first 64 bits of an IPv6 address, because one client has all
+ * addresses of such a network.
+ */
+export const processForAddress = (address: string, count: number): number => processFor(clientOf(address), count);
 
-/** A client that the process `place` answers. */
-export function idFor(place: number, count: number): string {
+/** Returns a random id of a client that the process `number` answers. */
+export function idFor(number: number, count: number): string {
   for (;;) {
     const id = randomBytes(ID_BYTES).toString("hex");
-    if (placeFor(id, count) === place) return id;
+    if (processFor(id, count) === number) return id;
   }
 }
 
@@ -38,9 +44,9 @@ export class StickyClients {
   readonly #count: number;
   #byAddress: (path: string) => boolean = nowhere;
   #byCookie: (path: string) => boolean = nowhere;
-  /** Some module asks for it. */
-  isAsked = false;
-  /** Some module asks for it by a cookie. */
+  /** Whether any module is sticky. */
+  isUsed = false;
+  /** Whether any module recognizes clients by a cookie. */
   hasCookies = false;
 
   /** `own`: the number of this process among `count`. */
@@ -49,31 +55,37 @@ export class StickyClients {
     this.#count = count;
   }
 
-  use({ address, cookie }: Sticky): void {
+  use({ address, cookie }: StickyPaths): void {
     this.hasCookies = isAny(cookie);
-    this.isAsked = this.hasCookies || isAny(address);
+    this.isUsed = this.hasCookies || isAny(address);
     this.#byAddress = sharedPaths(address);
     this.#byCookie = sharedPaths(cookie);
   }
 
-  /** The process that answers a request; undefined where any does, which a client without its cookie is told of afterwards. */
-  placeOf(path: string, { socket, rawHeaders }: NodeRequest, proxies: TrustedProxies): number | undefined {
+  /**
+   * Returns the process that has to answer a request; undefined if any process may, and for clients
+   * without the cookie.
+   */
+  processFor(path: string, { socket, rawHeaders }: NodeRequest, proxies: TrustedProxies): number | undefined {
     if (this.#byCookie(path)) {
       const id = idIn(rawHeaders);
-      return id === undefined ? undefined : placeFor(id, this.#count);
+      return id === undefined ? undefined : processFor(id, this.#count);
     }
     if (!this.#byAddress(path)) return undefined;
-    return placeOfAddress(proxies.client(socket.remoteAddress ?? "", false, rawHeaders).ip, this.#count);
+    return processForAddress(proxies.client(socket.remoteAddress ?? "", false, rawHeaders).ip, this.#count);
   }
 
-  /** Of a connection whose first request begins so; undefined where it may bring requests of several clients. */
-  placeOfConnection(path: string, socket: Socket, proxies: TrustedProxies): number | undefined {
+  /**
+   * The same for a connection whose first request has this path; undefined if it may carry requests
+   * of several clients.
+   */
+  processForConnection(path: string, socket: Socket, proxies: TrustedProxies): number | undefined {
     if (!this.#byAddress(path) || this.#byCookie(path)) return undefined;
     const { ip, isProxied } = proxies.client(socket.remoteAddress ?? "", false, []);
-    return isProxied ? undefined : placeOfAddress(ip, this.#count);
+    return isProxied ? undefined : processForAddress(ip, this.#count);
   }
 
-  /** Has the client come back to this process, where it has no cookie yet. */
+  /** Gives a client without the cookie one that leads it back to this process. */
   welcome(path: string, request: NodeRequest, response: NodeResponse, proxies: TrustedProxies): void {
     if (!this.#byCookie(path) || idIn(request.rawHeaders) !== undefined) return;
     const { remoteAddress = "", encrypted = false } = request.socket as Socket & { encrypted?: boolean };
@@ -83,7 +95,7 @@ export class StickyClients {
   }
 }
 
-const isAny = ({ everything, exact, below }: Sticky["address"]) => everything || exact.length + below.length > 0;
+const isAny = ({ everything, exact, below }: StickyPaths["address"]) => everything || exact.length + below.length > 0;
 
 function idIn(raw: readonly string[]): string | undefined {
   for (let at = 0; at < raw.length; at += 2) {

@@ -1,42 +1,48 @@
 /**
- * Keeps the processes of one server: starts them, puts another in the place of one that ends, and keeps their listening
- * sockets, so that whoever connects meanwhile waits in the queue of the system and is lost by nobody's end.
+ * Keeps the processes of one server running: starts them, replaces those that end, and keeps their
+ * listening sockets open. Clients that connect while no process listens wait in the queue of the
+ * system, so that none is lost.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { FollowStep } from "../host.ts";
+import type { ReplicatedChange } from "../host.ts";
+import { within } from "../relay/channel.ts";
+import { ConnectionHandoff } from "../relay/connection_handoff.ts";
+import type { Ended } from "../relay/ipc_child.ts";
 import type { LogLevel } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
-import { KeptPorts } from "./kept_ports.ts";
-import type { DoorFacts, KnownDoor, PortFacts, Shared, WorkerState } from "./messages.ts";
-import { PassedConnections } from "./passed_connections.ts";
-import { type Ended, WorkerProcess, type WorkerProcessDeps } from "./process.ts";
-import { Steps } from "./steps.ts";
+import { ChangeLog } from "./change_log.ts";
+import type { IpcSocketAddress, KnownIpcSocket, PortFacts, PrimaryScope, WorkerState } from "./messages.ts";
+import { RetainedPorts } from "./retained_ports.ts";
+import { WorkerProcess, type WorkerProcessDeps } from "./worker_process.ts";
 
-/** Milliseconds before another process takes the place of one that ended soon after its start: doubled each time. */
+/**
+ * Milliseconds before a process that ended soon after its start is replaced. The pause is doubled
+ * each time.
+ */
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 30_000;
-/** One that has run for so long has not ended soon. */
+/** Seconds to wait for each process when data of all processes are gathered. */
+const GATHER_SECONDS = 2;
+/** Milliseconds after which the end of a process no longer counts as soon after its start. */
 const STEADY_MS = 60_000;
 
-export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "passed" | "printed"> {
+export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "onConnection" | "printed"> {
   readonly count: number;
-  /** Seconds in which a process has to end that was asked to. */
-  readonly stopTimeout: number;
-  /** Takes a line of the log that the first process cannot take. */
+  /** Writes a line of the log while the primary cannot write it. */
   log(level: LogLevel, text: string): void;
   print(stream: "stdout" | "stderr", text: string): void;
-  /** All serve. */
+  /** Called when all processes serve. */
   started(): Promise<void> | void;
 }
 
-/** A place that one process after the other has. */
+/** One number of the server, which one process after the other has. */
 interface Slot {
   readonly number: number;
   process: WorkerProcess | undefined;
   began: number;
-  /** Processes that ended soon, one after the other. */
+  /** How many processes in a row have ended soon after their start. */
   failures: number;
   pause: NodeJS.Timeout | undefined;
 }
@@ -45,22 +51,22 @@ export class Supervisor {
   readonly #deps: SupervisorDeps;
   readonly #slots: readonly Slot[];
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-"));
-  readonly #ports = new KeptPorts();
-  readonly #steps = new Steps();
+  readonly #ports = new RetainedPorts();
+  readonly #changes = new ChangeLog();
   /** Connections on their way from one process to another. */
-  readonly #passed = new PassedConnections((number) => {
+  readonly #handoff = new ConnectionHandoff((number) => {
     const process = this.#slots[number - 1]?.process;
-    return process?.isRunning === true ? process.link : undefined;
+    return process?.isRunning === true ? process.channel : undefined;
   });
-  /** The latest process of each number that has served. */
-  readonly #doors = new Map<number, KnownDoor>();
+  /** The IPC socket of the latest process of each number that has served. */
+  readonly #ipcSockets = new Map<number, KnownIpcSocket>();
   readonly #over = Promise.withResolvers<void>();
-  #shared: Shared | undefined;
+  #scope: PrimaryScope | undefined;
   #isStopping = false;
   #hasStarted = false;
-  /** The one that stops it. */
+  /** The signal that stops the server. */
   signal: string | undefined;
-  /** With which code the first process ended the server. */
+  /** The exit code with which the primary ended the server. */
   code = 0;
 
   constructor(deps: SupervisorDeps) {
@@ -76,53 +82,56 @@ export class Supervisor {
   }
 
   async start(): Promise<void> {
-    const [first, ...others] = this.#slots as [Slot, ...Slot[]];
+    const [primary, ...secondaries] = this.#slots as [Slot, ...Slot[]];
     try {
-      await this.#begin(first);
+      await this.#begin(primary);
     } catch {
-      return; // It has told why, and the server has ended with it.
+      return; // The primary has logged the reason, and the server has ended with it.
     }
     this.#hasStarted = true;
-    await Promise.allSettled(others.map((slot) => this.#begin(slot)));
+    await Promise.allSettled(secondaries.map((slot) => this.#begin(slot)));
     if (!this.#isStopping) await this.#deps.started();
   }
 
-  /** The others first: what they have under way may need the first. */
+  /** Stops the secondaries before the primary, because their requests in flight may need it. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    const [first, ...others] = this.#slots as [Slot, ...Slot[]];
+    const [primary, ...secondaries] = this.#slots as [Slot, ...Slot[]];
     for (const { pause } of this.#slots) clearTimeout(pause);
-    const end = ({ process }: Slot) => process?.stop(this.#deps.stopTimeout, this.signal);
-    await Promise.all(others.map(end));
-    await end(first);
+    // The sockets now stay open only as long as a process listens on them. That process serves the
+    // queued connections, and later clients are refused at once instead of waiting in a queue that
+    // is never emptied.
     this.#ports.close();
-    this.#passed.close();
+    const end = ({ process }: Slot) => process?.stop(this.#deps.stopTimeout, this.signal);
+    await Promise.all(secondaries.map(end));
+    await end(primary);
+    await this.#handoff.close();
     rmSync(this.#folder, { recursive: true, force: true });
     this.#over.resolve();
   }
 
-  /** Ends all at once. */
+  /** Kills all processes. */
   kill(): void {
     this.#isStopping = true;
     for (const { process } of this.#slots) process?.kill();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Has the first process do something that it passes on to the others. */
+  /** Calls the primary, which then makes the other processes do the same. */
   async ask(what: "reload" | "reopen"): Promise<void> {
-    await this.#first?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
+    await this.#primary?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
   }
 
   report(error: unknown): void {
     this.#log("error", `The supervisor: ${error instanceof Error ? error.stack : error}`);
   }
 
-  get #first(): WorkerProcess | undefined {
+  get #primary(): WorkerProcess | undefined {
     return this.#slots[0]?.process;
   }
 
-  /** The processes beside the first, in order. */
-  #others(): WorkerProcess[] {
+  /** The secondaries that serve, in order. */
+  #secondaries(): WorkerProcess[] {
     return this.#slots.slice(1).flatMap(({ process }) => (process?.isRunning === true ? [process] : []));
   }
 
@@ -132,59 +141,62 @@ export class Supervisor {
       ...this.#deps,
       sockets: number === 1 ? this.#deps.sockets : [],
       handlers: (from) => this.#handlers(from),
-      passed: (handle, head, to) => this.#passed.take(handle, head, to),
+      onConnection: (connection) => this.#handoff.take(connection),
+      log: (level, text) => this.#log(level, text),
       printed: (stream, text) => this.#deps.print(stream, text),
     });
     slot.process = child;
     slot.began = performance.now();
     void child.ended.then((ended) => this.#ended(slot, child, ended));
-    const held = number === 1 ? this.#ports.giveAll(child.link) : [];
+    const ports = number === 1 ? this.#ports.giveAll(child.channel) : [];
     const { count } = this.#deps;
     await child.begin(() => {
-      const shared = number === 1 ? undefined : this.#shared;
-      const doors = [...this.#doors.values()];
-      return { number, count, folder: this.#folder, steps: this.#steps.all(), held, shared, doors };
+      const scope = number === 1 ? undefined : this.#scope;
+      const ipcSockets = [...this.#ipcSockets.values()];
+      return { number, count, folder: this.#folder, changes: this.#changes.all(), ports, scope, ipcSockets };
     });
-    this.#passed.flush(number);
+    this.#handoff.flush(number);
     if (number > 1) await this.#catchUp(child);
   }
 
-  /** What was done while a process began, which may have been too late for it to begin with. */
+  /** Makes the changes in a process that were made in the others while it started. */
   async #catchUp(child: WorkerProcess): Promise<void> {
     try {
-      for (const step of child.missed.splice(0)) await child.channel.call("step", step);
+      for (const change of child.missed.splice(0)) await child.channel.call("change", change);
     } catch (error) {
+      // The next process starts with these changes.
+      if (!child.isRunning) return;
       this.#log("warn", `Process ${child.number} is replaced: ${reasonOf(error)}`);
       await this.#replace(child);
     }
   }
 
-  /** Ends one in whose place another one begins; nothing more is handed over to it. */
+  /** Ends a process, so that another one replaces it. Nothing more is forwarded to it. */
   async #replace(process: WorkerProcess): Promise<void> {
-    this.#shut(process.number);
+    this.#closeIpcSocket(process.number);
     await process.stop(this.#deps.stopTimeout);
   }
 
-  #shut(number: number): void {
-    const door = this.#doors.get(number);
-    if (door?.isOpen === true) this.#tellDoor({ ...door, isOpen: false });
+  #closeIpcSocket(number: number): void {
+    const socket = this.#ipcSockets.get(number);
+    if (socket?.isOpen === true) this.#sendIpcSocket({ ...socket, isOpen: false });
   }
 
-  #tellDoor(door: KnownDoor): void {
-    this.#doors.set(door.number, door);
-    const doors = [...this.#doors.values()];
-    for (const { process } of this.#slots) process?.channel.tell("doors", doors);
+  #sendIpcSocket(socket: KnownIpcSocket): void {
+    this.#ipcSockets.set(socket.number, socket);
+    const sockets = [...this.#ipcSockets.values()];
+    for (const { process } of this.#slots) process?.channel.notify("ipcSockets", sockets);
   }
 
   #ended(slot: Slot, child: WorkerProcess, { how, code }: Ended): void {
     if (slot.process !== child) return;
     slot.process = undefined;
     if (this.#isStopping) return;
-    this.#shut(slot.number);
-    const isFirst = slot.number === 1;
-    if (!isFirst) this.#first?.channel.tell("left", slot.number);
-    // A server that does not start, or that was told to stop, ends with its first process.
-    if (isFirst && (!this.#hasStarted || (code === 0 && !child.isLeaving))) {
+    this.#closeIpcSocket(slot.number);
+    const isPrimary = slot.number === 1;
+    if (!isPrimary) this.#primary?.channel.notify("left", slot.number);
+    // A server that does not start, or that was requested to stop, ends with its primary.
+    if (isPrimary && (!this.#hasStarted || (code === 0 && !child.isLeaving))) {
       this.code = code ?? 1;
       this.#over.resolve();
       return;
@@ -197,69 +209,73 @@ export class Supervisor {
     slot.pause = setTimeout(() => void this.#begin(slot).catch(() => undefined), child.isLeaving ? 0 : pause);
   }
 
-  /** What a process may ask. */
+  /** Returns the functions that a process may call. */
   #handlers(from: WorkerProcess): Readonly<Record<string, (...values: never[]) => unknown>> {
-    const tellOthers = (name: string, ...values: unknown[]) => {
-      for (const process of this.#others()) process.channel.tell(name, ...values);
-    };
     const common = {
       log: (line: string) => this.#relay(line, from.number),
-      door: (door: DoorFacts) => this.#tellDoor({ ...door, isOpen: true }),
+      ipcSocket: (address: IpcSocketAddress) => this.#sendIpcSocket({ ...address, isOpen: true }),
     };
     if (from.number > 1) {
       return {
         ...common,
-        sockets: (service: string, known: readonly string[]) => this.#ports.give(from.link, service, known),
+        sockets: (service: string, known: readonly string[]) => this.#ports.give(from.channel, service, known),
         state: (state: WorkerState, counted: readonly unknown[]) =>
-          this.#first?.channel.tell("sibling", state, counted),
+          this.#primary?.channel.notify("sibling", state, counted),
       };
     }
     return {
       ...common,
       ports: (ports: readonly PortFacts[]) => {
-        for (const service of this.#ports.replace(ports, from.link)) tellOthers("ports", service);
+        for (const service of this.#ports.replace(ports, from.channel)) {
+          for (const process of this.#secondaries()) process.channel.notify("ports", service);
+        }
       },
-      shared: (shared: Shared) => {
-        this.#shared = shared;
-        for (const { process, number } of this.#slots) if (number > 1) process?.channel.tell("shared", shared);
+      scope: (scope: PrimaryScope) => {
+        this.#scope = scope;
+        for (const { process, number } of this.#slots) if (number > 1) process?.channel.notify("scope", scope);
       },
-      follow: (step: FollowStep) => this.#follow(step),
+      replicate: (change: ReplicatedChange) => this.#replicate(change),
       gather: async (what: string) => {
-        const answers = await Promise.allSettled(this.#others().map(({ channel }) => channel.call(what)));
-        return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+        const late = `no response within ${GATHER_SECONDS} s`;
+        const calls = this.#secondaries().map(({ channel }) => within(GATHER_SECONDS, channel.call(what), late));
+        const results = await Promise.allSettled(calls);
+        return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
       },
     };
   }
 
-  /** One process after the other; one that cannot follow is replaced by one that begins with what holds now. */
-  async #follow(step: FollowStep): Promise<readonly string[]> {
-    this.#steps.add(step);
-    const told: string[] = [];
+  /**
+   * Makes a change in one secondary after the other. A process that cannot make it is replaced by
+   * one that starts with it.
+   */
+  async #replicate(change: ReplicatedChange): Promise<readonly string[]> {
+    this.#changes.add(change);
+    const results: string[] = [];
     for (const { process, number } of this.#slots) {
-      if (number > 1 && process?.isRunning === false) process.missed.push(step);
+      if (number > 1 && process?.isRunning === false) process.missed.push(change);
     }
-    for (const process of this.#others()) {
+    for (const process of this.#secondaries()) {
       try {
-        await process.channel.call("step", step);
-        told.push(`process ${process.number} has followed`);
+        await process.channel.call("change", change);
+        results.push(`process ${process.number} has followed`);
       } catch (error) {
-        if (!process.isRunning) continue; // The next one begins with it.
-        told.push(`process ${process.number} is replaced: ${reasonOf(error)}`);
+        if (!process.isRunning) continue; // The next process starts with the change.
+        results.push(`process ${process.number} is replaced: ${reasonOf(error)}`);
         await this.#replace(process);
       }
     }
-    return told;
+    return results;
   }
 
   #relay(line: string, from: number): void {
-    const first = this.#first;
-    if (first?.isRunning === true) first.channel.tell("log", line, from);
+    const primary = this.#primary;
+    if (primary?.isRunning === true) primary.channel.notify("log", line, from);
     else this.#deps.print("stderr", line);
   }
 
   #log(level: LogLevel, msg: string): void {
-    const first = this.#first;
-    if (first?.isRunning !== true) this.#deps.log(level, msg);
-    else first.channel.tell("log", JSON.stringify({ level, time: new Date().toISOString(), msg }), undefined);
+    const primary = this.#primary;
+    if (primary?.isRunning !== true) this.#deps.log(level, msg);
+    else primary.channel.notify("log", JSON.stringify({ level, time: new Date().toISOString(), msg }), undefined);
   }
 }

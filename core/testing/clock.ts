@@ -1,12 +1,16 @@
 import type { Clock } from "../module/clock.ts";
 
-/** The time of a test host. Only `module.add_timer` and `module.now` go by it; network timeouts stay real. */
+/**
+ * The clock of a test host. Only `module.add_timer` and `module.now` use it; network timeouts use
+ * the real time.
+ */
 export interface TestClock {
-  /** Seconds since 1970. */
+  /** Returns the seconds since 1970. */
   now(): number;
   /**
-   * Moves the time on by a number of seconds. Every timer that falls due on the way fires at its own moment, in order,
-   * those set meanwhile too, and each is awaited before the next. Only for `clock: "manual"`.
+   * Moves the clock forward by a number of seconds. Every timer that becomes due on the way fires
+   * at its own moment, in order, including those that are set meanwhile, and each is awaited before
+   * the next. Only for `clock: "manual"`.
    */
   advance(seconds: number): Promise<void>;
 }
@@ -17,12 +21,14 @@ interface Call {
   readonly run: () => Promise<void>;
 }
 
-/** Calls at one and the same moment, beyond which a timer must be asking for itself for ever. */
+/**
+ * Maximum number of calls at the same moment; a timer that needs more reschedules itself for ever.
+ */
 const MAX_CALLS_AT_ONCE = 10_000;
 
-/** A clock that stands still until it is moved. It begins at the time of the system. */
+/** A clock that stands still until it is moved. It starts at the system time. */
 export class ManualClock implements Clock, TestClock {
-  /** In milliseconds, so that fractions of seconds add up. */
+  /** The time in milliseconds, so that fractions of seconds add up exactly. */
   #now = Date.now();
   readonly #calls = new Set<Call>();
   #isMoving = false;
@@ -41,7 +47,7 @@ export class ManualClock implements Clock, TestClock {
     if (!(seconds >= 0 && Number.isFinite(seconds))) {
       throw new TypeError(`clock.advance takes a number of seconds from 0, not ${String(seconds)}`);
     }
-    if (this.#isMoving) throw new Error("The clock is being moved already: await clock.advance(), outside of timers");
+    if (this.#isMoving) throw new Error("The clock is already advancing: await clock.advance(), outside of timers");
     this.#isMoving = true;
     try {
       await this.#moveTo(this.#now + Math.round(seconds * 1000));
@@ -63,7 +69,7 @@ export class ManualClock implements Clock, TestClock {
     this.#now = end;
   }
 
-  /** The earliest that is due by then; of equal ones the one that was set first. */
+  /** Returns the earliest call that is due by then; of equal ones, the one that was set first. */
   #next(end: number): Call | undefined {
     let next: Call | undefined;
     for (const call of this.#calls) {
@@ -73,8 +79,8 @@ export class ManualClock implements Clock, TestClock {
   }
 }
 
-/** For hosts that go by the time of the system. */
+/** The clock for hosts that use the system time. */
 export const realClock: TestClock = {
   now: () => Date.now() / 1000,
-  advance: () => Promise.reject(new Error('This host goes by the real time: createTestHost({ clock: "manual" })')),
+  advance: () => Promise.reject(new Error('This host uses real time: createTestHost({ clock: "manual" })')),
 };

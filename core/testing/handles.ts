@@ -1,12 +1,16 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import type { Host } from "../host.ts";
 
-/** What the process keeps open, by kind: "Timeout", "TCPServerWrap", "open file /tmp/x", "listener of process exit". */
+/**
+ * The open resources of the process by kind: "Timeout", "TCPServerWrap", "open file /tmp/x",
+ * "listener of process exit".
+ */
 export type Handles = ReadonlyMap<string, number>;
 
 /**
- * What the process keeps open now: handles that keep it alive, by Node's names for them, files (where the system shows
- * them: Linux) and listeners of `process`. Ports of the host and connections that came in through them do not count.
+ * Returns the open resources of the process: handles that keep it alive, by Node's names for them,
+ * files (where the system shows them: Linux) and listeners of `process`. Ports of the host and
+ * connections that came in through them do not count.
  */
 export function handlesNow(host?: Pick<Host, "listening" | "connections">): Handles {
   const counts = new Map<string, number>();
@@ -21,7 +25,7 @@ export function handlesNow(host?: Pick<Host, "listening" | "connections">): Hand
   return counts;
 }
 
-/** What is there now and was not before: "2 TCPSocketWrap", "open file /tmp/x". */
+/** Returns what was added since: "2 TCPSocketWrap", "open file /tmp/x". */
 export function more(now: Handles, before: Handles): string[] {
   return [...now].flatMap(([kind, count]) => {
     const added = count - (before.get(kind) ?? 0);
@@ -31,7 +35,7 @@ export function more(now: Handles, before: Handles): string[] {
 
 const descriptors = "/proc/self/fd";
 
-/** Paths of open files. Sockets and pipes are among the handles. */
+/** Returns the paths of open files. Sockets and pipes are counted as handles. */
 function openFiles(): string[] {
   try {
     return readdirSync(descriptors).flatMap((descriptor) => {
@@ -43,7 +47,10 @@ function openFiles(): string[] {
   }
 }
 
-/** Undefined for one that is closed meanwhile, as that of the listing itself. */
+/**
+ * Returns undefined for a descriptor that was closed meanwhile, such as the one of the listing
+ * itself.
+ */
 function target(descriptor: string): string | undefined {
   try {
     return readlinkSync(`${descriptors}/${descriptor}`);

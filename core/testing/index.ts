@@ -1,6 +1,6 @@
 /**
- * `modhost/testing`: a host for a test, with requests that need no port, a clock that can be moved, and a proof that
- * nothing is left of an unloaded module.
+ * `modhost/testing`: a host for tests, with requests that need no port, a clock that can be moved,
+ * and a check that nothing is left of an unloaded module.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import type { Socket } from "node:net";
@@ -13,8 +13,8 @@ import type { LogLevel } from "../types.ts";
 import { ManualClock, realClock, type TestClock } from "./clock.ts";
 import {
   type Caller,
-  type InjectedAnswer,
   type InjectedRequest,
+  type InjectedResponse,
   type InjectedStream,
   inject,
   injectStream,
@@ -24,32 +24,40 @@ import { noteHandles } from "./nothing_left.ts";
 
 export type { TestClock } from "./clock.ts";
 export { type Handles, handlesNow } from "./handles.ts";
-export type { Caller, InjectedAnswer, InjectedBody, InjectedRequest, InjectedStream } from "./inject.ts";
+export type { Caller, InjectedBody, InjectedRequest, InjectedResponse, InjectedStream } from "./inject.ts";
 export { assertNothingLeft, type LeftoverOptions } from "./nothing_left.ts";
 
 export interface TestHostOptions {
-  /** Options over those of tests; undefined takes one away. */
+  /** Options that override those of the test host; undefined removes one. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Paths ("./mod_hello.ts"), functions, or definitions with a name. What they depend on is loaded, too. */
+  /**
+   * Paths ("./mod_hello.ts"), functions, or definitions with a name. Their dependencies are loaded,
+   * too.
+   */
   readonly modules?: readonly InlineModule[];
-  /** Relative paths count from here; default: the current folder. */
+  /** The folder from which relative paths are resolved; default: the current folder. */
   readonly cwd?: string;
-  /** False: everything is loaded and no port is opened; `inject` works all the same. */
+  /** False: everything is loaded, but no port is opened; `inject` still works. */
   readonly listen?: boolean;
-  /** "manual": `module.add_timer` and `module.now` go by `clock.advance` alone. Default "real": by the time of the system. */
+  /**
+   * "manual": `module.add_timer` and `module.now` use a clock that only `clock.advance` moves.
+   * Default "real": the system time.
+   */
   readonly clock?: "manual" | "real";
   /** True: a module that cannot be loaded does not fail the start; see `host.modules()`. */
   readonly allow_failed?: boolean;
 }
 
-/** A line of the log. */
+/** A log line. */
 export interface LogEntry {
   readonly level: LogLevel;
   /** The module that wrote it; undefined for the host. */
   readonly module?: string;
-  /** The module's host, unless it is of the whole server. */
+  /** The module's host, unless the module is global. */
   readonly host?: string;
   readonly msg: string;
+  /** Fields of the writer. */
+  readonly [field: string]: unknown;
 }
 
 export interface TestHost extends AsyncDisposable {
@@ -57,21 +65,24 @@ export interface TestHost extends AsyncDisposable {
   /** The data folder; removed by `stop`. */
   readonly folder: string;
   readonly clock: TestClock;
-  /** Lines of the log so far, as JSON, from the level "debug" on. */
+  /** Returns the log lines so far, as JSON, from the level "debug" on. */
   log(): readonly string[];
-  /** The same as values; of one level, when it is named. */
+  /** Returns the log lines as values; only those of `level`, if it is given. */
   logged(level?: LogLevel): LogEntry[];
-  /** Sends a request through the whole host and no port; a text is a path to GET. */
-  inject(request: InjectedRequest | string): Promise<InjectedAnswer>;
-  /** As `inject`, but gives the answer as soon as it begins; whoever calls it closes it. */
+  /** Sends a request through the whole host without a port; a text is a path to GET. */
+  inject(request: InjectedRequest | string): Promise<InjectedResponse>;
+  /** Works as `inject`, but resolves as soon as the response starts; the caller must close it. */
   stream(request: InjectedRequest | string): Promise<InjectedStream>;
-  /** A connection to the HTTP service without a port, for other clients; whoever opens it ends it. */
+  /**
+   * Opens a connection to the HTTP service without a port, for other clients; the caller must end
+   * it.
+   */
   connect(caller?: Caller): Socket;
-  /** The address of a path: of plain HTTP, unless another scheme is named. */
+  /** Returns the URL of a path: for plain HTTP, unless `scheme` is given. */
   url(path: string, scheme?: string): string;
-  /** A request over plain HTTP, through the port. */
+  /** Sends a request over plain HTTP, through the port. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
-  /** Loads a module by name or path; `assertNothingLeft` counts from here. */
+  /** Loads a module by name or path; `assertNothingLeft` compares with the state before. */
   load(name: string): Promise<void>;
   unload(name: string): Promise<void>;
   reload(name: string): Promise<void>;
@@ -79,8 +90,9 @@ export interface TestHost extends AsyncDisposable {
 }
 
 /**
- * Starts a host for a test. Whoever calls it stops it: `await using`, or `stop`.
- * @throws what `host.start` throws, and Error for modules that cannot be loaded, unless `allow_failed`
+ * Starts a host for a test. The caller must stop it: `await using`, or `stop`.
+ * @throws the errors of `host.start`, and Error for modules that cannot be loaded, unless
+ * `allow_failed`
  */
 export async function createTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-"));
@@ -89,6 +101,7 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     modules_enabled: [],
     http_ports: [0],
     https_ports: [],
+    admin_port: 0,
     http_interfaces: ["127.0.0.1"],
     https_interfaces: ["127.0.0.1"],
     data_path: folder,
@@ -97,7 +110,7 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
   const { cwd = process.cwd(), listen = true, modules = [] } = options;
   const values = Object.entries({ ...defaults, ...options.config }).filter(([, value]) => value !== undefined);
   const config = configFrom(Object.fromEntries(values), resolve(cwd));
-  // Known, even when no module that reads them is loaded.
+  // These options count as known, even if no module that reads them is loaded.
   for (const name of Object.keys(defaults)) config.raw(name);
   const log = { level: "debug", destination: { write: (line: string) => lines.push(line) } } as const;
   const manual = options.clock === "manual" ? new ManualClock() : undefined;
@@ -110,7 +123,10 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
     if (port === undefined) throw new Error(`The test host has no ${scheme} port: list a module that provides one`);
     return `${scheme}://127.0.0.1:${port.port}${path}`;
   };
-  const accept = (socket: Socket) => host.connect("http", socket);
+  const acceptOf = (caller: Caller | string = {}) => {
+    const { service = "http" } = typeof caller === "string" ? {} : caller;
+    return (socket: Socket) => host.connect(service, socket);
+  };
   try {
     await host.start();
     if (options.allow_failed !== true) assertLoaded(host);
@@ -127,9 +143,9 @@ export async function createTestHost(options: TestHostOptions = {}): Promise<Tes
       const entries = lines.map((line) => JSON.parse(line) as LogEntry);
       return level === undefined ? entries : entries.filter((entry) => entry.level === level);
     },
-    inject: (request) => inject(accept, request),
-    stream: (request) => injectStream(accept, request),
-    connect: (caller) => openConnection(accept, caller),
+    inject: (request) => inject(acceptOf(request), request),
+    stream: (request) => injectStream(acceptOf(request), request),
+    connect: (caller) => openConnection(acceptOf(caller), caller),
     url,
     fetch: (path, init) => fetch(url(path), init),
     load: (name) => {

@@ -7,43 +7,50 @@ import { socketPair } from "./memory_socket.ts";
 
 export type InjectedBody = string | Uint8Array | URLSearchParams | FormData | AsyncIterable<string | Uint8Array>;
 
-/** Who asks: what the handlers see of the connection. */
+/** The client, as handlers see it from the connection. */
 export interface Caller {
-  /** The connection counts as encrypted, as if it had come in through HTTPS. Default false. */
+  /**
+   * Whether the connection counts as encrypted, as if it had come in through HTTPS. Default false.
+   */
   readonly secure?: boolean;
   /** Default 127.0.0.1. */
   readonly remote_address?: string;
+  /** Name of the service that takes the connection. Default "http"; the Admin API is "admin". */
+  readonly service?: string;
 }
 
-/** A request that goes through the whole host, and through no port. */
+/** A request that goes through the whole host without a port. */
 export interface InjectedRequest extends Caller {
   /** Default GET. */
   readonly method?: string;
-  /** Path and query, sent as they are. Default "/". */
+  /** Path and query, sent unchanged. Default "/". */
   readonly path?: string;
-  /** In place of path, host and secure: a URL, or a path that is to be escaped and resolved. */
+  /** A URL instead of path, host and secure, or a path that is escaped and resolved. */
   readonly url?: string | URL;
-  /** Names may have `_` for `-`; a list is one line per value, undefined takes away what is sent otherwise. */
+  /**
+   * Header names may have `_` for `-`; a list is one line per value, and undefined removes a
+   * default header.
+   */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
   /**
-   * Text and bytes are sent with their length, what comes in pieces (streams, async iterables) in chunks as it comes. Forms
-   * bring their Content-Type.
+   * Text and bytes are sent with their length; streams and async iterables in chunks as they
+   * arrive. Forms set their Content-Type.
    */
   readonly body?: InjectedBody | undefined;
   /** The Host header. Default "localhost". */
   readonly host?: string;
-  /** Breaks the connection when it is aborted. */
+  /** Aborts the connection. */
   readonly signal?: AbortSignal;
 }
 
-/** Names of `headers` and `trailers` are in lower case, with dashes. */
+/** Names in `headers` and `trailers` are in lower case, with dashes. */
 interface Head {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** A whole answer. */
-export interface InjectedAnswer extends Head {
+/** A complete response. */
+export interface InjectedResponse extends Head {
   readonly trailers: Readonly<Record<string, string | undefined>>;
   /** The body as text. */
   readonly body: string;
@@ -51,33 +58,40 @@ export interface InjectedAnswer extends Head {
   json<T = unknown>(): T;
 }
 
-/** An answer on its way. */
+/** A response that is still arriving. */
 export interface InjectedStream extends Head, AsyncDisposable {
-  /** Fails when the host breaks the connection. The host is held back while nobody reads. */
+  /** Fails if the host breaks the connection. While nobody reads it, the host has to wait. */
   readonly body: Readable;
-  /** Complete once the body has ended. */
+  /** Complete after the body has ended. */
   readonly trailers: Readonly<Record<string, string | undefined>>;
-  /** Ends the connection, before the end of the body as a client that goes away, and waits until the host has noticed. */
+  /**
+   * Closes the connection and waits until the host has noticed. Before the end of the body this
+   * acts like a client that disconnects.
+   */
   close(): Promise<void>;
 }
 
-/** Gives the far end of a connection to the host. */
+/** Passes the server end of a connection to the host. */
 export type Accept = (socket: Socket) => void;
 
-/** A connection to the host, for what `inject` does not speak; whoever opens it ends it. */
+/**
+ * Opens a connection to the host, for protocols that `inject` does not support; the caller must end
+ * it.
+ */
 export function openConnection(accept: Accept, caller: Caller = {}): Socket {
   return ends(accept, caller).client;
 }
 
 /**
- * Sends a request and gives the whole answer, once the host has finished with it.
- * @throws Error when the host breaks the connection, what `signal` is aborted with, what the body throws
+ * Sends a request; resolves to the complete response, once the host has finished with it.
+ * @throws Error when the host breaks the connection, the reason of `signal`, or the error of the
+ * body
  */
-export async function inject(accept: Accept, request: InjectedRequest | string): Promise<InjectedAnswer> {
-  const { answer, explain } = await exchange(accept, request);
-  await using open = answer;
+export async function inject(accept: Accept, request: InjectedRequest | string): Promise<InjectedResponse> {
+  const { injected, explain } = await exchange(accept, request);
+  await using open = injected;
   const chunks: Buffer[] = await open.body.toArray().catch((error: unknown) => {
-    throw explain(error, "before the answer was complete");
+    throw explain(error, "before the response was complete");
   });
   const bytes = Buffer.concat(chunks);
   const text = bytes.toString("utf8");
@@ -85,29 +99,29 @@ export async function inject(accept: Accept, request: InjectedRequest | string):
   return { status, headers, trailers, body: text, bytes: () => bytes, json: <T>() => JSON.parse(text) as T };
 }
 
-/** As `inject`, but gives the answer as soon as it begins. */
+/** Works as `inject`, but resolves as soon as the response starts. */
 export async function injectStream(accept: Accept, request: InjectedRequest | string): Promise<InjectedStream> {
-  return (await exchange(accept, request)).answer;
+  return (await exchange(accept, request)).injected;
 }
 
 interface Exchange {
-  readonly answer: InjectedStream;
-  /** The reason for a connection that broke at some stage. */
+  readonly injected: InjectedStream;
+  /** Returns the reason for a connection that broke at some stage. */
   explain(error: unknown, stage: string): unknown;
 }
 
 async function exchange(accept: Accept, given: InjectedRequest | string): Promise<Exchange> {
-  const asked = typeof given === "string" ? { path: given } : given;
-  const { method = "GET", body, signal } = asked;
-  const { path, host, secure } = targetOf(asked);
+  const request = typeof given === "string" ? { path: given } : given;
+  const { method = "GET", body, signal } = request;
+  const { path, host, secure } = targetOf(request);
   const message = await encoded(body);
-  const { client, gone } = ends(accept, { ...asked, secure });
+  const { client, gone } = ends(accept, { ...request, secure });
   const sent = httpRequest({
     method,
     path,
     setHost: false,
-    // What a client says that keeps its connection; this one is ended all the same.
-    headers: merged({ Host: host, Connection: "keep-alive", ...message.headers }, asked.headers),
+    // The header of a client that keeps its connection; this one is ended all the same.
+    headers: merged({ Host: host, Connection: "keep-alive", ...message.headers }, request.headers),
     createConnection: () => client,
     ...(signal === undefined ? {} : { signal }),
   });
@@ -118,14 +132,14 @@ async function exchange(accept: Accept, given: InjectedRequest | string): Promis
     return new Error(`${method} ${path}: the connection was broken ${stage}`, { cause: error });
   };
   const beginning = Promise.withResolvers<IncomingMessage>();
-  const failed = (error?: unknown) => beginning.reject(explain(error, "before the answer began"));
+  const failed = (error?: unknown) => beginning.reject(explain(error, "before the response began"));
   sent.on("response", beginning.resolve).on("error", failed).on("close", failed);
   sent.on("upgrade", (_response, socket) => {
     socket.destroy();
-    beginning.reject(new Error(`${method} ${path}: the answer switches protocols, for which there is connect()`));
+    beginning.reject(new Error(`${method} ${path}: the response switches protocols: use connect()`));
   });
   const noted = (error: unknown) => void (fault = { error });
-  // What breaks the sending shows in the answer, or in its absence.
+  // An error while sending shows in the response, or in a missing one.
   if (message.pieces === undefined) sent.end(message.bytes);
   else pipeline(watched(message.pieces, noted), sent).catch(() => undefined);
 
@@ -136,7 +150,7 @@ async function exchange(accept: Accept, given: InjectedRequest | string): Promis
     await gone;
     client.destroy();
   };
-  const answer: InjectedStream = {
+  const injected: InjectedStream = {
     status: response.statusCode ?? 0,
     headers: response.headers,
     trailers: response.trailers,
@@ -144,12 +158,15 @@ async function exchange(accept: Accept, given: InjectedRequest | string): Promis
     close,
     [Symbol.asyncDispose]: close,
   };
-  return { answer, explain };
+  return { injected: injected, explain };
 }
 
 let lastPort = 49_151;
 
-/** Both ends of a new connection, the far one with the host; `gone` when the host is done with it. */
+/**
+ * Creates both ends of a connection and passes the server end to the host; `gone` resolves when the
+ * host has closed it.
+ */
 function ends(accept: Accept, { secure = false, remote_address = "127.0.0.1" }: Caller) {
   lastPort = lastPort < 65_535 ? lastPort + 1 : 49_152;
   const near = { address: remote_address, port: lastPort };
@@ -171,7 +188,7 @@ function targetOf({ url, path = "/", host = "localhost", secure = false }: Injec
 
 type Fields = Record<string, string | string[]>;
 
-/** Other fields over those that are sent otherwise. */
+/** Returns the default header fields, overridden by others. */
 function merged(defaults: Fields, others: InjectedRequest["headers"] = {}): Fields {
   const fields = new Map(Object.entries(defaults).map(([name, value]) => [name.toLowerCase(), { name, value }]));
   for (const [key, value] of Object.entries(others)) {
@@ -179,7 +196,7 @@ function merged(defaults: Fields, others: InjectedRequest["headers"] = {}): Fiel
     if (value === undefined) fields.delete(name.toLowerCase());
     else fields.set(name.toLowerCase(), { name, value: typeof value === "string" ? value : [...value] });
   }
-  // Who gives the length of a body in pieces does without chunks.
+  // A body with a given length is sent without chunks.
   if (fields.has("content-length")) fields.delete("transfer-encoding");
   return Object.fromEntries([...fields.values()].map(({ name, value }) => [name, value]));
 }

@@ -2,20 +2,23 @@ import { isIPv6, Socket } from "node:net";
 
 type Done = (error?: Error | null) => void;
 
-/** What an end of a connection says of itself. */
+/** The properties of one end of a connection. */
 export interface SocketFacts {
-  readonly local: SocketPlace;
-  readonly remote: SocketPlace;
-  /** As if it spoke TLS. */
+  readonly local: SocketAddress;
+  readonly remote: SocketAddress;
+  /** Whether the end counts as encrypted. */
   readonly encrypted: boolean;
 }
 
-export interface SocketPlace {
+export interface SocketAddress {
   readonly address: string;
   readonly port: number;
 }
 
-/** A connection within the process: what is written to one end is read from the other, as fast as that is read. */
+/**
+ * Creates a connection within the process: bytes that are written to one end are read from the
+ * other, as fast as that is read.
+ */
 export function socketPair(first: SocketFacts, second: SocketFacts): [Socket, Socket] {
   const pair = [new MemorySocket(first), new MemorySocket(second)] as const;
   pair[0].join(pair[1]);
@@ -25,8 +28,8 @@ export function socketPair(first: SocketFacts, second: SocketFacts): [Socket, So
 
 class MemorySocket extends Socket {
   #peer: MemorySocket = this;
-  /** The peer's write that waits until this end is read. */
-  #held: Done | undefined;
+  /** The callback of the peer's write, which waits until this end is read. */
+  #pendingWrite: Done | undefined;
 
   constructor({ local, remote, encrypted }: SocketFacts) {
     super();
@@ -39,7 +42,7 @@ class MemorySocket extends Socket {
       remoteFamily: family(remote.address),
       encrypted,
     };
-    // Node's own are accessors that ask the system.
+    // Node's own properties are accessors that query the system.
     for (const [name, value] of Object.entries(facts)) Object.defineProperty(this, name, { value });
   }
 
@@ -75,23 +78,23 @@ class MemorySocket extends Socket {
     });
   }
 
-  /** Later, as a network does: neither end runs inside the other's calls. */
+  /** Delivers bytes later, as a network does: neither end runs inside the other's calls. */
   #give(bytes: Buffer, done: Done): void {
     setImmediate(() => {
       const peer = this.#peer;
       if (peer.destroyed) done(broken("write", "EPIPE"));
       else if (peer.push(bytes)) done();
-      else peer.#held = done;
+      else peer.#pendingWrite = done;
     });
   }
 
   #letGo(error?: Error): void {
-    const held = this.#held;
-    this.#held = undefined;
-    held?.(error);
+    const pendingWrite = this.#pendingWrite;
+    this.#pendingWrite = undefined;
+    pendingWrite?.(error);
   }
 
-  /** The other end is gone before its time: what has arrived can still be read. */
+  /** The peer was destroyed too early: bytes that have arrived can still be read. */
   #reset(): void {
     if (this.destroyed) return;
     if (this.readableLength === 0) {

@@ -5,10 +5,13 @@ import type { HttpModule } from "../http/module.ts";
 import { moduleName } from "../module/locate.ts";
 import { type Handles, handlesNow, more } from "./handles.ts";
 
-/** What was open before a module was loaded, by host and module: noted by `TestHost.load`. */
+/**
+ * The open resources before a module was loaded, by host and module, as recorded by
+ * `TestHost.load`.
+ */
 const noted = new WeakMap<Host, Map<string, Handles>>();
 
-/** Notes what is open now, before a module is loaded. */
+/** Records the open resources before a module is loaded. */
 export function noteHandles(host: Host, entry: string): void {
   const marks = noted.get(host) ?? new Map<string, Handles>();
   noted.set(host, marks.set(moduleName(entry), handlesNow(host)));
@@ -16,9 +19,10 @@ export function noteHandles(host: Host, entry: string): void {
 
 export interface LeftoverOptions {
   /**
-   * What was open before the module was loaded, from `handlesNow(host)`: all that is open beyond it counts as left, so
-   * nothing else should come and go meanwhile. Default: noted by `TestHost.load(module)`; for a module that was loaded
-   * otherwise only what the host itself can see is looked at.
+   * The open resources before the module was loaded, from `handlesNow(host)`. Everything that was
+   * added since counts as left, so nothing else should open or close resources meanwhile. Default:
+   * as recorded by `TestHost.load(module)`; for a module that was loaded in another way, only the
+   * resources that the host knows are checked.
    */
   readonly since?: Handles;
   /** Seconds that closing may take. Default 2. */
@@ -26,9 +30,10 @@ export interface LeftoverOptions {
 }
 
 /**
- * Fails when something is left of an unloaded module: in the host (itself, routes, hooks, items, timers, shared tables,
- * services and their connections, failed steps of the unloading) or, beyond `since`, in the process (timers, servers,
- * sockets, watchers, child processes, open files, listeners of `process`). Handles that were unref'd are not seen.
+ * Fails if something is left of an unloaded module: in the host (the module itself, routes, hooks,
+ * items, timers, shared tables, services and their connections, failed steps of the unload) or,
+ * compared with `since`, in the process (timers, servers, sockets, watchers, child processes, open
+ * files, listeners of `process`). Handles with `unref` are not detected.
  * @throws {AssertionError} naming each thing that is left
  * @throws {ModhostError} MODULE_UNKNOWN for a module that was never loaded here
  */
@@ -55,7 +60,7 @@ export async function assertNothingLeft(
 
 const isLoaded = (line: string) => line.startsWith("the module itself (loaded");
 
-/** What the host says, and, where HTTP is served, what the table of routes does. */
+/** Returns what the host knows of the module, and its routes if HTTP is served. */
 function inHost(host: Host, name: string): string[] {
   const isServed = host.modules().some((module) => module.name === "http" && module.status === "loaded");
   const routes = isServed ? host.exports<HttpModule>("http").routes() : [];

@@ -1,19 +1,22 @@
-/** Warns of certificates that expire soon. */
+/** Warns about certificates that expire soon. */
 import type { Loaded } from "./pair.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Days before the end, the last ones first. */
+/** Days before the expiry, in ascending order. */
 const WARNING_DAYS: readonly number[] = [1, 7, 14, 30];
 
-/** Certificates of few days are renewed late: nothing is said before this share of their time is left. */
+/**
+ * Certificates with a short lifetime are renewed late, so there is no warning before this share of
+ * it is left.
+ */
 const LAST_SHARE = 1 / 3;
 
 type Validity = Pick<Loaded, "validFrom" | "validTo" | "fingerprint">;
 
 /**
- * The threshold that a certificate is within: 30, 14, 7 or 1 days before its end, 0 after it; undefined where there is
- * nothing to say.
+ * Returns the threshold that a certificate has reached: 30, 14, 7 or 1 days before its expiry, 0
+ * after it; undefined if no warning is due.
  */
 export function threshold({ validFrom, validTo }: Validity, now: number): number | undefined {
   const left = validTo.getTime() - now;
@@ -24,36 +27,36 @@ export function threshold({ validFrom, validTo }: Validity, now: number): number
 
 export class ExpiryWarnings {
   readonly #warn: (text: string, ...values: unknown[]) => void;
-  /** The nearest threshold that was told, by name and certificate. */
-  #told = new Map<string, number>();
+  /** The nearest threshold that was logged, by name and certificate. */
+  #warned = new Map<string, number>();
   #seen = new Set<string>();
 
   constructor(warn: (text: string, ...values: unknown[]) => void) {
     this.#warn = warn;
   }
 
-  /** Warns of each certificate once for each threshold that it has come to. */
+  /** Warns about each certificate once for each threshold that it reaches. */
   look(certificates: ReadonlyMap<string, Validity>, now = Date.now()): void {
-    const told = new Map<string, number>();
+    const warned = new Map<string, number>();
     const seen = new Set<string>();
     for (const [name, certificate] of certificates) {
       const key = `${name} ${certificate.fingerprint}`;
       const isKnown = this.#seen.has(key);
       seen.add(key);
-      const known = this.#told.get(key);
+      const known = this.#warned.get(key);
       const reached = threshold(certificate, now);
       if (reached !== undefined && (known === undefined || reached < known)) {
         const served = name === "*" ? "of clients that ask for no other" : `for ${name}`;
         const until = certificate.validTo.toISOString();
         const within = reached === 1 ? "a day" : `${reached} days`;
         if (reached > 0) this.#warn("The certificate %s expires in less than %s, on %s", served, within, until);
-        // Of one that has expired before it is read, its reader has told.
+        // A certificate that had expired before it was read was reported then.
         else if (isKnown) this.#warn("The certificate %s has expired on %s", served, until);
       }
       const last = reached === undefined ? known : Math.min(reached, known ?? reached);
-      if (last !== undefined) told.set(key, last);
+      if (last !== undefined) warned.set(key, last);
     }
-    this.#told = told;
+    this.#warned = warned;
     this.#seen = seen;
   }
 }

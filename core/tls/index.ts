@@ -23,29 +23,29 @@ import type { PemPair } from "./self_signed.ts";
 
 export type { CertificateFiles } from "./pair.ts";
 
-/** What is asked of a logger here. */
+/** The methods of a logger that are used here. */
 export interface TlsLog {
   info(format: string, ...values: unknown[]): void;
   warn(format: string, ...values: unknown[]): void;
 }
 
 export interface CertificatesOptions {
-  /** Folder of the self-signed certificate; made when missing. */
+  /** The folder of the self-signed certificate; it is created if it is missing. */
   readonly directory: string;
   /** Absolute paths of PEM files by host name, "*.example.org" or "*". */
   readonly certificates: Readonly<Record<string, CertificateFiles>> | undefined;
-  /** Names that the self-signed certificate covers beside those of this machine. */
+  /** Names that the self-signed certificate covers in addition to those of this machine. */
   readonly hosts: readonly string[];
-  /** Names that get theirs from an authority. */
+  /** Names whose certificates come from an authority. */
   readonly acme?: AcmeSettings | undefined;
   readonly log: TlsLog;
 }
 
-/** What the files have become since they were read. */
+/** How the files have changed since they were read. */
 export interface Refreshed {
-  /** Names with another certificate. */
+  /** Names with a new certificate. */
   readonly changed: readonly string[];
-  /** Names whose files cannot be used: what they had before is kept. */
+  /** Names whose files cannot be used; they keep their previous certificates. */
   readonly failed: readonly { readonly name: string; readonly error: unknown }[];
 }
 
@@ -55,19 +55,20 @@ interface Read extends Refreshed {
 
 type SniCallback = NonNullable<TlsOptions["SNICallback"]>;
 
-/** The self-signed certificate is made anew this long before it expires, milliseconds. */
+/** The self-signed certificate is replaced this long before it expires, in milliseconds. */
 const RENEWAL_TIME = 30 * 86_400_000;
 
 /**
- * The certificates of the server. A client gets the one configured for the name it asks for (SNI), else the one of the
- * wildcard above that name, else the one of "*", else a self-signed one, made at first start and kept. Names without a
- * configured one may have theirs from an authority.
+ * The certificates of the server. A client gets the one configured for its server name (SNI), else
+ * that of the wildcard above the name, else that of "*", else a self-signed one, which is created
+ * at the first start and stored. Names without a configured certificate may have one from an
+ * authority.
  */
 export class Certificates {
   #options: CertificatesOptions;
   #loaded: ReadonlyMap<string, Loaded> = new Map();
   #makesSelfSigned = true;
-  /** How it stands with what is ordered by ACME, by name; whoever orders says so. */
+  /** Returns the states of orders by ACME, by name; the code that orders certificates sets it. */
   orders: () => ReadonlyMap<string, CertificateOrder> = () => new Map();
 
   constructor(options: CertificatesOptions) {
@@ -75,7 +76,8 @@ export class Certificates {
   }
 
   /**
-   * Reads all certificates; where none of "*" is configured makes the self-signed one, unless there is to be none.
+   * Reads all certificates. If none is configured for "*", it creates the self-signed one, unless
+   * `selfSigned` is false.
    * @throws {ModhostError} TLS_INVALID naming the host and the file
    */
   async prepare({ selfSigned = true } = {}): Promise<void> {
@@ -88,7 +90,7 @@ export class Certificates {
   }
 
   /**
-   * Reads the configured certificates and changes nothing.
+   * Reads the configured certificates without using them.
    * @throws {ModhostError} TLS_INVALID
    */
   async verify(): Promise<void> {
@@ -98,23 +100,24 @@ export class Certificates {
   }
 
   /**
-   * Reads the files again; when one is wrong all former certificates stay.
+   * Reads the files again; if one is invalid, all previous certificates stay.
    * @throws {ModhostError} TLS_INVALID
    */
   reload(): Promise<void> {
     return this.prepare({ selfSigned: this.#makesSelfSigned });
   }
 
-  /** What `refresh` would find; changes nothing. */
+  /** Returns what `refresh` would find, without a change. */
   async compare(certificates = this.#options.certificates): Promise<Refreshed> {
     const { changed, failed } = await this.#readConfigured(certificates);
     return { changed, failed };
   }
 
   /**
-   * Reads the files again, each name for itself: what is wrong with one keeps no other from its new certificate. New
-   * connections get the new ones; a listener's own `cert` and `key`, for clients that name no host, follow by
-   * `setSecureContext(options())`. A self-signed certificate that is about to expire is made anew.
+   * Reads the files again, each name separately: an invalid file does not affect other names. New
+   * connections get the new certificates; a listener's own `cert` and `key`, for clients that send
+   * no host name, are updated by `setSecureContext(options())`. A self-signed certificate that is
+   * about to expire is replaced.
    */
   async refresh(): Promise<Refreshed> {
     const { loaded, failed, changed } = await this.#readConfigured();
@@ -130,18 +133,20 @@ export class Certificates {
   }
 
   /**
-   * Other certificates from now on; when one of them is wrong, nothing changes. The returned function brings the former
-   * ones back.
+   * Switches to other certificates; if one of them is invalid, nothing changes. The returned
+   * function restores the previous ones.
    * @throws {ModhostError} TLS_INVALID
    */
   async configure(options: Omit<CertificatesOptions, "log">, how: { selfSigned?: boolean } = {}): Promise<() => void> {
-    const [former, loaded, makes] = [this.#options, this.#loaded, this.#makesSelfSigned];
+    const previous = this.#options;
+    const loaded = this.#loaded;
+    const makes = this.#makesSelfSigned;
     const restore = () => {
-      this.#options = former;
+      this.#options = previous;
       this.#loaded = loaded;
       this.#makesSelfSigned = makes;
     };
-    this.#options = { ...options, log: former.log };
+    this.#options = { ...options, log: previous.log };
     try {
       await this.prepare(how);
     } catch (error) {
@@ -151,31 +156,31 @@ export class Certificates {
     return restore;
   }
 
-  /** There is a certificate for whoever asks. */
+  /** Whether there is a certificate for every client. */
   get isReady(): boolean {
     return this.#loaded.has(everyName);
   }
 
   /**
-   * What a TLS listener needs; `cert` and `key` are there while `isReady`. The callback gives what is current whenever it
-   * is called. ALPN is the listener's own matter.
+   * Returns the options of a TLS listener, with `cert` and `key` if `isReady`. The callback always
+   * returns the current certificate. The listener sets ALPN itself.
    */
   options(): TlsOptions & { SNICallback: SniCallback } {
     const own = this.#loaded.get(everyName);
     return {
       ...(own === undefined ? {} : { cert: own.certificate, key: own.key }),
       minVersion: oldestVersion,
-      SNICallback: (name, answer) => {
+      SNICallback: (name, respond) => {
         try {
-          answer(null, this.#choose(name).context);
+          respond(null, this.#choose(name).context);
         } catch (error) {
-          answer(error as Error);
+          respond(error as Error);
         }
       },
     };
   }
 
-  /** All that are served, by name, and those that are ordered. */
+  /** Returns all certificates in use by name, and those that are ordered. */
   states(): CertificateState[] {
     const orders = this.orders();
     const served = [...this.#loaded].map(([name, { source, validTo, fingerprint }]): CertificateState => {
@@ -186,28 +191,28 @@ export class Certificates {
     return [...served, ...awaited.map(([name, order]): CertificateState => ({ name, source: "acme", order }))];
   }
 
-  /** How long each is valid, by name. */
+  /** Returns the validity of each certificate, by name. */
   validity(): ReadonlyMap<string, Pick<Loaded, "validFrom" | "validTo" | "fingerprint">> {
     return this.#loaded;
   }
 
-  /** The self-signed one is to be made anew, which `refresh` does. */
+  /** Returns true if the self-signed certificate must be replaced, which `refresh` does. */
   isSelfSignedEnding(now = Date.now()): boolean {
     const own = this.#loaded.get(everyName);
     return own?.source === "self-signed" && own.validTo.getTime() <= now + RENEWAL_TIME;
   }
 
-  /** What is ordered from an authority; undefined where nothing is. */
+  /** The ACME settings; undefined if nothing is ordered. */
   get acme(): AcmeSettings | undefined {
     return this.#options.acme;
   }
 
-  /** Files of the configured certificates and keys. */
+  /** Returns the files of the configured certificates and keys. */
   files(): string[] {
     return Object.values(this.#options.certificates ?? {}).flatMap(({ certificate, key }) => [certificate, key]);
   }
 
-  /** Forgets keys and certificates; connections that are open go on. */
+  /** Forgets keys and certificates; open connections are not affected. */
   close(): void {
     this.#loaded = new Map();
   }
@@ -217,9 +222,9 @@ export class Certificates {
   }
 
   #choose(name: string): Loaded {
-    const asked = name.toLowerCase();
-    const wildcard = asked.replace(/^[^.]+/, everyName);
-    const found = this.#loaded.get(asked) ?? this.#loaded.get(wildcard) ?? this.#loaded.get(everyName);
+    const serverName = name.toLowerCase();
+    const wildcard = serverName.replace(/^[^.]+/, everyName);
+    const found = this.#loaded.get(serverName) ?? this.#loaded.get(wildcard) ?? this.#loaded.get(everyName);
     if (found === undefined) throw invalid(name || everyName, "no certificate is loaded: the server is not running");
     return found;
   }
@@ -230,8 +235,8 @@ export class Certificates {
     const failed: { name: string; error: unknown }[] = [];
     for (const [host, files] of Object.entries(certificates ?? {})) {
       const name = asciiName(host);
-      const former = this.#loaded.get(name);
-      const own = former?.source === "file" ? former : undefined;
+      const previous = this.#loaded.get(name);
+      const own = previous?.source === "file" ? previous : undefined;
       try {
         const pair = await readPair(host, files, own);
         loaded.set(name, pair);
@@ -244,9 +249,9 @@ export class Certificates {
     const { hosts, folder = "" } = this.#options.acme ?? { hosts: [] };
     for (const name of hosts) {
       if (loaded.has(name)) continue;
-      const former = this.#loaded.get(name);
-      const own = former?.source === "acme" ? former : undefined;
-      // One that is not there yet, or is damaged, is being ordered.
+      const previous = this.#loaded.get(name);
+      const own = previous?.source === "acme" ? previous : undefined;
+      // A certificate that does not exist yet or is damaged is being ordered.
       const pair = await readPair(name, filesOf(folder, name), own, "acme").catch(() => own);
       if (pair !== undefined) loaded.set(name, pair);
       if (pair !== undefined && pair !== own) changed.push(name);
@@ -258,23 +263,26 @@ export class Certificates {
     const { directory, log } = this.#options;
     const files = { certificate: join(directory, "self-signed.crt"), key: join(directory, "self-signed.key") };
     const names = this.#options.hosts.map((host) => host.replace(/^\[(.*)\]$/, "$1"));
-    const kept = await readKept(files, names);
-    if (kept !== undefined) return loadedPair(kept, "self-signed");
+    const stored = await readStored(files, names);
+    if (stored !== undefined) return loadedPair(stored, "self-signed");
     const machine = domainToASCII(hostname());
     const local = ["localhost", "127.0.0.1", "::1", ...(machine === "" ? [] : [machine])];
-    // Most starts make no certificate, and the library that does is slow to load.
+    // Most starts create no certificate, and this library is slow to load.
     const { makeSelfSigned } = await import("./self_signed.ts");
     const pair = await makeSelfSigned([...new Set([...names, ...local])]);
     makePrivateFolder(directory);
     await writeFileAtomic(files.key, pair.key, 0o600);
     await writeFileAtomic(files.certificate, pair.certificate, 0o644);
-    log.info("made a self-signed certificate: %s", files.certificate);
+    log.info("created a self-signed certificate: %s", files.certificate);
     return loadedPair(pair, "self-signed");
   }
 }
 
-/** The pair made at an earlier start; undefined when missing, damaged, about to expire, or not made for one of the names. */
-async function readKept(files: CertificateFiles, names: readonly string[]): Promise<PemPair | undefined> {
+/**
+ * Returns the pair that was created at an earlier start; undefined if it is missing, damaged, about
+ * to expire, or not valid for one of the names.
+ */
+async function readStored(files: CertificateFiles, names: readonly string[]): Promise<PemPair | undefined> {
   try {
     const [certificate, key] = await Promise.all([readFile(files.certificate, "utf8"), readFile(files.key, "utf8")]);
     const parsed = new X509Certificate(certificate);

@@ -1,4 +1,4 @@
-/** A certificate with its key: read from files, checked, and written. */
+/** Reads and checks certificates with their keys. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContext } from "node:tls";
@@ -12,14 +12,14 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** A pair that can be served. */
+/** A pair that can be used. */
 export interface Loaded extends PemPair {
   readonly context: SecureContext;
   readonly source: CertificateState["source"];
   readonly validFrom: Date;
   readonly validTo: Date;
   readonly fingerprint: string;
-  /** What an operator should know of it. */
+  /** Warnings about it for the operator. */
   readonly warnings: readonly (readonly [format: string, ...values: unknown[]])[];
 }
 
@@ -28,18 +28,22 @@ export const everyName = "*";
 
 /**
  * Reads the pair of a host.
- * @param former gives it back when the files have not changed
+ * @param previous the previous pair, which is returned if the files have not changed
  * @throws {ModhostError} TLS_INVALID naming the host and the file
  */
 export async function readPair(
   host: string,
   files: CertificateFiles,
-  former?: Loaded,
+  previous?: Loaded,
   source: Loaded["source"] = "file",
 ): Promise<Loaded> {
   const [certificate, key] = await Promise.all([readPem(host, files.certificate), readPem(host, files.key)]);
-  if (former?.certificate === certificate && former.key === key) return former;
+  if (previous?.certificate === certificate && previous.key === key) return previous;
   const parsed = attempt(host, files.certificate, () => new X509Certificate(certificate));
+  if (/^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(key)) {
+    const remedy = "remove it with openssl pkey -in KEY -out PLAIN, and let only the server read that";
+    throw invalid(host, `the key in ${files.key} has a passphrase, which the server cannot enter: ${remedy}`);
+  }
   const privateKey = attempt(host, files.key, () => createPrivateKey(key));
   if (!parsed.checkPrivateKey(privateKey)) {
     throw invalid(host, `the key in ${files.key} does not belong to the certificate in ${files.certificate}`);
@@ -62,8 +66,11 @@ export function invalid(host: string, reason: string): ModhostError {
   return new ModhostError("TLS_INVALID", { host, reason });
 }
 
+/** Returns the name as clients send it: in ASCII, and without a final dot. */
 export function asciiName(name: string): string {
-  return name === everyName ? name : name.replace(/^(\*\.)?(.*)$/, (_, star = "", rest) => star + domainToASCII(rest));
+  return name === everyName
+    ? name
+    : name.replace(/^(\*\.)?(.*?)\.?$/, (_, star = "", rest) => star + domainToASCII(rest));
 }
 
 function warningsOf(host: string, files: CertificateFiles, parsed: X509Certificate): Loaded["warnings"] {

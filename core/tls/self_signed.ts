@@ -1,4 +1,4 @@
-// The certificate library looks its parts up through this polyfill, which must be there before it.
+// The certificate library uses this polyfill, so it must be loaded first.
 import "reflect-metadata";
 import { webcrypto } from "node:crypto";
 import { isIP } from "node:net";
@@ -21,13 +21,13 @@ export interface PemPair {
 
 const DAY_MS = 86_400_000;
 
-/** Ten years less a day: the span a self-signed certificate is made for, milliseconds. */
+/** The lifetime of a self-signed certificate in milliseconds: ten years less a day. */
 export const lifetime = 3_650 * DAY_MS - DAY_MS;
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
 /**
- * Makes a key (ECDSA, P-256) and a certificate that it signs itself for a TLS server.
+ * Creates a key (ECDSA, P-256) and a self-signed certificate for a TLS server.
  * @param names host names and IP addresses; the first one is the subject's common name
  * @param now the certificate is valid from an hour before, since clocks differ
  */

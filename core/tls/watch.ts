@@ -1,4 +1,4 @@
-/** Watches the files of certificates, and has those that can be used put in force. */
+/** Watches the files of certificates, and switches to new ones that can be used. */
 import { reasonOf } from "../util/errors.ts";
 import { FileWatch } from "../util/file_watch.ts";
 import type { Refreshed } from "./index.ts";
@@ -6,13 +6,16 @@ import type { Refreshed } from "./index.ts";
 const STILL_MS = 200;
 const POLL_MS = 60_000;
 
-/** Whoever writes a certificate may have its key still to write. About a minute in all. */
+/**
+ * Pauses between retries, about a minute in all, because a certificate may be written before its
+ * key.
+ */
 const RETRY_MS: readonly number[] = [500, 1000, 2000, 4000, 8000, 15_000, 30_000];
 
 export interface CertificateWatchDeps {
-  /** Reads the files, and changes nothing. */
+  /** Reads the files without using them. */
   look(): Promise<Refreshed>;
-  /** Puts those that have changed in force. */
+  /** Switches to the certificates that have changed. */
   swap(names: readonly string[]): Promise<unknown>;
   warn(text: string, ...values: unknown[]): void;
   readonly retries?: readonly number[];
@@ -33,17 +36,17 @@ export class CertificateWatch {
       still: STILL_MS,
       retries: deps.retries ?? RETRY_MS,
       poll: deps.poll ?? POLL_MS,
-      tellsNew: true,
+      reportsNew: true,
     });
   }
 
-  /** Watches these files from now on, and looks into those that are new. */
+  /** Watches these files, and checks those that are new. */
   async follow(files: readonly string[]): Promise<void> {
     this.#files = files;
     await this.#watch.follow();
   }
 
-  /** For good. */
+  /** Stops watching for good. */
   close(): void {
     this.#watch.close();
   }
@@ -54,9 +57,9 @@ export class CertificateWatch {
       const { changed, failed } = await look();
       if (changed.length > 0) await swap(changed);
       if (failed.length > 0 && mayRetry) return files;
-      for (const { error } of failed) warn("The former certificate is kept: %s", reasonOf(error));
+      for (const { error } of failed) warn("The previous certificate stays in use: %s", reasonOf(error));
     } catch (error) {
-      warn("Looking for new certificates: %s", reasonOf(error));
+      warn("Cannot check for new certificates: %s", reasonOf(error));
     }
     return [];
   }

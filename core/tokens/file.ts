@@ -1,4 +1,4 @@
-/** The file of tokens: digests and terms, no secret. */
+/** The token file: digests and properties, but no secrets. */
 import { randomUUID } from "node:crypto";
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -6,17 +6,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { NewToken } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
+import { withoutSecrets } from "../util/secret_text.ts";
 import { writeFileAtomic } from "../util/write_file_atomic.ts";
-import { digestOf, idOf, makeSecret, withoutSecrets } from "./secret.ts";
+import type { ScopeKinds } from "./scopes.ts";
+import { digestOf, idOf, makeSecret } from "./secret.ts";
 import { normalized, type StoredToken } from "./spec.ts";
 
 const MAX_FILE_BYTES = 8 * 1024 * 1024;
-/** A lock that is older was left by a process that has ended: whoever has it writes a small file. */
+/**
+ * Age in milliseconds after which a lock counts as abandoned: its owner writes only a small file.
+ */
 const MAX_LOCK_AGE = 10_000;
 const LOCK_RETRY = 20;
 
 /**
- * The entries of the file, as they stand there; none where there is no file.
+ * Returns the entries of the file as written; empty if there is no file.
  * @throws {ModhostError} TOKENS_UNREADABLE
  */
 export function readTokenFile(path: string): readonly StoredToken[] {
@@ -34,19 +38,24 @@ export function readTokenFile(path: string): readonly StoredToken[] {
     const isTable = Array.isArray(tokens) && tokens.every((token) => typeof token === "object" && token !== null);
     if (version === 1 && isTable) return tokens as StoredToken[];
   } catch {
-    // The parser's message would quote the file.
+    // The parser's message would quote the file, so it is not used.
   }
   throw new ModhostError("TOKENS_UNREADABLE", { path, reason: 'it is not {"version": 1, "tokens": [...]}' });
 }
 
-/** Adds a token to the file. @throws {ModhostError} TOKEN_INVALID, TOKEN_EXISTS, TOKENS_UNREADABLE */
+/**
+ * Adds a token to the file; with `kinds`, its scopes must be declared there. @throws {ModhostError}
+ * TOKEN_INVALID, TOKEN_EXISTS, TOKENS_UNREADABLE, TOKENS_UNWRITABLE
+ */
 export async function addToken(
   path: string,
   wanted: NewToken,
   by: string,
+  kinds?: ScopeKinds,
 ): Promise<{ readonly token: StoredToken; readonly secret: string }> {
   const now = Date.now();
   const terms = normalized(wanted, now);
+  kinds?.assertDeclared(terms.scopes);
   const { id, secret } = makeSecret();
   const sha256 = digestOf(secret).toString("hex");
   const token: StoredToken = { id, ...terms, sha256, created: new Date(now).toISOString(), by };
@@ -57,13 +66,16 @@ export async function addToken(
   return { token, secret };
 }
 
-/** Takes a token out of the file, by name, id or secret. @throws {ModhostError} TOKEN_UNKNOWN, TOKENS_UNREADABLE */
+/**
+ * Removes a token from the file, by name, id or secret. @throws {ModhostError} TOKEN_UNKNOWN,
+ * TOKENS_UNREADABLE
+ */
 export async function removeToken(path: string, nameOrId: string): Promise<StoredToken> {
-  const asked = idOf(nameOrId) ?? nameOrId;
+  const idOrName = idOf(nameOrId) ?? nameOrId;
   let removed: StoredToken | undefined;
   await edit(path, (tokens) => {
-    // A name may be what another token's id is: names go first.
-    removed = tokens.find(({ name }) => name === asked) ?? tokens.find(({ id }) => id === asked);
+    // A name may equal another token's id, so names take precedence.
+    removed = tokens.find(({ name }) => name === idOrName) ?? tokens.find(({ id }) => id === idOrName);
     if (removed === undefined) throw new ModhostError("TOKEN_UNKNOWN", { name: withoutSecrets(nameOrId) });
     return tokens.filter((token) => token !== removed);
   });
@@ -74,10 +86,17 @@ function edit(path: string, change: (tokens: readonly StoredToken[]) => readonly
   return underLock(path, () => {
     const tokens = change(readTokenFile(path));
     return writeFileAtomic(path, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`, 0o600);
+  }).catch((error: unknown) => {
+    if (ModhostError.is(error)) throw error;
+    // The disk is full, or the folder is not writable.
+    throw new ModhostError("TOKENS_UNWRITABLE", { path, reason: reasonOf(error) }, { cause: error });
   });
 }
 
-/** Other processes may edit the file, too: `run` reads and writes it under a lock. */
+/**
+ * Calls `run`, which reads and writes the file, under a lock, because other processes may edit the
+ * file, too.
+ */
 export async function underLock(path: string, run: () => Promise<void>): Promise<void> {
   makePrivateFolder(dirname(path));
   const lock = `${path}.lock`;
@@ -107,7 +126,10 @@ function isLeft(lock: string): boolean {
   return Date.now() - mtimeMs > MAX_LOCK_AGE;
 }
 
-/** Of several processes that find a lock that was left, one gets it under a name of its own; it may be a newer one by then. */
+/**
+ * Removes an abandoned lock. Several processes may try, but only one succeeds in renaming it. The
+ * lock may be a newer one by then; in that case it is put back.
+ */
 function takeAway(lock: string): void {
   const own = `${lock}.${randomUUID()}`;
   try {

@@ -1,30 +1,29 @@
-/** What is told to those who are not let in: the same wherever tokens are asked for. */
+/** The responses for refused requests, the same wherever tokens are required. */
 import type { TokenNeed, TokenRefusal } from "../types.ts";
-import { scopeFor } from "./scopes.ts";
+import type { ScopeKinds } from "./scopes.ts";
 import type { StoredToken } from "./spec.ts";
 
 const REALM = 'Bearer realm="modhost"';
 
-/** There is no token in the request. */
+/** The request contains no token. */
 export const missing: TokenRefusal = {
   status: 401,
   message: "This needs a token: send Authorization: Bearer TOKEN",
   headers: { www_authenticate: REALM },
 };
 
-/** It is not told whether it was ever one. */
-export const unknown: TokenRefusal = notGood("This is no token of this server: it is not known, or was revoked");
+/** The response does not reveal whether the token ever existed. */
+export const unknown: TokenRefusal = notGood("This is not a token of this server: it is unknown, or was revoked");
 
 export function expired({ name, expires }: StoredToken): TokenRefusal {
   return notGood(`The token ${name} has expired (${expires}): ask for a new one`);
 }
 
-export function lacking({ name }: { readonly name: string }, need: TokenNeed): TokenRefusal {
-  const scope = scopeFor(need);
+export function lacking(token: { readonly name: string }, need: TokenNeed, kinds: ScopeKinds): TokenRefusal {
   return {
     status: 403,
-    message: need.kind === "mfs" ? outside(name, need.path) : `The token ${name} lacks the scope ${scope}`,
-    headers: { www_authenticate: `${REALM}, error="insufficient_scope", scope="${scope}"` },
+    message: kinds.refusalFor(need, token),
+    headers: { www_authenticate: `${REALM}, error="insufficient_scope", scope="${kinds.scopeFor(need)}"` },
   };
 }
 
@@ -36,20 +35,15 @@ export function tooFast({ name, rate }: StoredToken, seconds: number): TokenRefu
   };
 }
 
-/** `seconds`: until the quota begins anew; undefined where it does not. */
+/** `seconds`: the time until the quota is reset; undefined if it never is. */
 export function overQuota(name: string, field: string, quota: string, seconds: number | undefined): TokenRefusal {
   const message = `The quota ${field} of the token ${name} is used up (${quota})`;
   if (seconds === undefined) return { status: 403, message, headers: {} };
   return {
     status: 429,
-    message: `${message}: it begins anew at midnight UTC`,
+    message: `${message}: it is reset at midnight UTC`,
     headers: { retry_after: String(seconds) },
   };
-}
-
-function outside(name: string, path: string): string {
-  const shown = JSON.stringify(path.length > 100 ? `${path.slice(0, 99)}…` : path);
-  return `The token ${name} is for other directories than ${shown} names (paths with . or .. are refused)`;
 }
 
 function notGood(message: string): TokenRefusal {

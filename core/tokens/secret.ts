@@ -9,21 +9,16 @@ const ID_LENGTH = 10;
 const RANDOM_LENGTH = 32;
 
 const secretPattern = new RegExp(`^mht_([a-z0-9]{${ID_LENGTH}})_[A-Za-z0-9]{${RANDOM_LENGTH}}$`);
-/** What begins like one is meant as a token of the server, however wrong the rest. */
+/** A text with this prefix is meant as a token of the server, even if the rest is wrong. */
 const PREFIX = "mht_";
 
 export function isMeantAsToken(text: string): boolean {
   return text.startsWith(PREFIX);
 }
 
-/** The id in a secret; undefined for what no secret looks like. */
+/** Returns the id in a secret; undefined for a text that is not a secret. */
 export function idOf(secret: string): string | undefined {
   return secretPattern.exec(secret)?.[1];
-}
-
-/** For messages and records: a secret may stand where something else is asked for. */
-export function withoutSecrets(text: string): string {
-  return text.replace(/mht_\w*/g, "mht_...");
 }
 
 export function makeSecret(): { readonly id: string; readonly secret: string } {
@@ -32,8 +27,9 @@ export function makeSecret(): { readonly id: string; readonly secret: string } {
 }
 
 /**
- * What is kept of a secret. A slow hash protects what people choose, which can be guessed; this is random, with 190 bits:
- * nobody finds it by trying, however fast, and each request pays for the hash.
+ * Returns the digest of a secret, which is stored instead of it. A slow hash would protect
+ * guessable passwords, but a secret has 190 random bits: nobody can guess it, and each request
+ * would pay for the slow hash.
  */
 export function digestOf(secret: string): Buffer {
   return createHash("sha256").update(secret, "utf8").digest();

@@ -1,11 +1,11 @@
-/** What a token is made from, checked: its name, scopes, expiry, rate and quotas. */
+/** Checks the properties of a token: its name, scopes, expiry, rate and quotas. */
 import type { NewToken } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { type Rate, readRate } from "../util/rate_limit.ts";
-import { parseScope, type Scope, scopeForms } from "./scopes.ts";
-import { withoutSecrets } from "./secret.ts";
+import { withoutSecrets } from "../util/secret_text.ts";
+import { kindOfScope } from "./scopes.ts";
 
-/** A token as `tokens.json` has it. */
+/** A token as stored in `tokens.json`. */
 export interface StoredToken extends NewToken {
   readonly id: string;
   /** SHA-256 of the secret, hexadecimal. */
@@ -14,10 +14,9 @@ export interface StoredToken extends NewToken {
   readonly by: string;
 }
 
-/** What the texts of a token mean. */
+/** The parsed properties of a token. */
 export interface TokenTerms {
-  readonly scopes: readonly Scope[];
-  /** Milliseconds since 1970; Infinity without an end. */
+  /** Milliseconds since 1970; Infinity if it never expires. */
   readonly expires: number;
   readonly rate: Rate | undefined;
   readonly received: Quota | undefined;
@@ -26,7 +25,7 @@ export interface TokenTerms {
 
 export interface Quota {
   readonly bytes: number;
-  /** Counted anew each day (UTC), or never. */
+  /** Whether the count starts again each day (UTC). */
   readonly daily: boolean;
 }
 
@@ -37,14 +36,14 @@ const MAX_SCOPE_LENGTH = 1024;
 const seconds = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 } as const;
 
 /**
- * A token as it is kept, with its end as a time.
- * @throws {ModhostError} TOKEN_INVALID naming the field and what it may be
+ * Returns a token in the form in which it is stored, with its expiry as a time.
+ * @throws {ModhostError} TOKEN_INVALID naming the field and the allowed values
  */
 export function normalized(wanted: NewToken, now: number): NewToken {
   const expires = wanted.expires === undefined ? undefined : new Date(endOf(wanted.expires, now)).toISOString();
   const token = { ...wanted, expires };
   const { expires: end } = termsOf(token);
-  if (end <= now) throw invalid("expires", wanted.expires, "a time to come");
+  if (end <= now) throw invalid("expires", wanted.expires, "a time in the future");
   return token;
 }
 
@@ -54,10 +53,10 @@ export function termsOf(token: NewToken): TokenTerms {
   if (typeof name !== "string" || !namePattern.test(name))
     throw invalid("name", name, "letters, digits and . _ @ -, at most 64, a letter or digit first");
   if (!Array.isArray(scopes) || scopes.length === 0 || scopes.length > MAX_SCOPES)
-    throw invalid("scopes", scopes, `a list of 1 to ${MAX_SCOPES} scopes: ${forms}`);
+    throw invalid("scopes", scopes, `a list of 1 to ${MAX_SCOPES} scopes, such as app:NAME`);
+  for (const scope of scopes) assertScope(scope);
   if (burst !== undefined && rate === undefined) throw invalid("burst", burst, "given together with a rate");
   return {
-    scopes: scopes.map(scopeOf),
     expires: expires === undefined ? Number.POSITIVE_INFINITY : timeOf(expires),
     rate: rate === undefined ? undefined : rateOf(rate, burst),
     received: bytes_in === undefined ? undefined : quotaOf("bytes_in", bytes_in),
@@ -65,12 +64,11 @@ export function termsOf(token: NewToken): TokenTerms {
   };
 }
 
-const forms = scopeForms.map(({ form }) => form).join(", ");
-
-function scopeOf(text: unknown): Scope {
-  const scope = typeof text === "string" && text.length <= MAX_SCOPE_LENGTH ? parseScope(text) : undefined;
-  if (scope === undefined) throw invalid("scopes", text, `one of ${forms}`);
-  return scope;
+/** Checks only the form of a scope: a token may outlive the module that declares the kind. */
+function assertScope(text: unknown): void {
+  const isScope = typeof text === "string" && text.length <= MAX_SCOPE_LENGTH && kindOfScope(text) !== undefined;
+  if (!isScope)
+    throw invalid("scopes", text, `a kind, or a kind and more after a colon, of at most ${MAX_SCOPE_LENGTH} letters`);
 }
 
 function timeOf(text: string): number {
@@ -79,7 +77,7 @@ function timeOf(text: string): number {
   return time;
 }
 
-/** A time to come, or one in so long from now. */
+/** Parses a future time, or a period from now on. */
 function endOf(text: string, now: number): number {
   const [, amount, unit] = /^(\d{1,6})(s|m|h|d|w)$/.exec(text) ?? [];
   if (amount === undefined) return timeOf(text);

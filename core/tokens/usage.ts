@@ -1,14 +1,14 @@
-/** What was done with a token: counters of requests and bytes, kept approximately. */
+/** Counts the requests and bytes of a token; the counts are saved from time to time. */
 
 import type { TokenRefusalReason } from "../types.ts";
 
-/** As the file has it. */
+/** The counts in the file. */
 export interface UsageRecord {
   readonly last_used?: string;
   readonly requests?: number;
   readonly received?: number;
   readonly sent?: number;
-  /** Of the day `day`. */
+  /** The day of the next two counts. */
   readonly day?: string;
   readonly day_received?: number;
   readonly day_sent?: number;
@@ -19,13 +19,13 @@ const DAY = 86_400_000;
 
 const dayOf = (now: number) => Math.floor(now / DAY);
 
-/** Seconds until the next day begins (UTC). */
+/** Returns the seconds until the next day starts (UTC). */
 export function secondsToMidnight(now: number): number {
   return Math.ceil((DAY - (now % DAY)) / 1000);
 }
 
 export class Usage {
-  /** Since the start. */
+  /** Refusals since the start. */
   readonly refused: Partial<Record<TokenRefusalReason, number>> = {};
   requests: number;
   received: number;
@@ -34,10 +34,10 @@ export class Usage {
   #day: number;
   #dayReceived: number;
   #daySent: number;
-  /** Of the counts, those that other processes have joined. */
+  /** The part of the counts that other processes have added. */
   readonly #joined = { requests: 0, received: 0, sent: 0 };
-  /** What the file has of all this, as far as this process knows. */
-  #kept: UsageRecord;
+  /** The counts in the file, as far as this process knows. */
+  #saved: UsageRecord;
 
   constructor(record: UsageRecord = {}) {
     this.requests = countOf(record.requests);
@@ -49,10 +49,10 @@ export class Usage {
     this.#day = Number.isNaN(day) ? 0 : dayOf(day);
     this.#dayReceived = countOf(record.day_received);
     this.#daySent = countOf(record.day_sent);
-    this.#kept = record;
+    this.#saved = record;
   }
 
-  /** To the minute. */
+  /** The time of the last use, to the minute. */
   get lastUsed(): string | undefined {
     return this.#lastUsed === undefined ? undefined : new Date(this.#lastUsed).toISOString();
   }
@@ -74,18 +74,21 @@ export class Usage {
     this.#daySent += sent;
   }
 
-  /** Bytes of today, or of all days. */
+  /** Returns the bytes of the current day, or of all days. */
   spent(direction: "received" | "sent", daily: boolean, now: number): number {
     if (!daily) return this[direction];
     this.#turn(now);
     return direction === "received" ? this.#dayReceived : this.#daySent;
   }
 
-  /** Adds what other processes have counted since, by what the file has now; without an entry there it stays as it is. */
+  /**
+   * Adds the counts that other processes have saved to the file since; without an entry in the file
+   * nothing changes.
+   */
   join(record: UsageRecord | undefined): void {
-    const kept = this.#kept;
+    const saved = this.#saved;
     if (record === undefined) return;
-    const since = (name: "requests" | "received" | "sent" | "day_received" | "day_sent", before = kept) =>
+    const since = (name: "requests" | "received" | "sent" | "day_received" | "day_sent", before = saved) =>
       Math.max(0, countOf(record[name]) - countOf(before[name]));
     for (const name of ["requests", "received", "sent"] as const) {
       const more = since(name);
@@ -93,39 +96,39 @@ export class Usage {
       this.#joined[name] += more;
     }
     const day = dayOf(Date.parse(record.day ?? "") || 0);
-    // Another process may have seen the day begin, or not yet.
+    // Another process may have seen the day start earlier or later.
     if (day > this.#day) this.#begin(day);
     if (day === this.#day) {
-      const before = record.day === kept.day ? kept : {};
+      const before = record.day === saved.day ? saved : {};
       this.#dayReceived += since("day_received", before);
       this.#daySent += since("day_sent", before);
     }
     const used = Date.parse(record.last_used ?? "") || 0;
     if (used > (this.#lastUsed ?? 0)) this.#lastUsed = used;
-    this.#kept = record;
+    this.#saved = record;
   }
 
-  /** Without what other processes have counted meanwhile: they tell it themselves. */
+  /** The counts of this process; other processes report their own. */
   get own(): Readonly<Record<"requests" | "received" | "sent", number>> {
     const { requests, received, sent } = this.#joined;
     return { requests: this.requests - requests, received: this.received - received, sent: this.sent - sent };
   }
 
-  /** The file has this now. */
+  /** Records what the file contains now. */
   keep(record: UsageRecord): void {
-    this.#kept = record;
+    this.#saved = record;
   }
 
   record(): UsageRecord {
     const { requests, received, sent, lastUsed } = this;
     const day = new Date(this.#day * DAY).toISOString().slice(0, 10);
-    const today = { day, day_received: this.#dayReceived, day_sent: this.#daySent };
-    return { requests, received, sent, ...today, ...(lastUsed === undefined ? {} : { last_used: lastUsed }) };
+    const ofDay = { day, day_received: this.#dayReceived, day_sent: this.#daySent };
+    return { requests, received, sent, ...ofDay, ...(lastUsed === undefined ? {} : { last_used: lastUsed }) };
   }
 
   #turn(now: number): void {
-    const today = dayOf(now);
-    if (today !== this.#day) this.#begin(today);
+    const day = dayOf(now);
+    if (day !== this.#day) this.#begin(day);
   }
 
   #begin(day: number): void {

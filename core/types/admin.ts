@@ -1,14 +1,17 @@
-/** What a module adds to the Admin API and the dashboard: what `module.provides("admin", ...)` takes. */
+/**
+ * Additions of a module to the Admin API and the dashboard: the item of
+ * `module.provides("admin", ...)`.
+ */
 import type { HttpEvent } from "./exchange.ts";
 import type { Server } from "./server.ts";
 
 /** A value that a caller gives. */
 export interface AdminField {
   readonly type: "string" | "number" | "boolean";
-  /** For people, in OpenAPI and in what refuses a wrong value. */
+  /** One sentence for people: OpenAPI and the refusal of a wrong value show it. */
   readonly describe: string;
   readonly required?: boolean;
-  /** All that it can be. */
+  /** All values that it can have. */
   readonly values?: readonly string[];
   /** Characters of a text at most; default 4,096. */
   readonly maxLength?: number;
@@ -28,22 +31,30 @@ export type AdminInput<F extends AdminFields> = {
   readonly [K in keyof F]: F[K] extends { required: true } ? AdminValue<F[K]> : AdminValue<F[K]> | undefined;
 };
 
-/** What an operation is called with. */
+/** The argument of an operation. */
 export interface AdminCall<F extends AdminFields = AdminFields> {
   readonly input: AdminInput<F>;
-  /** Who asks, for the record of changes: `admin socket`, `token NAME`, `loopback uid N`. */
+  /**
+   * The caller, for the record of changes: `admin socket`, `token NAME`, `loopback uid N`.
+   */
   readonly by: string;
-  /** What the caller may. */
+  /** The scopes that the caller has. */
   readonly scopes: ReadonlySet<AdminScope>;
-  /** It came through the admin socket, which only the server's own user and root can open: they may name files and programs. */
+  /**
+   * True for a call through the admin socket, which only the server's own user and root can open.
+   * Such callers may name files and programs.
+   */
   readonly viaSocket: boolean;
   readonly server: Server;
   readonly event: HttpEvent;
-  /** Aborted when the caller has gone, or when the module leaves and the time for that is up. */
+  /**
+   * Aborted when the caller disconnects, or when the module is unloaded and the time that requests
+   * have for it is over.
+   */
   readonly signal: AbortSignal;
 }
 
-/** `read` looks, `admin` changes. */
+/** `read` only inspects; `admin` changes the server. */
 export type AdminScope = "read" | "admin";
 
 /** A JSON Schema, or the name of one of the shapes. */
@@ -51,36 +62,57 @@ export type AdminShape = string | Readonly<Record<string, unknown>>;
 
 /** An operation of the Admin API: its route and its description come from it. */
 export interface AdminOperation<F extends AdminFields = AdminFields> {
-  /** Unique among all modules: snake case, begun with the name of yours. In OpenAPI its `operationId`. */
+  /**
+   * Unique among all modules: snake case, and it starts with the name of your module. OpenAPI shows
+   * it as `operationId`.
+   */
   readonly name: string;
   readonly method: "GET" | "POST" | "DELETE";
-  /** Below `/admin/api`, and unique with its method; `{name}` stands for one segment, and is a field. */
+  /**
+   * Below `/admin/api`, and unique with its method. `{name}` stands for one segment, and is a
+   * field.
+   */
   readonly path: string;
   readonly scope: AdminScope;
   /** One line. */
   readonly help: string;
-  /** Fields that the path does not name are of the JSON body for POST, of the query for GET, DELETE and streams. */
+  /**
+   * Fields that are not part of the path come from the JSON body for POST, and from the query for
+   * GET, DELETE and streams.
+   */
   readonly input?: F;
-  /** `stream`: the body is what `run` reads from `event.request.body_stream`, of any type and size. */
+  /**
+   * `stream`: `run` reads the body from `event.request.body_stream`; it can have any type and size.
+   */
   readonly takes?: "stream";
-  readonly answer: AdminShape;
-  /** The answer is a Change, whose result is the status: 200, 409 when it was refused, 422 when it has failed. */
+  readonly response: AdminShape;
+  /**
+   * The response is a Change. Its result sets the status: 200 when done, 409 when refused, 422 when
+   * failed.
+   */
   readonly isChange?: boolean;
-  /** The answer is no JSON: `run` gives all of it, as a handler does; the request's own headers are there for ranges and conditions. */
+  /**
+   * The response is not JSON: `run` returns a whole response, as a handler does, and reads the
+   * request's own headers for ranges and conditions.
+   */
   readonly isRaw?: boolean;
-  /** Answers a JSON value. An HttpError is answered with its status and message. */
+  /**
+   * Returns the JSON value of the response. A thrown HttpError is sent with its status and message.
+   */
   run(call: AdminCall<F>): unknown;
 }
 
 /**
- * A topic of `/admin/api/events`. Called when somebody begins to listen, with what tells all who do: any JSON value. The
- * function that it gives is called when nobody listens any more.
+ * A topic of `/admin/api/events`. The host calls it when the first client subscribes, with a
+ * function that sends any JSON value to all subscribers. The function that it returns is called
+ * when the last one has left.
  */
-export type AdminTopic = (tell: (value: unknown) => void) => () => void;
+export type AdminTopic = (publish: (value: unknown) => void) => () => void;
 
 /**
- * Pages of the dashboard: files in a folder of the module, served to browsers as they are. The script is loaded with the
- * dashboard; it imports `addSection` and all else that pages are made of from `modhost/admin`.
+ * Pages of the dashboard: files in a folder of the module, served to browsers unchanged. The
+ * dashboard loads the script; the script imports `addSection` and everything else that pages need
+ * from `modhost/admin`.
  */
 export interface AdminPages {
   /** `new URL("pages/", import.meta.url)`. */
@@ -91,12 +123,15 @@ export interface AdminPages {
   readonly styles?: readonly string[];
 }
 
-/** What `module.provides("admin", ...)` takes. It costs nothing while the module `http_admin` is not loaded. */
+/**
+ * The item of `module.provides("admin", ...)`. It costs nothing while no loaded module serves the
+ * Admin API.
+ */
 export interface AdminItem {
   readonly operations?: readonly AdminOperation[];
-  /** By name: snake case, begun with the name of your module. */
+  /** Topics by name: snake case, starting with the name of your module. */
   readonly topics?: Readonly<Record<string, AdminTopic>>;
-  /** JSON Schemas by name, for answers that refer to them: `{ $ref: "#/components/schemas/NAME" }`. */
+  /** JSON Schemas by name, to which responses refer: `{ $ref: "#/components/schemas/NAME" }`. */
   readonly shapes?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly pages?: AdminPages;
 }

@@ -1,29 +1,32 @@
-/** What a module adds to backups of the host: what `module.provides("backup", ...)` takes. */
+/** Additions of a module to backups of the host: the item of `module.provides("backup", ...)`. */
 
 /**
- * The data of a module, for backups. What a module keeps in files of `data_path()` is part of every backup without this:
- * copied file by file, as they are read. Only data that is written as a whole of several files, or that is elsewhere, needs it.
+ * The data of a module, for backups. Files that a module stores in `data_path()` are part of every
+ * backup without this: they are copied one by one as they are read. Only data that spans several
+ * files which must match, or that is stored elsewhere, needs an item.
  */
 export interface BackupItem {
   /**
-   * Called when a backup begins. What it gives is the data as it is at one moment, and stays so until `release`, while
-   * the module goes on. It rejects when that cannot be: the backup fails then.
+   * Called when a backup starts. Resolves to the data as it is at one moment, which must not change
+   * until `release`, while the module keeps running. If that is not possible it rejects, and the
+   * backup fails.
    */
-  hold(signal: AbortSignal): Promise<HeldData>;
+  snapshot(signal: AbortSignal): Promise<BackupSnapshot>;
 }
 
 /** The data of a module at one moment. */
-export interface HeldData {
+export interface BackupSnapshot {
   /**
-   * Absolute paths of the folders that it is in, by names such as `repo`. A restore puts a folder that is below
-   * `data_path` there again; another one becomes `<module>_<name>` beside the data.
+   * Absolute paths of the folders that contain the data, by names such as `repo`. A restore puts a
+   * folder below `data_path` back there; any other folder becomes `<module>_<name>` next to the
+   * data.
    */
   readonly folders: Readonly<Record<string, string>>;
-  /** All that the backup has of these folders. */
+  /** Every file of these folders that belongs in the backup. */
   readonly files: Iterable<BackupFile> | AsyncIterable<BackupFile>;
-  /** Of all files together, where that is known: for the progress. */
+  /** The size of all files together in bytes, if it is known: it is used to show progress. */
   readonly bytes?: number;
-  /** Sentences that whoever restores it must read. */
+  /** Sentences that people must read before they restore the backup. */
   readonly notes?: readonly string[];
   /** Called once, when the backup is over or has failed. */
   release(): unknown;
@@ -31,18 +34,27 @@ export interface HeldData {
 
 /** A file of a backup. */
 export interface BackupFile {
-  /** The name of one of the folders. */
+  /** The name of one of `folders`. */
   readonly folder: string;
-  /** Below it, with slashes. One that ends in a slash is a folder, which may be empty. */
+  /**
+   * The path below the folder, with slashes. A path that ends in a slash is a folder, which may be
+   * empty.
+   */
   readonly path: string;
-  /** Its permissions; default 0o600, of a folder 0o700. */
+  /** The permissions; default 0o600 for a file and 0o700 for a folder. */
   readonly mode?: number;
-  /** Where it is the same as in the backup before, so is the content, which is not read then: size, time of change, inode. */
+  /**
+   * A fingerprint of the content, such as size, modification time and inode. If it is the same as
+   * in the previous backup, the content counts as unchanged and is not read.
+   */
   readonly state?: string;
-  /** The file only grows: with the same `growing`, what the backup before has of it is the beginning of what there is now. */
+  /**
+   * An identifier for files that only grow: if the previous backup has the same `growing`, its
+   * content is the beginning of the current content.
+   */
   readonly growing?: string;
-  /** Lines of text that come and go: what remains of them is not stored again. */
+  /** Lines of text that are added and removed: lines that remain are not stored again. */
   readonly is_lines?: boolean;
-  /** Its bytes from this offset on; never called for a folder. */
+  /** Reads the bytes from this offset on. It is never called for a folder. */
   read(from: number): AsyncIterable<Uint8Array>;
 }

@@ -5,32 +5,45 @@ import type { ConfigPlan } from "./plan.ts";
 export interface Change {
   /** Unique, also across restarts; later ones sort after earlier ones. */
   readonly id: string;
-  /** When it was asked for: ISO 8601. */
+  /** When the change was requested: ISO 8601. */
   readonly at: string;
-  /** Who asked: `admin socket`, `signal SIGTERM`, `module NAME`, `program` for code that embeds the host. */
+  /**
+   * The requester: `admin socket`, `signal SIGTERM`, `module NAME`, `program` for code that
+   * embeds the host.
+   */
   readonly by: string;
-  /** The module through which it was asked for, where `by` is somebody else. */
+  /** The module that passed the request on, if `by` is somebody else. */
   readonly via?: string;
-  /** What was asked for: `reload http_notes`. */
+  /** The requested change: `reload http_notes`. */
   readonly what: string;
-  /** What was done, in order; of one that is in force but not over, what was done until then. */
+  /**
+   * The steps that were done, in order. A change that is in force but not complete lists the steps
+   * so far.
+   */
   readonly steps: readonly ChangeStep[];
-  /** Of a change of the configuration: what differed. */
+  /** For a change of the configuration: what differed. */
   readonly plan?: ConfigPlan;
-  /** `refused`: nothing was tried; `failed`: it was tried, and what was there before goes on. */
+  /**
+   * `refused`: nothing was tried. `failed`: it was tried, and the previous state stays in force.
+   */
   readonly result: "done" | "refused" | "failed";
+  /**
+   * Warnings for the operator about a change that is in force: for example apps that have lost
+   * their protection.
+   */
+  readonly warnings?: readonly string[];
   readonly error?: ChangeError;
 }
 
-/** Which records of the audit file are looked for; all of it must fit. */
+/** Selects records of the audit file; a record must match all fields. */
 export interface AuditFilter {
-  /** Records that stand before the one with this id. */
+  /** Returns only records that come before the one with this id. */
   readonly before?: string | undefined;
   /** Records on a page, up to 500; default 50. */
   readonly limit?: number | undefined;
-  /** A part of who asked. */
+  /** Text that `by` must contain. */
   readonly by?: string | undefined;
-  /** A part of what was asked for. */
+  /** Text that `what` must contain. */
   readonly what?: string | undefined;
   readonly result?: Change["result"] | undefined;
 }
@@ -38,31 +51,31 @@ export interface AuditFilter {
 /** A page of the audit file, the newest first. */
 export interface AuditPage {
   readonly changes: readonly Change[];
-  /** Given as `before`, it gives the next page; undefined on the last one. */
+  /** Given as `before`, it returns the next page; undefined on the last page. */
   readonly next?: string | undefined;
 }
 
-/** A part of a change that was done. */
+/** One completed step of a change. */
 export interface ChangeStep {
   readonly what: string;
   /** Milliseconds since the change began. */
   readonly ms: number;
 }
 
-/** Why a change has come to nothing. */
+/** Why a change failed or was refused. */
 export interface ChangeError {
-  /** A code of `docs/reference/errors.md`; none for other errors. */
+  /** A code of `docs/reference/errors.md`; undefined for other errors. */
   readonly code?: string;
   readonly message: string;
-  /** The place in a module's own code, where the error tells one. */
-  readonly place?: SourcePlace;
+  /** The position in the module's own code, if the error has one. */
+  readonly place?: SourcePosition;
 }
 
 /** A line of a file. */
-export interface SourcePlace {
+export interface SourcePosition {
   readonly file: string;
   /** From 1. */
   readonly line: number;
-  /** The line itself, where the file can be read. */
+  /** The text of the line, if the file can be read. */
   readonly text?: string;
 }

@@ -1,39 +1,54 @@
-/** The configuration of a running server, as it is shown and edited. */
+/** The configuration of a running server, for people who inspect and edit it. */
 import type { Change } from "./change.ts";
 import type { ConfigPlan } from "./plan.ts";
 
-/** `module.server.config`. */
+/** The type of `module.server.config`. */
 export interface ServerConfig {
-  /** Every option that is declared or set, with the value in force and its source, by name. */
+  /**
+   * Returns every option that is declared or set, by name, with its current value and where that
+   * comes from.
+   */
   options(): readonly OptionState[];
-  /** The config file. What it gives has secrets in it. */
+  /** Reads the config file. The text contains secrets. */
   file(): Promise<ConfigFile>;
-  /** What this text in place of the file's would do; nothing is changed. Modules that it adds are evaluated for it. */
+  /**
+   * Reports what would change if the config file had this text; it changes nothing. Modules that
+   * the text adds are evaluated for it.
+   */
   check(text: string): Promise<ConfigCheck>;
   /**
-   * Writes the config file and applies it, as a whole or not at all: where either fails, the file is what it was. `etag`
-   * is that of the text that was edited: when the file has another one by now, the change is refused. Its mode stays, and
-   * the former text is kept beside it (`modhost.config.yaml.1`, `.2`, `.3`).
+   * Writes the config file and applies it, completely or not at all: if either step fails, the file
+   * gets its previous text back. `etag` is the one of the text that was edited: if the file has
+   * changed since, the change is refused. The file keeps its mode, and the previous texts are saved
+   * next to it (`modhost.config.yaml.1`, `.2`, `.3`).
    */
   save(text: string, etag: string, options?: { readonly by?: string | undefined }): Promise<Change>;
 }
 
-/** Where the value of an option comes from: a file, a variable of the environment, the command line or a program, nobody. */
+/**
+ * Where the value of an option comes from: a file, an environment variable, the command line or a
+ * program, the default, or nowhere.
+ */
 export type OptionSource = "file" | "environment" | "caller" | "default" | "unset";
 
-/** A value of an option, and its source; secrets are shown as `(secret)`. */
+/** The value of an option and its source; secrets are shown as `(secret)`. */
 export interface OptionValueState {
-  /** As JSON text on one line; undefined where it is not set, and for a name that nobody declares: it may be a secret. */
+  /**
+   * JSON text on one line. Undefined if the option is not set, and for a name that no module
+   * declares, because that could be a secret.
+   */
   readonly value?: string | undefined;
   readonly source: OptionSource;
-  /** It waits for the next start; the value is the one in force. */
+  /** A new value waits for the next start; `value` is the current one. */
   readonly is_waiting?: true;
 }
 
-/** An option, with the value that is in force. */
+/** An option with its current value. */
 export interface OptionState extends OptionValueState {
   readonly name: string;
-  /** The module that declares it, "core" for the host; undefined for a name that nobody declares. */
+  /**
+   * The module that declares it, "core" for the host; undefined for a name that no module declares.
+   */
   readonly owner?: string | undefined;
   readonly type?: string | undefined;
   readonly describe?: string | undefined;
@@ -44,30 +59,30 @@ export interface OptionState extends OptionValueState {
   readonly max?: number | undefined;
   readonly unit?: string | undefined;
   readonly is_secret: boolean;
-  /** It may be set inside an entry of `hosts`, too. */
+  /** Whether it may be set inside an entry of `hosts`, too. */
   readonly is_per_host: boolean;
-  /** `start`: a change waits for the next start. */
+  /** `start`: a change takes effect at the next start. */
   readonly applies: "now" | "start";
-  /** The variable of the environment that sets it. */
+  /** The environment variable that sets it. */
   readonly variable: string;
   /** Hosts with a value of their own. */
   readonly hosts: readonly (OptionValueState & { readonly host: string })[];
 }
 
-/** The config file as it is, secrets and all. */
+/** The config file with its secrets. */
 export interface ConfigFile {
-  /** Undefined where the server was started without a file. */
+  /** Undefined if the server was started without a file. */
   readonly path?: string | undefined;
   readonly format?: "yaml" | "json" | "script" | undefined;
   readonly text?: string | undefined;
-  /** Of this text: what saves another one gives it back. */
+  /** Identifies this text: pass it back when you save a new text. */
   readonly etag?: string | undefined;
   readonly is_editable: boolean;
-  /** Why it is not. */
+  /** Why the file is not editable. */
   readonly reason?: string | undefined;
 }
 
-/** What is wrong in a text of the configuration. */
+/** A problem in a text of the configuration. */
 export interface ConfigFault {
   readonly message: string;
   /** The option, such as `http_ports` or `hosts.www.example.org.http_files_dir`. */
@@ -78,11 +93,11 @@ export interface ConfigFault {
   readonly column?: number | undefined;
 }
 
-/** What a text would do that is not saved. */
+/** The effect that a text would have if it were saved. */
 export interface ConfigCheck {
   readonly faults: readonly ConfigFault[];
-  /** What can be applied, and is most likely not what was meant: options that nothing reads. */
+  /** Settings that can be applied but are probably mistakes: options that nothing reads. */
   readonly warnings: readonly ConfigFault[];
-  /** Undefined where the text has faults. */
+  /** Undefined if the text has faults. */
   readonly plan?: ConfigPlan | undefined;
 }

@@ -1,56 +1,58 @@
 /** The events of the host and its bundled modules. */
 import type { Socket } from "node:net";
-import type { ResponseHeaders } from "./answer.ts";
 import type { CertificatesChangedEvent } from "./certificate.ts";
 import type { Change } from "./change.ts";
 import type { HttpRequest, HttpResponse } from "./exchange.ts";
+import type { ResponseHeaders } from "./handler_result.ts";
 
-/** The events of the host and its bundled modules, with what their hooks are given. */
+/** The events of the host and its bundled modules, with the data that their hooks receive. */
 export interface HostEvents extends FiredEvents, AnnouncedEvents {}
 
-/** Asked one hook after the other; the first answer is the result. */
+/** Events that are fired: the hooks run one after another, and the first result wins. */
 export interface FiredEvents {
-  /** An answer of 400 or more is due; the answer is its page. */
+  /** A response with a status of 400 or more is about to be sent; the result is its page. */
   "http-error": HttpErrorEvent;
-  /** A folder without index file is to be shown; the answer is the listing. */
+  /** A folder without an index file is about to be shown; the result is the listing. */
   "directory-index": DirectoryIndexEvent;
-  /** A certificate authority asks for a proof, whatever the host; the answer is its text. Without one the path is routed as any. */
+  /**
+   * A certificate authority requests an ACME challenge, on any host; the result is the text of the
+   * response. Without a result the path is routed like any other.
+   */
   "acme-challenge": AcmeChallengeEvent;
-  /** A connection is about to begin with TLS; `true` takes it over. */
+  /** A TLS connection is about to start; `true` takes it over. */
   "tls-connection": TlsConnectionEvent;
-  /** A token is to be made; the answer says what its scope must be, where it names something that is not there. */
-  "token-scope": TokenScopeEvent;
 }
 
-/** Told to every hook; answers are ignored. */
+/** Events that are announced: every hook runs, and results are ignored. */
 export interface AnnouncedEvents {
-  /** A request is over, complete or not. */
+  /** A request has ended, complete or not. */
   "http-finished": HttpFinishedEvent;
   /** All modules are loaded and all ports open. */
   "server-started": object;
-  /** The server is to stop: `stop_delay` begins, for which everything is still served. */
+  /** The server is about to stop: `stop_delay` begins, during which everything is still served. */
   "server-leaving": object;
-  /** Requests are still answered, but no new connections are taken. */
+  /** The server still responds to open requests, but accepts no new connections. */
   "server-stopping": object;
-  /** Requests are over; modules are still loaded. */
+  /** All requests have ended; modules are still loaded. */
   "server-stopped": object;
-  /** Files of logs have been moved away: whoever writes one opens it again. */
+  /** Log files have been moved away: every writer of a log file must reopen it. */
   "logs-reopened": object;
   /** An instance of a module has been loaded, at the start or later. */
   "module-loaded": ModuleEvent;
-  /** An instance of a module is gone. */
+  /** An instance of a module has been unloaded. */
   "module-unloaded": ModuleEvent;
-  /** A new instance has taken the place of a former one; the two events above do not come. */
+  /** A new instance has replaced the previous one; the two events above are not announced. */
   "module-reloaded": ModuleEvent;
-  /** A module that kept failing was taken out; `module-unloaded` has come before. */
+  /** A module that kept failing was quarantined; `module-unloaded` was announced before. */
   "module-quarantined": QuarantineEvent;
-  /** A change of the server is over, done or not: whoever asked for it, by whatever way. */
+  /** A change of the server has ended, successfully or not, whoever requested it. */
   "server-changed": Change;
   /** A changed configuration is in force. */
   "config-changed": ConfigChangedEvent;
   /**
-   * Other certificates are served: new ones in the same files, or of another configuration. Connections that are open go
-   * on. A listener of your own gives them to clients that name no host by `setSecureContext(module.tls_options())`.
+   * The server uses new certificates: the files or the configuration changed. Open connections are
+   * not affected. A listener of your own passes the new certificates to clients that send no host
+   * name with `setSecureContext(module.tls_options())`.
    */
   "certificates-changed": CertificatesChangedEvent;
 }
@@ -61,14 +63,14 @@ export interface ModuleEvent {
   readonly host: string;
 }
 
-/** A module that was taken out. */
+/** A module that was quarantined. */
 export interface QuarantineEvent extends ModuleEvent {
   readonly reason: string;
-  /** When it is tried again, seconds since 1970. */
+  /** When the host tries the module again, in seconds since 1970. */
   readonly next_try: number;
 }
 
-/** `config-changed`: the names of the options that have another value now. */
+/** `config-changed`: the names of the options whose values have changed. */
 export interface ConfigChangedEvent {
   readonly options: readonly string[];
 }
@@ -78,65 +80,71 @@ export interface AcmeChallengeEvent {
   readonly token: string;
 }
 
-/** `token-scope`: one of the scopes of the new token. */
-export interface TokenScopeEvent {
-  /** As it is written, such as `rpc:pin:read`; it may be no scope at all. */
-  readonly scope: string;
-}
-
-/** `tls-connection`: a connection of which nothing was read. */
+/** `tls-connection`: a connection from which nothing has been read. */
 export interface TlsConnectionEvent {
   readonly socket: Socket;
-  /** Serves it as any other; what was read of it is unshifted before. */
+  /** Lets the host serve the connection after all; unshift what you have read before. */
   serve(): void;
 }
 
-/** `http-error`: the first hook that returns text (or bytes) makes the page; it may set `response.headers`. */
+/**
+ * `http-error`: the first hook that returns text or bytes makes the page; it may set
+ * `response.headers`.
+ */
 export interface HttpErrorEvent {
   readonly code: number;
   /** Text that the client may read. */
   readonly message: string | undefined;
-  /** What was thrown, for logs; never shown unless `http_errors_detailed` is set. */
+  /** The thrown value, for logs; it is never shown unless `http_errors_detailed` is set. */
   readonly error: unknown;
-  /** Missing when the request could not be parsed. */
+  /** Undefined if the request could not be parsed. */
   readonly request: HttpRequest | undefined;
   readonly response: { status_code: number; headers: ResponseHeaders };
 }
 
-/** `directory-index`: the first hook that returns text makes the listing; it may set `response.headers`. */
+/**
+ * `directory-index`: the first hook that returns text makes the listing; it may set
+ * `response.headers`.
+ */
 export interface DirectoryIndexEvent {
   /** Path of the request, ending in a slash. */
   readonly path: string;
   /** The folder on disk, links resolved. */
   readonly full_path: string;
-  /** The folder that the route serves: `full_path` is it or lies below, and nothing outside of it is shown. */
+  /**
+   * The folder that the route serves. `full_path` is this folder or lies below it, and nothing
+   * outside of it may be shown.
+   */
   readonly root: string;
-  /** Show names that begin with a dot. */
+  /** Whether to show names that begin with a dot. */
   readonly hidden: boolean;
   readonly request: HttpRequest;
   readonly response: HttpResponse;
 }
 
-/** `http-finished`: after each request, complete or not. */
+/** `http-finished`: announced after each request, complete or not. */
 export interface HttpFinishedEvent {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
-  /** Status on the wire; 0 when the client left before one was sent. */
+  /** The status that was sent; 0 if the client left before. */
   readonly status: number;
-  /** Body bytes written. */
+  /** Number of body bytes written. */
   readonly bytes: number;
-  /** Body bytes read. */
+  /** Number of body bytes read. */
   readonly received: number;
-  /** From the parsed head to the end, milliseconds. */
+  /** Milliseconds from the parsed head to the end. */
   readonly duration: number;
-  /** Milliseconds that handlers have kept the event loop, each up to its first await. */
+  /** Milliseconds for which handlers blocked the event loop, each until its first await. */
   readonly busy: number;
-  /** The client received everything. */
+  /** Whether the client received the whole response. */
   readonly complete: boolean;
-  /** Name of the app whose handler answered. */
+  /** Name of the app whose handler responded. */
   readonly app: string | undefined;
   /** Name of its module. */
   readonly module: string | undefined;
-  /** Its route, with the whole path: `GET /shop/items/*`; `* /shop/*` for middleware. Undefined where none was asked. */
+  /**
+   * Its route, with the whole path: `GET /shop/items/*`; `* /shop/*` for middleware. Undefined if
+   * no route was called.
+   */
   readonly route: string | undefined;
 }

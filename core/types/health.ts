@@ -1,8 +1,10 @@
-/** What a module tells of itself to load balancers: what `module.provides("health", ...)` takes. */
+/**
+ * The health that a module reports to load balancers: the item of `module.provides("health", ...)`.
+ */
 export interface HealthItem {
   /**
-   * Asked for each `/health/ready`, so it must answer at once: a sentence on why requests should go to another server for now, or
-   * undefined when all is well.
+   * Called for each `/health/ready`, so it must return quickly. Returns a sentence that says why
+   * requests should go to another server for now, or undefined when all is well.
    */
   problem(): string | undefined;
 }

@@ -1,36 +1,48 @@
-/** Figures that a module gives to whoever shows them: what `module.provides("metrics", ...)` takes. */
+/** Metrics that a module publishes: the item of `module.provides("metrics", ...)`. */
 
-/** `counter` only grows, `gauge` is a value of now, `histogram` counts observations by their size. */
+/** `counter` only grows, `gauge` is a current value, `histogram` counts observations by size. */
 export type MetricKind = "counter" | "gauge" | "histogram";
 
-/** What a metric is, declared once. */
+/** The declaration of one metric. */
 export interface MetricDeclaration {
   readonly kind: MetricKind;
   /** One sentence for operators. */
   readonly help: string;
-  /** The unit that the name ends in, before `_total`: "seconds", "bytes", "ratio". */
+  /** The unit at the end of the name, before `_total`: "seconds", "bytes", "ratio". */
   readonly unit?: string;
-  /** Names of its labels. Their values come from a small, fixed set: never a path, an id or anything that a client chooses. */
+  /**
+   * Names of its labels. The values of a label must come from a small, fixed set: never a path, an
+   * id or anything that a client chooses.
+   */
   readonly labels?: readonly string[];
-  /** Of a histogram: upper bounds, ascending, without infinity. */
+  /** For a histogram: upper bounds, ascending, without infinity. */
   readonly buckets?: readonly number[];
-  /** What stands for a server of several processes: the sum of their values, or the greatest. Default "sum". */
+  /**
+   * How the values of several processes are combined: their sum, or the greatest of them. Default
+   * "sum".
+   */
   readonly processes?: "sum" | "max";
-  /** Combinations of label values; those beyond share one whose labels are all "other". Default 1,000. */
+  /**
+   * Maximum number of combinations of label values. Further combinations share one whose labels are
+   * all "other". Default 1,000.
+   */
   readonly max_series?: number;
 }
 
 /**
- * By name, in the form of Prometheus: letters, digits and underscores, begun with the name of your module; counters end in
- * `_total`.
+ * Declarations by name, in the form of Prometheus: letters, digits and underscores, starting with
+ * the name of your module; counters end in `_total`.
  */
 export type MetricDeclarations = Readonly<Record<string, MetricDeclaration>>;
 
-/** What a histogram has counted. */
+/** The counts of a histogram. */
 export interface HistogramValue {
-  /** Observations by bucket, not summed up: one number for each bound, and one for what is above the last. */
+  /**
+   * Observations per bucket, not cumulative: one number for each bound, and one for values above
+   * the last.
+   */
   readonly counts: ArrayLike<number>;
-  /** Of all that was observed. */
+  /** The sum of all observations. */
   readonly sum: number;
 }
 
@@ -42,14 +54,16 @@ export interface MetricSample {
   readonly value: number | HistogramValue;
 }
 
-/** What `module.provides("metrics", ...)` takes; `createFigures` makes one that counts by itself. */
+/**
+ * The item of `module.provides("metrics", ...)`; `createMetrics` returns one that counts by itself.
+ */
 export interface MetricsProvider {
   readonly metrics: MetricDeclarations;
-  /** Called for each look at the figures: all there is, as it is now. */
+  /** Called for each scrape: returns all samples as they are now. */
   collect(): Iterable<MetricSample> | Promise<Iterable<MetricSample>>;
 }
 
-/** One series of a metric, held by whoever counts often. */
+/** One series of a metric, for code that counts often. */
 export interface MetricSeries {
   /** Adds to a counter or gauge. */
   add(by?: number): void;
@@ -59,17 +73,23 @@ export interface MetricSeries {
   observe(value: number): void;
 }
 
-/** Metrics that are counted as things happen. Label values stand in the order of the declaration. */
-export interface MetricFigures<Name extends string = string> extends MetricsProvider {
+/**
+ * Metrics that are counted as things happen. Label values are given in the order of the
+ * declaration.
+ */
+export interface CountedMetrics<Name extends string = string> extends MetricsProvider {
   /** Adds to a counter or gauge. */
   add(name: Name, by?: number, ...labels: string[]): void;
   /** Sets a gauge. */
   set(name: Name, value: number, ...labels: string[]): void;
   /** Counts an observation in a histogram. */
   observe(name: Name, value: number, ...labels: string[]): void;
-  /** The series of these label values, to be held where looking it up each time would cost. */
+  /**
+   * Returns the series of these label values; store it where looking it up each time would cost too
+   * much.
+   */
   series(name: Name, ...labels: string[]): MetricSeries;
   collect(): Iterable<MetricSample>;
-  /** Forgets a series, of something that is gone. */
+  /** Removes the series of something that no longer exists. */
   remove(name: Name, ...labels: string[]): void;
 }

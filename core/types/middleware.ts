@@ -1,24 +1,30 @@
-/** Koa middleware in a provider. Structural: the types of Koa itself fit, of any version, and nobody has to have them. */
+/**
+ * Koa middleware in a provider. The types are structural: those of any version of Koa match, and
+ * nobody has to install them.
+ */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 
-/** The part of Koa's context that middleware needs most; `import type { Context } from "koa"` has all of it. */
+/**
+ * The part of Koa's context that most middleware needs; `import type { Context } from "koa"` has
+ * all of it.
+ */
 export interface MiddlewareContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly method: string;
-  /** As sent, not decoded; begins where the app begins, as does `path`. */
+  /** As sent, not decoded. It starts below the base path of the app, as `path` does. */
   url: string;
   path: string;
   /**
-   * Where the app begins, "" at the root: to be put before redirects, links and the paths of cookies. It is always there;
-   * Koa's own types do not know it.
+   * The base path of the app, "" at the root: put it before redirects, links and cookie paths. It
+   * is always set; Koa's own types do not have it.
    */
   readonly mountPath?: string;
   /** As the client sent it. */
   readonly originalUrl: string;
   readonly querystring: string;
   readonly headers: IncomingMessage["headers"];
-  /** Address, scheme and host as the option `trusted_proxies` has them. */
+  /** Address, scheme and host as the option `trusted_proxies` determines them. */
   readonly ip: string;
   readonly protocol: string;
   readonly secure: boolean;
@@ -26,7 +32,10 @@ export interface MiddlewareContext {
   status: number;
   body: unknown;
   type: string;
-  /** False: nobody is to compress the answer. The host says so of event streams, and the RPC of the node of all it answers. */
+  /**
+   * False: nothing may compress the response. The host sets it for event streams, and the node's
+   * RPC for all its responses.
+   */
   compress?: unknown;
   /** `event` is the event that a route handler would get. */
   // biome-ignore lint/complexity/noBannedTypes: whatever type an author gives to the state of a context
@@ -39,8 +48,8 @@ export interface MiddlewareContext {
 }
 
 /**
- * Koa middleware: `next` is what the provider lists after it; what the last one leaves unanswered is for the next route
- * of the host. Whatever context type it asks for is the author's matter.
+ * Koa middleware. `next` calls the next middleware of the provider; a request that the last one
+ * does not handle goes to the next route of the host. The author chooses the context type.
  */
 export type MiddlewareFunction = {
   run(context: MiddlewareContext, next: () => Promise<unknown>): unknown;
@@ -52,41 +61,58 @@ export interface MiddlewareApplication {
   callback(): unknown;
 }
 
-/** What a provider takes as `middleware`. */
-export type Middleware = MiddlewareFunction | readonly MiddlewareFunction[] | MiddlewareApplication;
+/** A router of @koa/router. */
+export interface MiddlewareRouter {
+  readonly stack: readonly { readonly path: string | RegExp; readonly methods: readonly string[] }[];
+  match(path: string, method: string): { readonly pathAndMethod: MiddlewareRouter["stack"] };
+  // biome-ignore lint/suspicious/noExplicitAny: the middleware of any version of the package
+  routes(): any;
+  // biome-ignore lint/suspicious/noExplicitAny: the same
+  allowedMethods(): any;
+}
 
-/** Koa middleware before apps: what `module.provides("http-middleware", ...)` takes. */
+/** The values that a provider takes as `middleware`. */
+export type Middleware = MiddlewareFunction | readonly MiddlewareFunction[] | MiddlewareApplication | MiddlewareRouter;
+
+/** Koa middleware that runs before apps: the item of `module.provides("http-middleware", ...)`. */
 export interface HttpMiddleware {
   /** Shown by `modhost routes --explain`. Default: the name of the function. */
   readonly name?: string;
   /**
-   * One function, or a list of them in their order. What handlers answer, error pages included, is in the context once
-   * `next` has resolved, and can be changed there; a body that nobody touches is sent as if no middleware were there.
+   * One function, or a list of them in order. After `next` has resolved, the context contains the
+   * response of the handler or the error page, which can still be changed. A body that no
+   * middleware changes is sent as if there were no middleware.
    */
   readonly middleware: MiddlewareFunction | readonly MiddlewareFunction[];
-  /** Lower numbers stand further out: they see a request first and its answer last. Default 0. */
+  /**
+   * Middleware with a lower number is further out: it sees a request first and its response last.
+   * Default 0.
+   */
   readonly order?: number;
-  /** Names of the apps that it stands before; default: all. */
+  /** Names of the apps that it runs for; default: all. */
   readonly apps?: readonly string[];
-  /** What it tells people of itself, beside the counts of requests that the server keeps: asked when somebody looks. */
+  /**
+   * Returns what the dashboard shows about it, in addition to the request counts of the server. It
+   * is called each time somebody looks.
+   */
   readonly describe?: () => MiddlewareDescription;
 }
 
 /** Titles begin with a capital and have one to three words. */
 export interface MiddlewareDescription {
-  /** What it does as it is set now; nothing that is secret. */
+  /** Its current settings, without secrets. */
   readonly settings?: readonly {
     readonly title: string;
     readonly text: string;
-    /** The virtual host that it holds for; default: all that have no settings of their own. */
+    /** The virtual host with these settings; default: all hosts without settings of their own. */
     readonly host?: string;
   }[];
-  /** What it has done so far. */
+  /** Counts of its work so far. */
   readonly counts?: readonly {
     readonly title: string;
     readonly value: number;
     readonly unit?: "bytes";
-    /** When it last grew, in milliseconds since 1970. */
+    /** When the value last grew, in milliseconds since 1970. */
     readonly last?: number | undefined;
   }[];
 }

@@ -1,4 +1,4 @@
-/** What a module file exports, and the object that its function is called with. */
+/** The exports of a module file, and the object that its function receives. */
 import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { EventHandler } from "../events.ts";
@@ -11,87 +11,100 @@ import type { HttpMiddleware } from "./middleware.ts";
 import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
 import type { HttpProvider, MiddlewareProvider } from "./provider.ts";
 import type { Server } from "./server.ts";
+import type { StartPageItem } from "./start_page.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
+import type { TokenScopeItem } from "./token_scope.ts";
 import type { Tokens } from "./tokens.ts";
 
 export type { EventHandler };
 
-/** A module file's default export: runs once per load. What it returns is what `module.depends(name)` gives others. */
+/**
+ * A module file's default export: runs once per load. Other modules get its return value from
+ * `module.depends(name)`.
+ */
 export type ModuleFunction = (module: Module) => unknown;
 
-/** What a module file may export; `D` are the options that it declares. Only `load`, or a default export that is a function in its place, is required. */
+/**
+ * The exports of a module file; `D` are the options that it declares. Only `load` is required, or a
+ * function as the default export instead.
+ */
 export interface ModuleDefinition<D extends OptionDeclarations = OptionDeclarations> {
   /** Runs at load; may be async. Its value is what dependents get from `module.depends`. */
   load(module: Module<D>): unknown;
   /** Options that this module reads, checked before anything is loaded. */
   readonly options?: D;
-  /** Modules to be loaded before this one; spares the second attempt that `module.depends` may cost. */
+  /**
+   * Modules that are loaded before this one. Listing them avoids the second load attempt that
+   * `module.depends` may cost.
+   */
   readonly depends?: readonly string[];
   /** True: loaded once for the whole server instead of once for each of `hosts`. */
   readonly global?: boolean;
   /** True: each instance runs in a worker thread of its own, and so does the code of the file. */
   readonly isolated?: boolean;
   /**
-   * True: of a server of several processes, one alone runs it, and with it all modules that depend on it; the others hand
-   * requests for their apps to that one. For modules that keep state.
+   * True: on a server with several processes, only one of them runs this module and all modules
+   * that depend on it; the others pass requests for their apps to it. Use it for modules that keep
+   * state.
    */
   readonly shared?: boolean;
   /**
-   * Of a server of several processes, each runs it, and the requests of one client for its apps, and for those of modules that depend on it, are
-   * answered by the same one. Clients are told apart by their address (true or "address"; of IPv6 by the network of 64 bits), or by a
-   * cookie that the host gives them ("cookie"). For modules that keep something of each client in memory, and can do without it.
+   * On a server with several processes, each runs this module, and all requests of one client for
+   * its apps, and for apps of modules that depend on it, go to the same process. Clients are
+   * identified by address (true or "address"; the /64 network for IPv6), or by a cookie that the
+   * host sets ("cookie"). Use it for modules that cache something per client and can do without it.
    */
   readonly sticky?: StickyBy | boolean;
 }
 
-/** What tells the clients of a sticky module apart. */
+/** How the clients of a sticky module are identified. */
 export type StickyBy = "address" | "cookie";
 
-/** What `module.provides` takes, by kind. `K` are the keys of the routes. */
-export type Provided<Kind extends string, K extends string> = Kind extends "http"
-  ? HttpProvider<K> | MiddlewareProvider<K>
-  : Kind extends "net"
-    ? NetProvider
-    : Kind extends "http-middleware"
-      ? HttpMiddleware
-      : Kind extends "metrics"
-        ? MetricsProvider
-        : Kind extends "admin"
-          ? AdminItem
-          : Kind extends "backup"
-            ? BackupItem
-            : Kind extends "health"
-              ? HealthItem
-              : object;
-
-/** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
-export type ItemOf<Kind extends string> = Kind extends "http-provider"
-  ? HttpProvider | MiddlewareProvider
-  : Kind extends "net-provider"
-    ? NetProvider
-    : Kind extends "http-middleware-provider"
-      ? HttpMiddleware
-      : Kind extends "metrics-provider"
-        ? MetricsProvider
-        : Kind extends "admin-provider"
-          ? AdminItem
-          : Kind extends "backup-provider"
-            ? BackupItem
-            : Kind extends "health-provider"
-              ? HealthItem
-              : unknown;
+/**
+ * The kinds of items that the host and the bundled modules read, each with the type of its items. A
+ * module that reads a kind of its own adds it by declaration merging.
+ */
+export interface ProvidedKinds {
+  http: HttpProvider | MiddlewareProvider;
+  "http-middleware": HttpMiddleware;
+  net: NetProvider;
+  metrics: MetricsProvider;
+  health: HealthItem;
+  admin: AdminItem;
+  backup: BackupItem;
+  "start-page": StartPageItem;
+  "token-scope": TokenScopeItem;
+}
 
 /**
- * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
- * these, each by its type; `Module` reads any option by any getter.
+ * The type of the items that `module.provides` takes for a kind. `K` are the keys of the routes.
+ */
+export type Provided<Kind extends string, K extends string> = Kind extends "http"
+  ? HttpProvider<K> | MiddlewareProvider<K>
+  : Kind extends keyof ProvidedKinds
+    ? ProvidedKinds[Kind]
+    : object;
+
+/**
+ * The type of an item as its receivers get it: `provides(kind, item)` adds an item of the kind
+ * `<kind>-provider`.
+ */
+export type ItemOf<Kind extends string> = Kind extends `${infer Name extends keyof ProvidedKinds}-provider`
+  ? ProvidedKinds[Name]
+  : unknown;
+
+/**
+ * The argument of a module's function. `D` are the options that the module declares:
+ * `Module<typeof options>` reads these, each with its type; `Module` reads any option with any
+ * getter.
  */
 export type Module<D extends OptionDeclarations = OptionDeclarations> = string extends keyof D
   ? ModuleObject & OptionGetters
   : ModuleObject & DeclaredOptionGetters<D>;
 
-/** The module object, but for the getters of options. */
+/** The module object without the getters of options. */
 export interface ModuleObject {
-  /** The module's name less one leading `mod_`: `http_hello` for `mod_http_hello.ts`. */
+  /** The module's name without a leading `mod_`: `http_hello` for `mod_http_hello.ts`. */
   readonly name: string;
   /** The host that this instance serves: a name from `hosts`, or "*" for the whole server. */
   readonly host: string;
@@ -99,180 +112,268 @@ export interface ModuleObject {
   readonly reloading: boolean | undefined;
   /** The host's log, under the name of the module. */
   readonly log: ModuleLog;
+  /**
+   * Returns a text without the values of secret options, as the log writes it: for text that a
+   * module sends elsewhere.
+   */
+  mask(text: string): string;
 
-  // Functions of the life cycle: assign them. All may be async.
-  /** After the default function, and before anything of the module is live. May be async, like all of these. */
+  // Life cycle functions: a module assigns them. All may be async.
+  /**
+   * Runs after the default function, and before anything of the module takes effect. It may be
+   * async, like all of these.
+   */
   load: (() => unknown) | undefined;
-  /** The server has opened its ports (at once, when it had before this load). */
+  /** Runs when the server has opened its ports, or at once if they are open already. */
   ready: (() => unknown) | undefined;
-  /** Before a reload: the value returned here is handed to `restore` of the new instance. */
+  /** Runs before a reload: the new instance receives the returned value in `restore`. */
   save: (() => unknown) | undefined;
   /**
-   * After a reload: gets what `save` of the old instance returned, before the new one takes over; `undefined` where that
-   * had no `save`.
+   * Runs after a reload, before the new instance takes over. It receives what `save` of the old
+   * instance returned, or `undefined` if that had no `save`.
    */
   restore: ((saved: unknown) => unknown) | undefined;
-  /** After the last request in flight; what was added through this object is removed without help. */
-  unload: (() => unknown) | undefined;
-  /** Global modules only: called for each of `hosts` with a module object of that host. */
-  add_host: ((module: Module) => unknown) | undefined;
   /**
-   * Options have changed while the server runs: of those that the module reads and that are declared "live". Their new
-   * values are read as ever. What it throws refuses the whole change of the configuration; it is called again then, and
-   * the options have their former values.
+   * Runs after the last open request. Everything that was added through this object is removed
+   * automatically.
+   */
+  unload: (() => unknown) | undefined;
+  /**
+   * Only for global modules: called for each of `hosts` with a module object of that host. Do work
+   * that concerns all hosts once, for the last one: there may be thousands.
+   */
+  add_host: ((module: Module, isLast: boolean) => unknown) | undefined;
+  /**
+   * Runs when options have changed while the server runs: those that the module reads and that are
+   * declared "live". The getters return the new values. If it throws, the whole configuration
+   * change is refused; it is then called again, and the getters return the previous values.
    */
   changed: ((options: readonly string[]) => unknown) | undefined;
 
-  /** Loads another module if need be and gives what its function returned. Spec 2. */
+  /**
+   * Returns the value that another module's function returned, and loads that module first if
+   * necessary. Spec 2.
+   */
   depends<T = unknown>(name: string): T;
   /**
-   * Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware,
-   * `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem, `"backup"` a BackupItem, `"health"` a
-   * HealthItem. Spec 2. The function that it gives takes the item back while the module goes on; it resolves when whoever has the item has let
-   * go of it, which for an app is the end of its last request.
+   * Adds an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"`
+   * an HttpMiddleware, `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an
+   * AdminItem, `"backup"` a BackupItem, `"health"` a HealthItem, `"start-page"` a StartPageItem,
+   * `"token-scope"` a TokenScopeItem. Spec 2. The returned function removes the item while the
+   * module keeps running; it resolves when the item is no longer in use, which for an app is the
+   * end of its last request.
    */
   provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): () => Promise<void>;
-  /** The folder of the module's file. Spec 4. */
+  /** Returns the folder of the module's file. Spec 4. */
   get_directory(): string;
-  /** The bytes of a file beside the module's file. */
+  /** Reads a file next to the module's file. */
   load_resource(path: string): Promise<Buffer>;
   /**
-   * Imports what an option names: a file, whose path counts from the config file's folder and which is evaluated anew
-   * each time, or an npm package as seen from there, or else by the host.
+   * Imports what an option names: a file, whose path is relative to the folder of the config file
+   * and which is evaluated again each time; or an npm package, resolved from that folder or else
+   * from the host.
    */
   import_named(name: string): Promise<Record<string, unknown>>;
-  /** From now on this instance belongs to no single host. */
+  /** Makes this instance global: from now on it belongs to no single host. */
   set_global(): void;
 
-  /** Adds an item of a kind; receivers of that kind are told. The function that it gives takes it back, as that of `provides`. */
+  /**
+   * Adds an item of a kind and notifies the receivers of that kind. The returned function removes
+   * it, like that of `provides`.
+   */
   add_item(kind: string, item: object): () => Promise<void>;
-  /** Calls `added` for every item of a kind, those already there first; `removed` may return a promise to wait for. */
+  /**
+   * Calls `added` for every item of a kind, starting with those that exist already; `removed` may
+   * return a promise that the removal waits for.
+   */
   handle_items<Kind extends string>(
     kind: Kind,
     added: (item: OwnedItem<ItemOf<Kind>>) => void,
     removed: (item: OwnedItem<ItemOf<Kind>>) => unknown,
   ): void;
 
-  /** Higher priority first (default 0); the first answer other than undefined or null ends the event. */
+  /**
+   * Adds a hook for an event. Hooks with a higher priority run first (default 0); the first result
+   * other than undefined or null ends the event.
+   */
   hook<E extends keyof HostEvents>(event: E, handler: (data: HostEvents[E]) => unknown, priority?: number): void;
   hook(event: string, handler: EventHandler, priority?: number): void;
   /**
-   * Asks one hook after the other and gives the first answer. A module of the whole server may fire an event for one of
-   * `hosts`; the others hear nothing of it then.
+   * Runs the hooks of an event one after another and returns the first result. A global module may
+   * fire an event for one of `hosts`; hooks of other hosts do not run then.
    */
   fire_event(event: string, data?: unknown, host?: string): unknown;
-  /** Tells every hook of an event, whatever the others answer; one that fails is logged and stops nothing. */
+  /**
+   * Runs every hook of an event and ignores the results; a hook that fails is logged, and the
+   * others still run.
+   */
   announce_event(event: string, data?: unknown, host?: string): void;
-  /** True when somebody listens. */
+  /** Returns true if a hook exists for the event. */
   has_hooks(event: string): boolean;
 
-  /** Calls `run(now, ...values)` after `delay` seconds; a returned number is the delay of the next call. */
+  /**
+   * Calls `run(now, ...values)` after `delay` seconds. If `run` returns a number, it is called
+   * again after that many seconds.
+   */
   add_timer<A extends unknown[]>(
     delay: number,
     run: (now: number, ...values: A) => number | void | undefined | Promise<number | void | undefined>,
     ...values: A
   ): Timer;
-  /** Seconds since 1970, with fractions, by the clock of `add_timer`, which tests can move. */
+  /**
+   * Returns the seconds since 1970, with fractions, by the clock of `add_timer`, which tests can
+   * move.
+   */
   now(): number;
   /**
-   * Records anything else to be undone at unload: `release` is called once. What has ended by itself before is
-   * forgotten by the function that this returns. `kind` is what ModuleState.holds counts it under.
+   * Registers other work to undo at unload: `release` is called once. The returned function cancels
+   * this for something that has ended by itself. `kind` is the name under which ModuleState.holds
+   * counts it.
    */
   on_release(label: string, release: () => unknown, kind?: string): () => void;
 
-  /** A table shared by path between modules: "name", "/host/module/name" or `*` as host for the whole server. */
+  /**
+   * Returns a table that modules share by path: "name", "/host/module/name", or `*` as host for the
+   * whole server.
+   */
   shared(path?: string): Record<string, unknown>;
-  /** Shown by `modhost modules`. */
+  /** Sets the status that `modhost modules` shows. */
   set_status(level: "info" | "warn" | "error", text: string): void;
 
   /**
-   * The whole URL of an app of this host, for what is read elsewhere: mail, feeds, callbacks. HTTPS goes before HTTP,
-   * though the certificate may be self-signed: the option `http_external_url` says what clients shall use. It ends as
-   * the path is configured, by default without a slash: `${module.http_url()}/list`. Pages link to their own app by
-   * relative links.
+   * Returns the whole URL of an app of this host, for mail, feeds and callbacks. HTTPS takes
+   * precedence over HTTP even if the certificate is self-signed; the option `http_external_url`
+   * sets another URL. It ends as the path is configured, by default without a slash:
+   * `${module.http_url()}/list`. Pages link to their own app with relative links.
    */
   http_url(app?: string, default_path?: string): string;
   /**
-   * The folder in which this server keeps its data; `makePrivateFolder` makes it where there is none yet, `writeFileAtomic`
-   * writes files that are whole at any time.
+   * Returns the folder in which this server stores its data. `makePrivateFolder` creates it if
+   * necessary; `writeFileAtomic` replaces files without a moment in which they are incomplete.
    */
   data_path(): string;
   /**
-   * Certificates of the server: what a TLS listener needs. There are none where `https_ports` is empty and `certificates`
-   * names none of "*". The callback always gives current ones; `cert` and `key`, for clients that name no host, are those
-   * of now: `module.hook("certificates-changed", () => listener.setSecureContext(module.tls_options()))`.
+   * Returns the certificates of the server in the form that a TLS listener needs. There are none if
+   * `https_ports` is empty and `certificates` has none for "*". The callback always returns current
+   * certificates. `cert` and `key`, for clients that send no host name, do not change later:
+   * `module.hook("certificates-changed", () => listener.setSecureContext(module.tls_options()))`.
    */
   tls_options(): TlsOptions & { SNICallback: NonNullable<TlsOptions["SNICallback"]> };
-  /** Host names of the option `hosts`; empty when any host is served. */
+  /** Returns the host names of the option `hosts`; empty if any host is served. */
   hosts(): readonly string[];
-  /** Addresses that the host listens on now. */
+  /** Returns the addresses that the host currently listens on. */
   listening(): readonly ListeningPort[];
-  /** State of every module of the server. */
+  /** Returns the state of every module of the server. */
   modules(): readonly ModuleState[];
-  /** Modules are to come that lack something which comes by itself: one of `modules()` has `is_late`, told at little cost. */
+  /**
+   * Returns true if modules are waiting for something that will appear by itself: one of
+   * `modules()` has `is_late`. This call is cheap.
+   */
   awaits_modules(): boolean;
-  /** False where modules are only looked at (`modhost check`) or called without ports: touch nothing outside while loading. */
+  /**
+   * Returns false if modules are only inspected (`modhost check`) or called without ports: then
+   * touch nothing outside while loading.
+   */
   serves(): boolean;
-  /** The running server: for modules that operate it. */
+  /** The running server, for modules that operate it. */
   readonly server: Server;
   /**
-   * The tokens of the server, for modules that check them by themselves; apps say `auth: "token"` instead. They are made by
-   * `module.server.tokens`.
+   * The tokens of the server, for modules that check them themselves; apps set `auth: "token"`
+   * instead. `module.server.tokens` creates them.
    */
   readonly tokens: Tokens;
-  /** Asks the server to stop, as a signal does: requests in flight are finished first, this one too. */
+  /**
+   * Requests that the server stops, as a signal does. Open requests are finished first, including
+   * this one.
+   */
   stop_server(): void;
 }
 
 /** From the least to the most severe. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Writes to the host's log under the module's name: `module.log.info("sent %d", n)` or `module.log("info", ...)`. */
-export type ModuleLog = ((level: LogLevel, format: string, ...values: unknown[]) => void) &
-  Record<LogLevel, (format: string, ...values: unknown[]) => void>;
+/**
+ * Writes to the host's log under the module's name: `module.log.info("sent %d", n)` or
+ * `module.log("info", ...)`. An object before the message adds fields to the line, as in pino:
+ * `module.log.info({ user: 7 }, "sent %d", n)`. An error in that position, or in a field, is
+ * written with its type, message, stack and own fields: `module.log.error(error, "not sent")`.
+ */
+export type ModuleLog = LogMethod<[level: LogLevel]> &
+  Record<LogLevel, LogMethod> & {
+    /** Returns a log that adds these fields to each line: `module.log.child({ job: 3 })`. */
+    child(fields: Readonly<Record<string, unknown>>): ModuleLog;
+  };
 
-/** What `module.add_timer` gives. */
+/** Takes a message in the form of `util.format`, and fields or an error before it. */
+export interface LogMethod<Before extends unknown[] = []> {
+  (...values: [...Before, format: string, ...values: unknown[]]): void;
+  (...values: [...Before, fields: unknown, format?: string, ...values: unknown[]]): void;
+}
+
+/** The timer that `module.add_timer` returns. */
 export interface Timer {
-  /** The timer never fires again. */
+  /** Stops the timer for good. */
   stop(): void;
-  /** The next firing comes `delay` seconds from now. */
+  /** Sets the next call to `delay` seconds from now. */
   reschedule(delay: number): void;
 }
 
-/** A port service given to `module.provides("net", ...)`: the host opens its ports and hands over each connection. */
+/**
+ * A port service for `module.provides("net", ...)`: the host opens its ports and passes each
+ * connection on.
+ */
 export interface NetProvider {
-  /** Names the options: `<name>_ports` and `<name>_interfaces`. */
+  /**
+   * The prefix of its options: `<name>_ports` and `<name>_interfaces`. A declared option
+   * `<name>_port` of the type `port` replaces `<name>_ports`: the service then has only that port,
+   * or none for 0.
+   */
   readonly name: string;
   /** Ports to listen on when `<name>_ports` is not set. */
   readonly default_ports?: readonly number[];
-  /** Addresses to listen on when `<name>_interfaces` is not set; "*" is every address, IPv6 and IPv4. */
+  /**
+   * Addresses to listen on when `<name>_interfaces` is not set; "*" is every address, IPv6 and
+   * IPv4.
+   */
   readonly default_interfaces?: readonly string[];
-  /** Further places to listen on, beside what the options say. */
+  /** Additional addresses to listen on, next to those of the options. */
   readonly endpoints?: readonly NetEndpoint[];
   /**
-   * Called when the provider is added, with what gives it other endpoints later: new ones open before old ones close, and
-   * connections go on. That rejects when one cannot be opened: all is as it was then.
+   * Called when the provider is added, with a function that changes the endpoints later: it opens
+   * new ones before it closes old ones, and connections stay open. If an endpoint cannot be opened
+   * the function rejects, and nothing changes.
    */
   readonly endpoints_change?: (change: (endpoints: readonly NetEndpoint[]) => Promise<void>) => void;
-  /** Shown when the program prints its addresses: "http" or "https" make the entry a URL. */
+  /**
+   * Called with the reason when the default of `<name>_port` cannot be opened: the server runs
+   * without that port. Without this function the reason is logged as a warning.
+   */
+  readonly failed?: (reason: string) => void;
+  /** The scheme with which the program prints the address: "http" or "https" make it a URL. */
   readonly scheme?: string;
-  /** The peer may close its sending side and still read. */
+  /** Whether the peer may close its sending side and still read. */
   readonly half_open?: boolean;
-  /** Owns the connection from here on. */
+  /** Receives each connection, and owns it from then on. */
   onconnect(socket: Socket): void;
 }
 
-/** A port of one address (0: of the system's choice), or the path of a Unix socket. */
+/** A port on an address (0: the system chooses), or the path of a Unix socket. */
 export type NetEndpoint = (
   | { readonly address: string; readonly port: number }
-  /** `mode`: who may connect, such as 0o600 for its owner alone; it is so from the first moment on. */
+  /**
+   * `mode`: who may connect, for example 0o600 for the owner alone; it applies from the first
+   * moment on.
+   */
   | { readonly path: string; readonly mode?: number }
 ) & {
-  /** True: where it cannot be opened, the start fails as it does for a port of the options. Else that is a warning. */
+  /**
+   * True: the start fails if it cannot be opened, as for a port of the options. Otherwise this is a
+   * warning.
+   */
   readonly required?: boolean;
-  /** Called when it is open, with the port of one that has a port. */
+  /** Called when it is open, with the port number if it has one. */
   readonly listening?: (port: number | undefined) => void;
-  /** Called when it cannot be opened and is not required, in place of the warning. */
+  /** Called instead of the warning when it cannot be opened and is not required. */
   readonly failed?: (reason: string) => void;
 };
 

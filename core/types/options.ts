@@ -1,8 +1,9 @@
-/** Options of modules: declared once, read through the getters of the module object. */
+/** Options of modules: declared once, read with the getters of the module object. */
 
 /**
- * The kinds of option values. `period` is seconds, or text such as "90s", "10m", "2h", "1d"; `size` is bytes, or text such
- * as "10MB" or "1GiB"; `url` is an absolute URL of HTTP or HTTPS.
+ * The types of option values. `period` is seconds, or text such as "90s", "10m", "2h", "1d"; `size`
+ * is bytes, or text such as "10MB" or "1GiB"; `url` is an absolute URL of HTTP or HTTPS; `port` is
+ * one port, and `ports` is a list of them.
  */
 export type OptionType =
   | "string"
@@ -15,107 +16,149 @@ export type OptionType =
   | "path"
   | "enum"
   | "strings"
+  | "port"
   | "ports"
   | "object"
   | "any";
 
-/** One option, declared once: parsing, checks, the JSON Schema, the sample config and the reference come from it. */
+/**
+ * The declaration of one option: parsing, checks, the JSON Schema, the sample config and the
+ * reference are derived from it.
+ */
 export interface OptionDeclaration {
   /** The kind of its values. */
   readonly type: OptionType;
-  /** Value when the option is not set; left out means "not set" (getters give undefined). */
+  /** The value if the option is not set. Without a default, getters return undefined then. */
   readonly default?: unknown;
-  /** Least value of numbers, integers, periods (seconds) and sizes (bytes). */
+  /** Minimum of numbers, integers, periods (seconds) and sizes (bytes). */
   readonly min?: number;
-  /** Greatest value of the same. */
+  /** Maximum of the same types. */
   readonly max?: number;
   /** Allowed values of an enum. */
   readonly values?: readonly string[];
   /** Unit shown in the reference: "bytes", "seconds". */
   readonly unit?: string;
-  /** A value for the commented sample and for messages about wrong ones, where there is no default that shows the form. */
+  /**
+   * A value for the commented sample and for messages about wrong values, if no default shows the
+   * form.
+   */
   readonly example?: unknown;
   /** One sentence for operators. */
   readonly describe: string;
-  /** May be set inside an entry of `hosts`, too. Default true. */
+  /** Whether it may be set inside an entry of `hosts`, too. Default true. */
   readonly per_host?: boolean;
-  /** Without a value for it the module does not load, and says so; such an option has no default. */
+  /**
+   * Whether the module fails to load with an error when this option is not set; such an option has
+   * no default.
+   */
   readonly required?: boolean;
   /**
-   * Its value is shown nowhere: not in messages about wrong values, nor in lines of the log, whoever writes them. "keys":
-   * the secrets are the items of a list or the names of an object's fields.
+   * Whether the value is hidden everywhere: in messages about wrong values and in all log lines.
+   * "keys": the secrets are the items of a list, or the field names of an object.
    */
   readonly secret?: boolean | "keys";
   /**
-   * What becomes of a change while the server runs. Left out: the modules that have read the option are exchanged, as by
-   * a reload. "live": nobody is exchanged who can hear of it, which is the module that declares it, and others that have
-   * `module.changed`. "start": the value of the start stays until the next one.
+   * How a change takes effect while the server runs. Without it, the modules that have read the
+   * option are reloaded. "live": modules that can handle the change keep running; these are the
+   * module that declares it, and others that have `module.changed`. "start": the change takes
+   * effect at the next start.
    */
   readonly applies?: "live" | "start";
-  /** Of a path, or of texts that are paths: nobody makes what is missing there, so `modhost check` warns of it. */
+  /**
+   * Whether the option controls access. An unknown name that nearly equals this one prevents the
+   * start instead of causing a warning, because the server would run without that protection. With
+   * `keys: "apps"` the option protects apps of other modules: give it the name of its module. The
+   * host then does not start with the option and without the module, and an unload of the module
+   * names the apps that it leaves open.
+   */
+  readonly protects?: boolean;
+  /**
+   * For a path, or texts that are paths: nothing creates a missing file or folder, so
+   * `modhost check` warns about it.
+   */
   readonly must_exist?: boolean;
-  /** Of an object: its keys are names of apps, so `modhost check` warns of those that no module provides. */
+  /**
+   * For an object: its keys are names of apps, so `modhost check` warns about apps that no module
+   * provides.
+   */
   readonly keys?: "apps";
   /**
-   * Of an object whose values are objects themselves: their fields. A field without default must be set, unless it says
-   * `required: false`.
+   * For an object whose values are objects: the fields of these. A field without default must be
+   * set, unless it has `required: false`.
    */
   readonly entries?: OptionDeclarations;
-  /** Of an object: its own fields, by the same rules. */
+  /** For an object: its own fields, by the same rules. */
   readonly fields?: OptionDeclarations;
 }
 
-/** Option name to declaration. Names are shared by all modules: begin them with the name of yours. */
+/**
+ * Declarations by option name. All modules share these names: start them with the name of your
+ * module.
+ */
 export type OptionDeclarations = Readonly<Record<string, OptionDeclaration>>;
 
-/** How a module reads options. Each getter gives undefined when the option is not set and has no default. */
+/**
+ * The getters with which a module reads options. Each returns undefined if the option is not set
+ * and has no default.
+ */
 export interface OptionGetters {
-  /** An option as declared, the host's own value before the server's. Undefined when not set and without default. */
+  /**
+   * Returns an option with its declared type; the value of the host takes precedence over that of
+   * the server. Undefined if it is not set and has no default.
+   */
   get_option<T = unknown>(name: string, fallback?: T): T | undefined;
   /** Text. */
   get_option_string(name: string, fallback?: string): string | undefined;
-  /** A number from `min` to `max`. A value outside stops the start, as a wrong value of a declared option does. */
+  /**
+   * Returns a number from `min` to `max`. A value outside prevents the start, like a wrong value of
+   * a declared option.
+   */
   get_option_number(name: string, fallback?: number, min?: number, max?: number): number | undefined;
   /** A whole number from `min` to `max`. */
   get_option_integer(name: string, fallback?: number, min?: number, max?: number): number | undefined;
   /** True or false. */
   get_option_boolean(name: string, fallback?: boolean): boolean | undefined;
-  /** Seconds; the config may say "90s", "10m", "2h", "1d", and so may `fallback`. */
+  /** Returns seconds; the config may contain "90s", "10m", "2h", "1d", and so may `fallback`. */
   get_option_period(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
-  /** Bytes; the config may say "10MB" or "1GiB", and so may `fallback`. */
+  /** Returns bytes; the config may contain "10MB" or "1GiB", and so may `fallback`. */
   get_option_size(name: string, fallback?: number | string, min?: number, max?: number): number | undefined;
-  /** One of `values`. */
+  /** Returns one of `values`. */
   get_option_enum<T extends string>(name: string, values: readonly T[], fallback?: T): T | undefined;
   /** A list of strings; a single value becomes a list. */
   get_option_array(name: string, fallback?: readonly string[]): string[] | undefined;
   /** The same as a set. */
   get_option_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
-  /** Set of the server joined with the set of this host. */
+  /** Returns the set of the server joined with the set of this host. */
   get_option_inherited_set(name: string, fallback?: readonly string[]): Set<string> | undefined;
-  /** An object, as it is written. */
+  /** Returns an object as it is written in the configuration. */
   get_option_object(name: string, fallback?: Record<string, unknown>): Record<string, unknown> | undefined;
-  /** An absolute path; a relative one counts from the config file's folder, a relative fallback from the module's. */
+  /**
+   * Returns an absolute path. A relative path is resolved from the folder of the config file, a
+   * relative fallback from that of the module.
+   */
   get_option_path(name: string, fallback?: string): string | undefined;
 }
 
 /**
- * How a module reads the options `D` that it declares. `get_option` gives each by its type; the other getters take the
- * options that are declared with their type (or with "any"), and no other name compiles:
+ * The getters with which a module reads the options `D` that it declares. `get_option` returns each
+ * with its type. The other getters take the options that are declared with their type (or with
+ * "any"); no other name compiles:
  * - `get_option_string`: "string", "enum", "path", "url"
- * - `get_option_number`: "number", "integer", "period", "size"; `get_option_integer`: "integer", "size"
+ * - `get_option_number`: "number", "integer", "period", "size"; `get_option_integer`: "integer",
+ *   "size"
  * - `get_option_boolean`: "boolean"
- * - `get_option_period`: "period", "number", "integer"; `get_option_size`: "size", "number", "integer"
+ * - `get_option_period`: "period", "number", "integer"; `get_option_size`: "size", "number",
+ *   "integer"
  * - `get_option_enum`: "enum", "string"
  * - `get_option_array`, `get_option_set`, `get_option_inherited_set`: "strings"
  * - `get_option_object`: "object"
- * - `get_option_path`: "path"
- *
- * Undefined is among their results only where no default is declared. Options of others are read through a plain
- * `Module`: `(module as Module).get_option("data_path")`.
+ * - `get_option_path`: "path" A result can be `undefined` only if no default is declared. Options
+ * of other modules are read through a plain `Module`: `(module as Module).get_option("data_path")`.
  */
 export interface DeclaredOptionGetters<D extends OptionDeclarations> {
   get_option<N extends keyof D & string>(name: N): OptionValue<D[N]>;
-  // No name fits here: by this form such a module object fits wherever a `Module` is taken.
+  // No name matches this form. It makes such a module object assignable wherever a `Module` is
+  // expected.
   get_option<T>(name: never, fallback?: T): T | undefined;
   get_option_string<N extends OptionName<D, "string" | "enum" | "path" | "url">>(
     name: N,
@@ -172,14 +215,16 @@ type OptionName<D extends OptionDeclarations, T extends OptionType> = {
 /** The value of an option as it is declared. */
 export type OptionValue<O extends OptionDeclaration> = ValueOf<O> | Unset<O>;
 
-/** `undefined` for an option that may be left out; nothing for one that has a default or is required. */
+/**
+ * `undefined` for an option that may be omitted; `never` for one that has a default or is required.
+ */
 type Unset<O extends OptionDeclaration> = O extends
   | { readonly default: NonNullable<unknown> }
   | { readonly required: true }
   ? never
   : undefined;
 
-/** `undefined` for a field of an entry that may be left out. */
+/** `undefined` for a field of an entry that may be omitted. */
 type Omitted<O extends OptionDeclaration> = O extends { readonly required: false } ? undefined : never;
 
 type ValueOf<O extends OptionDeclaration> = O extends { readonly type: "enum"; readonly values: readonly (infer V)[] }
@@ -208,6 +253,8 @@ export interface OptionValues {
   path: string;
   enum: string;
   strings: readonly string[];
+  /** 0 means no port. */
+  port: number;
   ports: readonly number[];
   object: Readonly<Record<string, unknown>>;
   any: unknown;

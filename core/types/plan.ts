@@ -1,8 +1,8 @@
-/** What a changed configuration makes of a running server. */
+/** How a changed configuration affects a running server. */
 
-/** The difference between the configuration that is in force and the one that is there now. */
+/** The difference between the configuration in force and the current files. */
 export interface ConfigPlan {
-  /** The config file; undefined where there is none. */
+  /** The config file; undefined if the server has none. */
   readonly config: string | undefined;
   /** Nothing differs. */
   readonly isEmpty: boolean;
@@ -10,9 +10,12 @@ export interface ConfigPlan {
   readonly hosts: { readonly added: readonly string[]; readonly removed: readonly string[] };
   readonly modules: readonly ModuleStep[];
   readonly ports: readonly PortStep[];
-  /** Names whose certificates are others now, in the same files or in those of another configuration. */
+  /**
+   * Names whose certificates have changed, in the same files or because the configuration names
+   * others.
+   */
   readonly certificates: readonly string[];
-  /** Names of options whose new values wait for the next start. */
+  /** Names of options whose new values take effect at the next start. */
   readonly waiting: readonly string[];
 }
 
@@ -21,20 +24,21 @@ export interface OptionChange {
   readonly name: string;
   /** "*" for the whole server. */
   readonly host: string;
-  /** As text, without secrets; undefined where it is not set and has no default. */
+  /** As text, without secrets; undefined if it is not set and has no default. */
   readonly from: string | undefined;
   readonly to: string | undefined;
-  /** `start`: the former value stays until the next start. */
+  /** `start`: the previous value stays until the next start. */
   readonly applies: "now" | "start";
-  /** The modules that have read it, as `modhost modules` names them. */
+  /** The modules that have read it, named as in `modhost modules`. */
   readonly readers: readonly string[];
 }
 
-/** What becomes of an instance of a module. */
+/** The effect of a change on an instance of a module. */
 export interface ModuleStep {
   /**
-   * `tell`: it goes on, and hears of the change. `exchange`: a new instance takes its place. `retry`: it did not load, or is
-   * in quarantine, and is tried again; the change does not depend on it.
+   * `tell`: it keeps running and is notified of the change. `exchange`: a new instance replaces it.
+   * `retry`: it failed to load or is quarantined, and is tried again; the change does not depend on
+   * the outcome.
    */
   readonly action: "load" | "unload" | "exchange" | "tell" | "retry";
   readonly module: string;
@@ -47,9 +51,9 @@ export interface ModuleStep {
 /** A port that opens or closes. */
 export interface PortStep {
   readonly action: "open" | "close";
-  /** "http", "https" or what another module provides. */
+  /** "http", "https" or another service that a module provides. */
   readonly service: string;
   readonly address: string;
-  /** 0: one of the system's choice. */
+  /** 0: the system chooses the port. */
   readonly port: number;
 }

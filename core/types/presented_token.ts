@@ -1,29 +1,24 @@
-/** The token of a request, and what it opens. */
-
-/** `read` looks; `write` changes something, or hands out a secret. */
-export type TokenEffect = "read" | "write";
-
-/** What a request needs a scope for. */
-export type TokenNeed =
-  /** An app that asks for tokens; the name is the app's, or the one of `auth: { scope }`. */
-  | { readonly kind: "app"; readonly name: string }
-  | { readonly kind: "admin"; readonly access: "read" | "admin" }
-  | { readonly kind: "metrics" }
-  /** The pins of some user of the pinning service: the scope says whose. */
-  | { readonly kind: "pinning" }
-  /** A command of the RPC, such as `pin/add`. */
-  | { readonly kind: "rpc"; readonly command: string; readonly effect: TokenEffect }
-  /** Any command of the RPC at all. */
-  | { readonly kind: "rpc-any" }
-  /** A path of the mutable namespace (MFS), and what is done there. */
-  | { readonly kind: "mfs"; readonly path: string; readonly use: MfsUse };
+/** The token of a request, and the access that it gives. */
 
 /**
- * What a command does with a path of the mutable namespace. `look` and `make` take the directory of a scope itself, too;
- * `change` only what is below it; `into` a place in it (below, or the directory with a slash at its end); `copy` reads
- * what is to be copied, which may be `/ipfs/...`, too.
+ * The access that a request needs. `kind` names the kind of scopes that can grant it; the other
+ * fields belong to that kind: `{ kind: "app", name: "chat" }` for the host's own kind,
+ * `{ kind: "shop", access: "read" }` for a kind that a module declares with
+ * `module.provides("token-scope", ...)`.
  */
-export type MfsUse = "look" | "make" | "change" | "into" | "copy";
+export interface TokenNeed {
+  readonly kind: string;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * The access that an app with `auth` needs: the name is that of the app, or of `auth: { scope }`.
+ * Scopes `app:NAME` grant it.
+ */
+export interface AppNeed extends TokenNeed {
+  readonly kind: "app";
+  readonly name: string;
+}
 
 /** The token of a request that was let in: `event.request.token`. */
 export interface PresentedToken {
@@ -31,5 +26,10 @@ export interface PresentedToken {
   /** As `modhost token list` shows it; never the secret. */
   readonly name: string;
   readonly scopes: readonly string[];
+  /**
+   * Returns true if a scope of the token grants this access. Scopes of a kind that no loaded module
+   * declares grant nothing. In an isolated module only `app` and the kinds that it declares itself
+   * are known.
+   */
   allows(need: TokenNeed): boolean;
 }

@@ -1,6 +1,6 @@
-/** What a server tells of its parts. */
+/** The state that a server reports about its parts. */
 
-/** An address that the host listens on; Unix sockets are not among them. */
+/** An address that the host listens on; Unix sockets are not included. */
 export interface ListeningPort {
   readonly service: string;
   readonly scheme: string | undefined;
@@ -14,18 +14,24 @@ export interface ModuleState {
   /** "*" for the whole server. */
   readonly host: string;
   readonly status: "loading" | "loaded" | "failed" | "unloading" | "quarantined";
-  /** Undefined for a module that was given as a value. */
+  /** Undefined for a module that was passed as a value. */
   readonly file: string | undefined;
-  /** From `set_status`, or the failure, or why it is in quarantine. */
+  /** The text of `set_status`, the failure, or the reason for the quarantine. */
   readonly note: string | undefined;
-  /** Of a note from `set_status`: how grave it is. */
+  /** The level of a note from `set_status`. */
   readonly note_level?: "info" | "warn" | "error";
   /** Modules that it depends on. */
   readonly depends: readonly string[];
-  /** What it has added, by kind: hooks, items, timers, ... */
+  /** Counts of what it has added, by kind: hooks, items, timers, ... */
   readonly holds: Readonly<Record<string, number>>;
-  /** Of one that failed: it lacks what comes by itself, and is loaded again until it is there. */
+  /**
+   * For a failed module: it needs something that will appear by itself, and is loaded again until
+   * that exists.
+   */
   readonly is_late?: boolean;
-  /** Of a module in quarantine, seconds since 1970: since when, and when it is tried again (undefined while it is). */
+  /**
+   * For a quarantined module, in seconds since 1970: when the quarantine began, and when the module
+   * is tried again (undefined during the attempt).
+   */
   readonly quarantine?: { readonly since: number; readonly next_try: number | undefined };
 }

@@ -1,28 +1,30 @@
-/** What is told on the channels of `node:diagnostics_channel`, to whoever traces what the server does. */
+/** The messages on the channels of `node:diagnostics_channel`, for tools that trace the server. */
 import type { HttpRequest, HttpResponse } from "./exchange.ts";
 
 /**
- * On the TracingChannel `modhost:request`: `start` when a request reaches its handlers, `asyncEnd` when it is over, complete
- * or not, and `error` before it for one that failed. The fields but the first two are set by then.
+ * Published on the TracingChannel `modhost:request`: `start` when a request reaches its handlers or
+ * is refused before that, `asyncEnd` when it ends, complete or not, and `error` before that for a
+ * request that failed. All fields except the first two are set by then; `module` and `route` as
+ * soon as a handler is called.
  */
 export interface RequestTrace {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
-  /** Name of the module that answered; undefined where no route was asked. */
+  /** Name of the module that responded; undefined if no route was called. */
   module: string | undefined;
   /** The key of its route, with the whole path: `GET /shop/items/*`. */
   route: string | undefined;
   /** Status on the wire; 0 when the client left before one was sent. */
   status: number;
-  /** The client received everything. */
+  /** Whether the client received the whole response. */
   complete: boolean;
-  /** What was thrown. */
+  /** The thrown value. */
   error: unknown;
 }
 
 /**
- * On the TracingChannel `modhost:command`: `start` when a command of the RPC is called, `asyncEnd` when it has ended, and
- * `error` before it for one that failed.
+ * Published on the TracingChannel `modhost:command`: `start` when a command of the RPC is called,
+ * `asyncEnd` when it has ended, and `error` before that for a command that failed.
  */
 export interface CommandTrace {
   /** Its path in the table of commands: `pin/add`. */
@@ -30,16 +32,33 @@ export interface CommandTrace {
   error: unknown;
 }
 
-/** On the TracingChannel `modhost:block`: a block that is fetched from peers, from `start` to `asyncEnd`. */
+/**
+ * Published on the TracingChannel `modhost:block`: the fetch of a block from peers, from `start` to
+ * `asyncEnd`.
+ */
 export interface BlockTrace {
   readonly cid: { toString(): string };
   error: unknown;
 }
 
-/** On the channel `modhost:client`: a request of `net/http` that is about to be sent, once for each redirect. */
+/**
+ * Published on the channel `modhost:client`: a request of `net/http` that is about to be sent, once
+ * for each redirect.
+ */
 export interface ClientTrace {
   readonly method: string;
   readonly url: URL;
-  /** By lower-case name with dashes; whoever listens may add to them. */
+  /** Headers by lower-case name with dashes; subscribers may add to them. */
   readonly headers: Record<string, string | number | readonly string[] | undefined>;
+}
+
+/**
+ * Published on the channel `modhost:log`: a log line of a module, the host or a request that is
+ * about to be written.
+ */
+export interface LogTrace {
+  /** The request that the line is about; undefined for a line of the host or a module. */
+  readonly request: HttpRequest | undefined;
+  /** Fields of the line; subscribers may add to them. */
+  readonly fields: Record<string, unknown>;
 }

@@ -1,14 +1,17 @@
 import { stat } from "node:fs/promises";
 
-/** Differs when the file has been written, or another one is in its place; `size` is 0 for one that is missing, too. */
+/**
+ * The state of a file. `text` changes when the file is written or replaced; `size` is 0 for a
+ * missing file, too.
+ */
 export interface FileState {
   readonly text: string;
   readonly size: number;
-  /** When it was written last, milliseconds since 1970; 0 for one that is missing. */
+  /** When the file was last written, in milliseconds since 1970; 0 for a missing file. */
   readonly written: number;
 }
 
-/** How a file is now, for whoever watches it; links are followed. */
+/** Returns the current state of a file; links are followed. */
 export async function fileState(file: string): Promise<FileState> {
   return await stat(file, { bigint: true }).then(
     ({ dev, ino, size, mtimeNs }) => ({

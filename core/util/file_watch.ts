@@ -1,4 +1,4 @@
-/** Watches files by their folders, and tells which have changed once they are still. */
+/** Watches files through their folders, and reports changed files once no more writes follow. */
 import { type FSWatcher, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -6,59 +6,67 @@ import { reasonOf } from "./errors.ts";
 import { fileState } from "./file_state.ts";
 
 export interface FileWatchDeps {
-  /** The files to watch, as of now. Those that do not exist are waited for. */
+  /** Returns the files to watch now. Missing files are watched for their creation. */
   files(): Iterable<string>;
   /**
-   * These have changed and are still. Gives those that cannot be used as they are, while there are retries: they are told
-   * of again. Until it is over nothing is told, and then whatever has changed meanwhile.
+   * Called with the files that have changed and are complete. Resolves to the files that cannot be
+   * used yet; these are reported again while there are retries. Nothing else is reported until it
+   * resolves; afterwards everything that has changed meanwhile is.
    */
   changed(files: ReadonlySet<string>, mayRetry: boolean): Promise<Iterable<string>>;
   failed(text: string, ...values: unknown[]): void;
-  /** A file that has not changed for as long is not being written, milliseconds. */
+  /** Milliseconds without a change after which a file counts as complete. */
   readonly still: number;
   /**
-   * Pauses after which files that are missing or empty, or that `changed` gives back, are looked at again, milliseconds:
-   * whoever writes them may not be done. They begin anew when any of the files changes.
+   * Pauses in milliseconds after which files are checked again that are missing or empty, or that
+   * `changed` returned, because somebody may still be writing them. They start again when any of
+   * the files changes.
    */
   readonly retries: readonly number[];
-  /** Where the system may tell nothing, as of network file systems, the files are looked at as often, milliseconds. */
+  /**
+   * Milliseconds between polls, for file systems that report no changes, such as network file
+   * systems.
+   */
   readonly poll?: number;
-  /** What a new one of the files is when it is followed counts as a change. */
-  readonly tellsNew?: boolean;
+  /** Whether a file that is newly watched counts as changed. */
+  readonly reportsNew?: boolean;
 }
 
 interface Watched {
-  /** Its state that was told of last, or that it began with. */
-  told: string;
+  /** The last state that was reported, or the first one. */
+  reported: string;
   seen: string;
 }
 
-/** The clock of file systems is behind that of programs by a tick of the system, on a busy one by several; milliseconds. */
+/**
+ * Milliseconds that the clock of a file system may be behind that of programs: one tick of the
+ * system, or several on a busy one.
+ */
 const FILE_CLOCK_MS = 50;
 
-/** Where a folder cannot be watched, its files are looked at as often, milliseconds. */
+/** Milliseconds between polls of folders that cannot be watched. */
 const UNWATCHED_POLL_MS = 2000;
 
-/** Costs nothing while nothing happens in the folders of its files, but for the polls. */
+/** Watches files. It costs nothing while nothing happens in their folders, except for polls. */
 export class FileWatch {
   readonly #deps: FileWatchDeps;
   readonly #files = new Map<string, Watched>();
-  /** By path and identity of the folder. */
+  /** Watchers by path and identity of the folder. */
   readonly #watchers = new Map<string, FSWatcher>();
-  /** Folders that cannot be watched, which was told. */
+  /** Folders that cannot be watched and were reported. */
   #unwatched = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  /** When the timer ends, by the clock of `performance`. */
+  /** When the timer ends, by `performance.now()`. */
   #due = 0;
   #poll: NodeJS.Timeout | undefined;
   #retries = 0;
-  /** Files that wait for a retry are not told of before. */
+  /** Before this time, files that wait for a retry are not reported. */
   #retryAt = 0;
   #isBusy = false;
-  /** Something has happened while the files were looked at. */
+  /** Set when a change occurs during a check. */
   #isMissed = false;
   #isClosed = false;
-  /** Of several looks at the folders, the last one holds. */
+  /** Counts updates of the folders; only the latest one takes effect. */
   #round = 0;
 
   constructor(deps: FileWatchDeps) {
@@ -66,34 +74,34 @@ export class FileWatch {
   }
 
   /**
-   * Watches what `files` says now: to be called when that has changed. New ones that were written after `since`,
-   * milliseconds since 1970, count as changed, and so do those of the moment before.
+   * Watches the files that `files` returns now; call it when these have changed. New files that
+   * were written after `since` (milliseconds since 1970), or just before it, count as changed.
    */
   async follow(since = Number.POSITIVE_INFINITY): Promise<void> {
-    const { files, poll, tellsNew } = this.#deps;
+    const { files, poll, reportsNew } = this.#deps;
     const wanted = new Set(files());
     for (const file of this.#files.keys()) if (!wanted.has(file)) this.#files.delete(file);
     const fresh = [...wanted].filter((file) => !this.#files.has(file));
-    if (tellsNew === true) for (const file of fresh) this.#files.set(file, { told: "", seen: "" });
+    if (reportsNew === true) for (const file of fresh) this.#files.set(file, { reported: "", seen: "" });
     if (poll !== undefined && wanted.size > 0) this.#pollEach(poll);
     await this.#watchFolders();
-    if (tellsNew === true) {
+    if (reportsNew === true) {
       if (fresh.length > 0) this.#look(0);
       return;
     }
     const read = async (file: string) => {
       const { text, written } = await fileState(file);
-      const watched = this.#files.get(file) ?? { told: text, seen: text };
+      const watched = this.#files.get(file) ?? { reported: text, seen: text };
       this.#files.set(file, watched);
       if (written <= since - FILE_CLOCK_MS) return;
-      // Also where somebody else who followed meanwhile, and knew of no moment, was first.
-      watched.told = "";
+      // Another call without `since` may have added the file meanwhile.
+      watched.reported = "";
       this.#look(0);
     };
     await Promise.all(fresh.map(read));
   }
 
-  /** For good. */
+  /** Stops watching for good. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -131,7 +139,7 @@ export class FileWatch {
       delay = await this.#step();
       await this.follow();
     } catch (error) {
-      this.#deps.failed("The watched files cannot be looked at: %s", reasonOf(error));
+      this.#deps.failed("Cannot check the watched files: %s", reasonOf(error));
     } finally {
       this.#isBusy = false;
     }
@@ -139,14 +147,14 @@ export class FileWatch {
     if (delay !== Number.POSITIVE_INFINITY) this.#look(delay);
   }
 
-  /** Gives the milliseconds until the files are to be looked at again. */
+  /** Checks the files; resolves to the milliseconds until the next check. */
   async #step(): Promise<number> {
     const { still, retries } = this.#deps;
     const ready = new Map<string, { readonly watched: Watched; readonly isEmpty: boolean }>();
     let isMoving = false;
     const look = async (file: string, watched: Watched) => {
       const { text, size } = await fileState(file);
-      if (text === watched.seen && text !== watched.told) ready.set(file, { watched, isEmpty: size === 0 });
+      if (text === watched.seen && text !== watched.reported) ready.set(file, { watched, isEmpty: size === 0 });
       isMoving ||= text !== watched.seen;
       watched.seen = text;
     };
@@ -160,7 +168,7 @@ export class FileWatch {
     for (const [file, { watched, isEmpty }] of ready) {
       if (isEmpty && pause !== undefined) again.add(file);
       else changed.add(file);
-      watched.told = watched.seen;
+      watched.reported = watched.seen;
     }
     if (changed.size > 0 && !this.#isClosed) {
       for (const file of await this.#deps.changed(changed, pause !== undefined)) again.add(file);
@@ -171,22 +179,22 @@ export class FileWatch {
     }
     for (const file of again) {
       const watched = this.#files.get(file);
-      if (watched !== undefined) watched.told = "";
+      if (watched !== undefined) watched.reported = "";
     }
     this.#retries += 1;
     this.#retryAt = performance.now() + pause;
     return isMoving ? still : pause;
   }
 
-  /** Retries begin anew. */
+  /** Starts the retries again from the first pause. */
   #begin(): void {
     this.#retries = 0;
     this.#retryAt = 0;
   }
 
   /**
-   * Watches the folders of the files and of what links lead to, since whoever saves or renews puts new files, or new links,
-   * in the place of old ones; and in the place of a folder that is missing the nearest one above it.
+   * Watches the folders of the files and of link targets, because editors and renewals replace
+   * files or links with new ones. For a missing folder it watches the nearest folder above.
    */
   async #watchFolders(): Promise<void> {
     const round = ++this.#round;
@@ -226,9 +234,9 @@ export class FileWatch {
       this.#watchers.set(key, watcher);
     } catch (error) {
       unwatched.add(folder);
-      // With polls, what happens there is seen a little later.
+      // Polls detect the changes in this folder a little later.
       if (poll === undefined && !this.#unwatched.has(folder))
-        failed("%s cannot be watched, and is looked at every 2 s: %s", folder, reasonOf(error));
+        failed("Cannot watch %s, so it is checked every 2 s: %s", folder, reasonOf(error));
     }
   }
 }

@@ -3,18 +3,28 @@ import { ModhostError } from "./errors.ts";
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
-/** True for what HTTP calls a token: a header's name, a protocol's. */
+/** Returns true for a token of HTTP: the name of a header or a protocol. */
 export function isToken(text: string): boolean {
   return token.test(text);
 }
 
-/** Visible characters, blanks, tabs and the upper half of Latin-1: no line break can slip in. */
-const printable = /^[\t\x20-\x7e\x80-\xff]*$/;
+const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * Returns true if a header can carry the text: visible characters, blanks, tabs and the upper half
+ * of Latin-1, but no line break.
+ */
+export function isFieldValue(text: string): boolean {
+  return fieldValue.test(text);
+}
 
 const names = new Map<string, string>();
 const MAX_REMEMBERED_NAMES = 1024;
 
-/** `content_type` becomes `Content-Type`; throws HEADER_INVALID for what is no field name. */
+/**
+ * Converts `content_type` to `Content-Type`. @throws HEADER_INVALID for text that is not a field
+ * name
+ */
 export function wireName(name: string): string {
   let wire = names.get(name);
   if (wire === undefined) {
@@ -36,23 +46,25 @@ function wireValue(name: string, value: unknown): string {
       reason: `its value is a ${typeof value}, not a string, number or list of strings`,
     });
   }
-  if (!printable.test(text))
+  if (!isFieldValue(text))
     throw new ModhostError("HEADER_INVALID", {
       name,
-      reason: "its value holds a line break or a character that headers cannot carry",
+      reason: "its value contains a line break or a character that headers cannot carry",
     });
   return text;
 }
 
-/** Fields that HTTP/2 forbids: they belong to one HTTP/1.1 connection. */
-const connectionFields = new Set(["Connection", "Keep-Alive", "Proxy-Connection", "Upgrade"]);
+/**
+ * Fields that Node's HTTP/2 refuses to send: they belong to one connection, and mostly to HTTP/1.1.
+ */
+const connectionFields = new Set(["Connection", "Http2-Settings", "Keep-Alive", "Proxy-Connection", "Te", "Upgrade"]);
 
-/** Fields that say how long the body is and what follows it: the service's own matter. */
+/** Fields that describe the length and framing of the body; the service sets them itself. */
 const framingFields = new Set(["Content-Length", "Transfer-Encoding", "Trailer"]);
 
 /**
- * Header fields as a flat list of names and values in wire form, without those that frame the body.
- * Throws HEADER_INVALID for a name or value that cannot be sent.
+ * Returns header fields as a flat list of names and values in wire form, without those that frame
+ * the body. @throws HEADER_INVALID for a name or value that cannot be sent
  */
 export function wireFields(headers: ResponseHeaders, http2: boolean): string[] {
   const fields: string[] = [];
@@ -61,13 +73,15 @@ export function wireFields(headers: ResponseHeaders, http2: boolean): string[] {
     if (value === undefined || value === null) continue;
     const name = wireName(key);
     if (framingFields.has(name) || (http2 && connectionFields.has(name))) continue;
-    if (Array.isArray(value)) for (const one of value) fields.push(name, wireValue(name, one));
-    else fields.push(name, wireValue(name, value));
+    // A body has only one type: clients use the last line, and middleware reads one text.
+    const lines = name === "Content-Type" && Array.isArray(value) ? value.slice(-1) : value;
+    if (Array.isArray(lines)) for (const one of lines) fields.push(name, wireValue(name, one));
+    else fields.push(name, wireValue(name, lines));
   }
   return fields;
 }
 
-/** Takes away what cannot be sent; gives the reasons, which name it. */
+/** Removes fields that cannot be sent, and returns the errors, which name them. */
 export function withoutUnsendable(headers: ResponseHeaders, http2: boolean): ModhostError[] {
   const reasons: ModhostError[] = [];
   for (const key of Object.keys(headers)) {
@@ -80,4 +94,20 @@ export function withoutUnsendable(headers: ResponseHeaders, http2: boolean): Mod
     }
   }
   return reasons;
+}
+
+/**
+ * Returns the value of the header with exactly this name, given in lower case. Repeated lines are
+ * joined as in the table of a request's headers, which also accepts other spellings.
+ */
+export function headerOf(raw: readonly string[], name: string): string | undefined {
+  let value: string | undefined;
+  for (let at = 0; at < raw.length; at += 2) {
+    const line = raw[at] as string;
+    // Node.js lists `:authority` before any Host line, and it takes precedence.
+    if (name === "host" && line === ":authority") return raw[at + 1];
+    if (line.length !== name.length || line.toLowerCase() !== name) continue;
+    value = value === undefined ? raw[at + 1] : `${value}${name === "cookie" ? "; " : ", "}${raw[at + 1]}`;
+  }
+  return value;
 }

@@ -1,33 +1,37 @@
-/** Where logs go: a file, or a standard stream, that may be full, unread or gone without anybody being held up. */
+/**
+ * Writes logs to a file or a standard stream. A full disk, a missing reader or a closed stream
+ * never blocks the caller.
+ */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, statSync, write, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Bytes that wait for a reader or a disk that does not keep up; what comes beyond them is dropped. */
+/** Maximum number of bytes that wait for a slow reader or disk; further lines are dropped. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** Milliseconds between attempts while nobody reads. */
 const RETRY_DELAY = 50;
-/** Milliseconds that the end waits for whoever reads, and goes on waiting for who does. */
+/** Milliseconds without progress after which `close` stops waiting for the reader. */
 const MAX_END_TIME = 1000;
 const NEWLINE = 10;
 
 export interface SinkOptions {
-  /** Lines are written by threads beside this one, and not before `write` returns. Of files alone. */
+  /** Writes lines in background threads, not before `write` returns. Only for files. */
   readonly isAsync?: boolean;
-  /** Gives the lines that its user has kept back, when the process ends. */
+  /** Returns the lines that the caller has buffered, when the process exits. */
   rest?(): string;
-  /** Hears once that lines are being lost. */
+  /** Called once when lines start to be lost. */
   failed?(error: Error): void;
-  /** Hears that writing works again, and how many lines were lost meanwhile. */
+  /** Called when writing works again, with the number of lines that were lost. */
   recovered?(lost: number, error: Error): void;
 }
 
 /**
- * Writes lines, in order, to a file or a standard stream. Never throws, and waits for no reader: lines that cannot be
- * written are dropped and counted, and the first that can be written again comes with that count.
+ * Writes lines in order to a file or a standard stream. It never throws, and never waits for a
+ * reader. Lines that cannot be written are dropped and counted; the count is reported with the
+ * first line that can be written again.
  */
 export class LineSink {
   #fd: number;
-  /** Of a file that was opened again: it takes the place of the other one between two pieces. */
+  /** The descriptor of the reopened file, which replaces the current one after a complete line. */
   #next: number | undefined;
   readonly #path: string | undefined;
   readonly #isOwn: boolean;
@@ -38,7 +42,7 @@ export class LineSink {
   #timer: NodeJS.Timeout | undefined;
   #isWriting = false;
   #isClosed = false;
-  /** The last byte written ended no line: what was to follow it is lost. */
+  /** The last byte that was written did not end a line, and its rest is lost. */
   #isTorn = false;
   #failure: Error | undefined;
   #lost = 0;
@@ -53,24 +57,26 @@ export class LineSink {
     open.add(this);
   }
 
-  /** Opens a file for appending; folders on the way are made. @throws what opening a file throws */
+  /**
+   * Opens a file for appending, and creates missing folders. @throws the error of opening the file
+   */
   static file(path: string, options: SinkOptions = {}): LineSink {
     mkdirSync(dirname(path), { recursive: true });
     return new LineSink(openFile(path), true, options, path);
   }
 
-  /** A standard stream of the process. */
+  /** Uses a standard stream of the process. */
   static stream({ fd }: { readonly fd: number }, options: SinkOptions = {}): LineSink {
     const own = reopened(fd);
     return new LineSink(own ?? fd, own !== undefined, options);
   }
 
-  /** `text` is one line or more, each with its end. */
+  /** `text` is one or more complete lines. */
   write(text: string): void {
     if (this.#isClosed) return;
     const bytes = Buffer.from(text);
     if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
-      this.#fail(new Error("nobody takes in what is written"));
+      this.#fail(new Error("nothing reads the output"));
       this.#lost += linesOf(bytes);
       return;
     }
@@ -79,9 +85,9 @@ export class LineSink {
   }
 
   /**
-   * Opens the file of the same name again: what is written from now on goes there, when the one that was open has been
-   * moved away. No line is lost or torn in two by it.
-   * @throws what opening a file throws: what was open goes on then
+   * Opens the file of the same name again, after the current one has been moved away; later lines
+   * go there. No line is lost or split.
+   * @throws the error of opening the file; the current file stays in use then
    */
   reopen(): void {
     if (this.#path === undefined || this.#isClosed) return;
@@ -92,7 +98,7 @@ export class LineSink {
     if (!this.#isWriting) this.#exchange();
   }
 
-  /** Writes what waits, for as long as a reader may need for it, and closes what was opened here. */
+  /** Writes the waiting lines as long as the reader makes progress, and closes the file. */
   async close(): Promise<void> {
     let end = performance.now() + MAX_END_TIME;
     for (let left = this.#waitingBytes; left > 0 && performance.now() < end; ) {
@@ -104,7 +110,7 @@ export class LineSink {
     this.end();
   }
 
-  /** Closes at once; what waits is lost. */
+  /** Closes at once; waiting lines are lost. */
   end(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -115,10 +121,10 @@ export class LineSink {
     if (this.#next !== undefined) closeSync(this.#next);
   }
 
-  /** What waits when the process ends gets a last chance. */
+  /** Tries once more to write the waiting lines when the process exits. */
   exit(): void {
     const end = performance.now() + MAX_END_TIME;
-    // The threads finish what they have begun.
+    // The threads finish the write that they have started.
     if (this.#isWriting) this.#waitingBytes -= this.#waiting.shift()?.length ?? 0;
     this.#isWriting = false;
     const rest = this.#options.rest?.() ?? "";
@@ -130,7 +136,7 @@ export class LineSink {
     }
   }
 
-  /** The rest of a line belongs where it has begun. */
+  /** Switches to the reopened file, but not within a line. */
   #exchange(): void {
     if (this.#next === undefined || (this.#isTorn && this.#waitingBytes > 0)) return;
     closeSync(this.#fd);
@@ -151,7 +157,7 @@ export class LineSink {
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#isAsync) this.#flushBeside();
+    if (this.#isAsync) this.#flushInBackground();
     else this.#flushNow();
   }
 
@@ -166,7 +172,7 @@ export class LineSink {
     }
   }
 
-  #flushBeside(): void {
+  #flushInBackground(): void {
     const [bytes] = this.#waiting;
     if (bytes === undefined) return;
     this.#isWriting = true;
@@ -177,7 +183,7 @@ export class LineSink {
       else if (error !== null) this.#refused(error);
       else {
         this.#written(count);
-        this.#flushBeside();
+        this.#flushInBackground();
       }
     });
   }
@@ -215,7 +221,7 @@ export class LineSink {
   }
 }
 
-/** Those that are open: one listener serves all of them. */
+/** All open sinks; one exit listener serves them. */
 const open = new Set<LineSink>();
 const onExit = () => {
   for (const sink of open) sink.exit();
@@ -229,14 +235,18 @@ function linesOf(bytes: Uint8Array): number {
 
 const openFile = (path: string) => openSync(path, isPipe(path) ? constants.O_RDWR | constants.O_NONBLOCK : "a");
 
-/** A named pipe is opened for reading, too: that waits for no reader, and outlives one that leaves. */
+/**
+ * Returns true for a named pipe. It is opened for reading as well, so that opening never waits for
+ * a reader and writing survives one that leaves.
+ */
 function isPipe(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFIFO() === true;
 }
 
 /**
- * A descriptor of our own for a pipe or terminal, on which a write gives up where it would have to wait; others that use
- * the same one do not notice. Undefined where there is none: sockets do not wait by what Node has set.
+ * Returns a descriptor of our own for a pipe or terminal, on which writes fail instead of blocking;
+ * other users of the stream are not affected. Undefined for other files: Node has made sockets
+ * non-blocking already.
  */
 function reopened(fd: number): number | undefined {
   try {

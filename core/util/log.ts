@@ -1,17 +1,24 @@
-import { format } from "node:util";
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
-import type { LogLevel, LogLine, ModuleLog } from "../types.ts";
-import { reasonOf } from "./errors.ts";
+import { channel } from "node:diagnostics_channel";
+import type { LogLevel, LogLine, LogTrace, ModuleLog } from "../types.ts";
+import { clippedMasked } from "./clipped.ts";
+import { readableThrown, reasonOf } from "./errors.ts";
 import { LineSink, type SinkOptions } from "./line_sink.ts";
+import { fieldsJson, type LogFields, logCall } from "./log_fields.ts";
 import { isColored, painter, type Style } from "./terminal.ts";
 import { printable } from "./text.ts";
 
+export type MinimumLevel = LogLevel | "silent";
+
 export interface LogSettings {
-  /** Least severe messages that are written; default "info". */
-  readonly level?: LogLevel | "silent";
-  /** "auto" is pretty on a terminal and JSON lines elsewhere. */
+  /**
+   * Least severe messages that are written; default "info". A function is called for each line,
+   * with the name of the module that logs it (undefined for the host itself), so that the level can
+   * change while the host runs.
+   */
+  readonly level?: MinimumLevel | ((module?: string) => MinimumLevel);
+  /** "auto" is pretty on a terminal, and JSON lines elsewhere. */
   readonly format?: "auto" | "json" | "pretty";
-  /** The path of a file, or whatever takes lines; default: the standard error output. */
+  /** The path of a file, or an object that takes lines; default: the standard error. */
   readonly destination?: string | LogStream;
 }
 
@@ -21,85 +28,79 @@ export interface LogStream {
 }
 
 /**
- * The log of one host. Lines are written at once, so none is lost when the process ends. Those that cannot be written are
- * dropped, and counted in a warning when writing works again: a log stops nobody.
+ * The log of one host. Lines are written at once, so none is lost when the process ends. Lines that
+ * cannot be written are dropped, and counted in a warning when writing works again: logging never
+ * blocks the caller.
  */
 export interface Log {
-  /** The host's own voice. */
+  /** The log of the host itself. */
   readonly host: ModuleLog;
-  /** A log whose lines carry the module's name, and the host's unless it is "*". */
+  /** Returns a log whose lines carry the module's name, and the host's unless it is "*". */
   of(module: string, host: string): ModuleLog;
-  /** Every text goes through this function from now on, before it is written. */
+  /** Sets a function that masks every text before it is written. */
   mask(change: (text: string) => string): void;
-  /** Writes a line of another log, a JSON object, as it was masked there; `fields` are added. */
+  /** Writes a line of another log, a JSON object that is masked already; `fields` are added. */
   relay(line: string, fields: Readonly<Record<string, unknown>>): void;
-  /** Another level or format from now on, for all that write. */
+  /** Changes the level or the format for all loggers. */
   configure(settings: Pick<LogSettings, "level" | "format">): void;
-  /** Tells each line that is written, until the function that this gives is called. */
-  follow(hear: (line: LogLine) => void): () => void;
-  /** The latest lines that were written, the oldest first. */
+  /** Passes each line that is written to `hear`, until the returned function is called. */
+  follow(listener: (line: LogLine) => void): () => void;
+  /** Returns the latest lines that were written, the oldest first. */
   recent(): LogLine[];
-  /** Opens the file again, when the destination is one. @throws what opening a file throws: the former goes on then */
+  /**
+   * Reopens the file, if the destination is one. @throws the error of opening the file; the current
+   * file stays in use then
+   */
   reopen(): void;
-  /** Closes the file, when the destination is one. */
+  /** Closes the file, if the destination is one. */
   close(): void;
 }
 
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+const rankOf = (level: MinimumLevel): number => (level === "silent" ? levels.length : levels.indexOf(level));
 
 export function createLog(settings: LogSettings = {}): Log {
   const { destination: target = process.stderr } = settings;
   const terminal = typeof target !== "string" && target.isTTY === true;
   const sink = sinkOf(target, {
     recovered(lost, error) {
-      if (current.least > levels.indexOf("warn")) return;
-      root.warn(`The log could not be written (${error.message}): ${lost} lines are missing`);
+      if (current.least() > levels.indexOf("warn")) return;
+      root.warn("The log could not be written (%s); lines lost: %d", error.message, lost);
     },
   });
   let isClosed = false;
-  // A module may have something to say after its host has stopped: there is nobody to hear it.
+  // Lines that a module logs after its host has stopped are dropped.
   const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
   const pretty = prettyStream(raw, typeof target !== "string" && isColored(target));
   let stream = raw;
   const recent = new RecentLines();
-  const followers = new Followers((error) =>
-    root.error(current.masked(`A follower of the log failed, and hears no more: ${reasonOf(error)}`)),
-  );
-  const current: Current = { least: 0, masked: (text) => text };
+  const followers = new Followers((error) => root.error("A log follower failed and was removed: %s", reasonOf(error)));
+  const current: Current = { least: () => 0, masked: (text) => text };
   const configure = ({ level = "info", format: form = "auto" }: Pick<LogSettings, "level" | "format">) => {
-    current.least = level === "silent" ? levels.length : levels.indexOf(level);
+    const fixed = typeof level === "function" ? 0 : rankOf(level);
+    current.least = typeof level === "function" ? (module) => rankOf(level(module)) : () => fixed;
     stream = form === "pretty" || (form === "auto" && terminal) ? pretty : raw;
   };
   configure(settings);
-  // Which levels are written is decided before the logger is asked: those of modules would keep the level of their making.
-  const destination: DestinationStream = {
-    write(line: string) {
-      stream.write(line);
-      followers.tell(line, recent.add(line));
-    },
+  const write = (line: string) => {
+    stream.write(line);
+    followers.publish(line, recent.add(line));
   };
-  const root = pino(
-    {
-      level: "debug",
-      base: null,
-      timestamp: stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    destination,
-  );
+  const root = voice({}, current, write);
   return {
-    host: voice(root, current),
-    of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host }), current),
+    host: root,
+    of: (module, host) => voice(host === "*" ? { module } : { module, host }, current, write),
     mask(change) {
       current.masked = change;
     },
     relay(line, fields) {
       const { level, time, ...rest } = JSON.parse(line) as Record<string, unknown>;
-      if (levels.indexOf(level as LogLevel) < current.least) return;
-      destination.write(`${JSON.stringify({ level, time, ...fields, ...rest })}\n`);
+      if (levels.indexOf(level as LogLevel) < current.least(rest.module as string | undefined)) return;
+      write(`${JSON.stringify({ level, time, ...fields, ...rest })}\n`);
     },
     configure,
-    follow: (hear) => followers.add(hear),
+    follow: (listener) => followers.add(listener),
     recent: () => recent.all(),
     reopen: () => sink.reopen?.(),
     close() {
@@ -110,17 +111,20 @@ export function createLog(settings: LogSettings = {}): Log {
 }
 
 const MAX_RECENT_LINES = 1000;
-/** Of these lines together; a line of whatever length is kept until the next one. */
+/**
+ * Maximum number of characters of these lines together; the last line is always stored, whatever
+ * its length.
+ */
 const MAX_RECENT_CHARACTERS = 512 * 1024;
 
-/** The latest lines, as they were written: nothing is made of them before somebody asks. */
+/** Stores the latest lines as they were written; they are parsed only when they are requested. */
 class RecentLines {
   readonly #lines: string[] = [];
   #characters = 0;
-  /** Lines that were written so far. */
+  /** Number of lines written so far. */
   #written = 0;
 
-  /** Gives the number of the line. */
+  /** Stores a line; returns its number. */
   add(line: string): number {
     this.#lines.push(line);
     this.#characters += line.length;
@@ -140,52 +144,62 @@ class RecentLines {
 }
 
 function lineOf(line: string, n: number): LogLine {
-  return { n, ...(JSON.parse(line) as Omit<LogLine, "n">) };
+  return { n, ...JSON.parse(line) };
 }
 
-/** Those who hear the lines of a log. */
+/** The followers of a log. */
 class Followers {
-  readonly #all = new Set<{ readonly hear: (line: LogLine) => void }>();
+  readonly #all = new Set<{ readonly listener: (line: LogLine) => void }>();
   readonly #failed: (error: unknown) => void;
-  #isTelling = false;
+  #isPublishing = false;
 
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed;
   }
 
-  add(hear: (line: LogLine) => void): () => void {
-    const follower = { hear };
+  add(listener: (line: LogLine) => void): () => void {
+    const follower = { listener: listener };
     this.#all.add(follower);
     return () => void this.#all.delete(follower);
   }
 
   /**
-   * What a follower itself writes meanwhile is told to nobody: there would be no end of it. One that fails hears no more,
-   * and whoever has written the line notices nothing.
+   * Passes a line to all followers. Lines that a follower itself writes meanwhile are passed to
+   * none, which would never end. A follower that throws is removed, without an error for the writer
+   * of the line.
    */
-  tell(line: string, n: number): void {
-    if (this.#all.size === 0 || this.#isTelling) return;
-    this.#isTelling = true;
+  publish(line: string, n: number): void {
+    if (this.#all.size === 0 || this.#isPublishing) return;
+    this.#isPublishing = true;
     try {
       const value = lineOf(line, n);
       for (const follower of this.#all) {
         try {
-          follower.hear(value);
+          follower.listener(value);
         } catch (error) {
           this.#all.delete(follower);
           this.#failed(error);
         }
       }
     } finally {
-      this.#isTelling = false;
+      this.#isPublishing = false;
     }
   }
 }
 
-/** What can be changed while there are loggers. */
+/** The writer of a line; the host itself has no name. */
+interface Owner {
+  readonly module?: string;
+  readonly host?: string;
+}
+
+/** Settings that can change while loggers exist. */
 interface Current {
-  /** Place in `levels` of the lowest that is written. */
-  least: number;
+  /**
+   * Returns the index in `levels` of the lowest level that is written for a module, or for the
+   * host.
+   */
+  least: (module?: string) => number;
   masked: (text: string) => string;
 }
 
@@ -195,11 +209,11 @@ interface Sink {
   reopen?(): void;
 }
 
-/** Whatever takes lines, and lets nobody notice when it cannot. */
+/** Returns a sink that handles its own write errors. */
 function sinkOf(target: string | LogStream, options: Required<Pick<SinkOptions, "recovered">>): Sink {
   if (typeof target === "string") return LineSink.file(target, options);
   const stream = [process.stderr, process.stdout].find((one) => one === target);
-  // Those of a worker have none.
+  // The standard streams of a worker have no descriptor.
   if (stream?.fd !== undefined) return LineSink.stream(stream, options);
   let failure: Error | undefined;
   let lost = 0;
@@ -212,7 +226,8 @@ function sinkOf(target: string | LogStream, options: Required<Pick<SinkOptions, 
         lost += 1;
         return;
       }
-      const [error, count] = [failure, lost];
+      const error = failure;
+      const count = lost;
       failure = undefined;
       lost = 0;
       if (error !== undefined) options.recovered(count, error);
@@ -220,40 +235,89 @@ function sinkOf(target: string | LogStream, options: Required<Pick<SinkOptions, 
   };
 }
 
-/** A pino logger with the printf-style calls of the module object. */
-function voice(logger: Logger, current: Current): ModuleLog {
-  const write = (level: LogLevel, message: string, values: unknown[]) => {
+const lines = channel("modhost:log");
+
+/**
+ * Returns what listeners of the channel `modhost:log` add to a line; undefined while there are
+ * none.
+ */
+export function tracedFields(request?: LogTrace["request"]): Record<string, unknown> | undefined {
+  if (!lines.hasSubscribers) return undefined;
+  const fields: Record<string, unknown> = {};
+  lines.publish({ request, fields } satisfies LogTrace);
+  return fields;
+}
+
+/** Returns the log of one owner. `bound` are fields that every line gets. */
+function voice(owner: Owner, current: Current, write: (line: string) => void, bound?: LogFields): ModuleLog {
+  const head = Object.entries(owner).map(([name, value]) => `,"${name}":${JSON.stringify(value)}`);
+  const log = (level: LogLevel, ...values: unknown[]) => {
     const rank = levels.indexOf(level);
     if (rank < 0) {
       throw new TypeError(`There is no log level ${String(level)}: use ${levels.join(", ")}`);
     }
-    if (rank >= current.least) logger[level](current.masked(format(message, ...values)));
+    if (rank < current.least(owner.module)) return;
+    const { fields, message } = contentOf(values, bound, current);
+    const text = JSON.stringify(clippedMasked(message, current.masked));
+    const time = new Date().toISOString();
+    write(`{"level":"${level}","time":"${time}"${head.join("")}${fields === "" ? "" : `,${fields}`},"msg":${text}}\n`);
   };
-  const log = (level: LogLevel, message: string, ...values: unknown[]) => write(level, message, values);
-  const methods = levels.map((level) => [
-    level,
-    (message: string, ...values: unknown[]) => write(level, message, values),
-  ]);
-  return Object.assign(log, Object.fromEntries(methods) as Record<LogLevel, ModuleLog["info"]>);
+  const methods = levels.map((level) => [level, (...values: unknown[]) => log(level, ...values)]);
+  const child = (fields: LogFields) => voice(owner, current, write, { ...bound, ...fields });
+  return Object.assign(log, Object.fromEntries(methods) as Record<LogLevel, ModuleLog["info"]>, { child });
+}
+
+interface LineContent {
+  /** The fields as JSON without the braces. */
+  readonly fields: string;
+  readonly message: string;
+}
+
+/**
+ * Formats the values of a call. Getters and `toJSON` of a module can throw, and logging must not
+ * fail because of that.
+ */
+function contentOf(values: readonly unknown[], bound: LogFields | undefined, { masked }: Current): LineContent {
+  try {
+    const call = logCall(values);
+    const traced = tracedFields();
+    const isPlain = bound === undefined && call.fields === undefined && traced === undefined;
+    const fields = isPlain ? "" : fieldsJson({ ...traced, ...bound, ...call.fields }, masked).slice(1, -1);
+    return { fields, message: call.message() };
+  } catch (thrown) {
+    const message = values.find((value) => typeof value === "string") ?? "a line of the log";
+    return { fields: "", message: `${message} (a value cannot be read: ${reasonOf(readableThrown(thrown))})` };
+  }
 }
 
 const colours: Readonly<Record<string, Style>> = { debug: "dim", info: "cyan", warn: "yellow", error: "red" };
 
 /**
- * For people at a terminal: `12:30:01 info  http_hello  message`. Lines of a message after its first are indented, so that
- * none passes for one of the log, and what could steer the terminal is escaped.
+ * Formats lines for people at a terminal: `12:30:01 info  http_hello  message  user=7`. Further
+ * lines of a message are indented, so that none looks like a separate log line, and control
+ * characters are escaped.
  */
 function prettyStream(target: LogStream, coloured: boolean): LogStream {
   const paint = painter(coloured);
   return {
     write(line) {
-      const { level, time, module = "host", host, worker, msg } = JSON.parse(line) as Record<string, string>;
+      const { level, time, module = "host", host, worker, msg, ...fields } = JSON.parse(line) as Record<string, string>;
       const clock = new Date(time ?? 0).toTimeString().slice(0, 8);
       const owner = host === undefined ? module : `${host}:${module}`;
       const who = worker === undefined ? owner : `${owner} (${worker})`;
-      const text = (msg ?? "").split(/\r?\n/).map(printable).join("\n    ");
+      const text = [msg, ...Object.entries(fields).map(fieldText)].filter(Boolean).join("  ");
+      const shown = text.split(/\r?\n/).map(printable).join("\n    ");
       const label = paint(colours[level ?? ""] ?? "dim", (level ?? "").padEnd(5));
-      return target.write(`${paint("dim", clock)} ${label} ${paint("bold", printable(who))}  ${text}\n`);
+      return target.write(`${paint("dim", clock)} ${label} ${paint("bold", printable(who))}  ${shown}\n`);
     },
   };
+}
+
+/** Formats a field: `user=7`. For an error it is the stack, which is what people look for. */
+function fieldText([name, value]: readonly [string, unknown]): string {
+  if (typeof value === "string") return `${name}=${value}`;
+  const { stack, ...rest } = (value ?? {}) as { readonly stack?: unknown };
+  if (typeof stack !== "string") return `${name}=${JSON.stringify(value)}`;
+  const { type, message, ...others } = rest as Record<string, unknown>;
+  return [stack, ...Object.entries(others).map(fieldText)].join("  ");
 }

@@ -1,14 +1,18 @@
 /**
- * The known name that a misspelt one most likely meant: at most one edit (insertion, deletion, replacement, swap of
- * neighbours) for every four characters, at least one. Undefined when none is that near.
+ * Returns the known name that a misspelt name most likely means. The two may differ by one edit (an
+ * insertion, a deletion, a replacement, or a swap of neighbours) for every four characters, but
+ * always by one and never by more than `most`. Returns undefined when no known name is that close.
  */
-export function nearest(name: string, known: Iterable<string>): string | undefined {
+export function nearest(name: string, known: Iterable<string>, most = Number.POSITIVE_INFINITY): string | undefined {
   let best: string | undefined;
-  let least = Math.max(1, Math.floor(name.length / 4)) + 1;
+  let least = Math.min(most, Math.max(1, Math.floor(name.length / 4))) + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - name.length) >= least) continue;
     const edits = distance(name, candidate);
-    if (edits < least) [best, least] = [candidate, edits];
+    if (edits < least) {
+      best = candidate;
+      least = edits;
+    }
   }
   return best;
 }

@@ -1,6 +1,9 @@
 import { mkdirSync } from "node:fs";
 
-/** Makes a folder that only its owner can read, with those above it that are missing; one that is there stays as it is. */
+/**
+ * Creates a folder that only its owner can read, with missing parent folders. An existing folder is
+ * not changed.
+ */
 export function makePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
 }

@@ -1,10 +1,11 @@
-/** How whoever reads a hint can call the program. */
+/** The name of the program for hints. */
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /**
- * `modhost` where a shell finds it, else `npx modhost`, which works in a clone and where the package is installed. npm puts
- * `node_modules/.bin` into the path of what it starts, and of nothing else: that does not count.
+ * Returns `modhost` if a shell finds it, else `npx modhost`, which works in a source tree and where
+ * the package is installed. npm adds `node_modules/.bin` to the PATH of the programs that it
+ * starts; this folder is ignored.
  */
 export function programName(path = process.env.PATH ?? "", exists: (file: string) => boolean = existsSync): string {
   const folders = path

@@ -1,18 +1,21 @@
-/** How many requests may come in a time: token buckets, of one who asks or of each address that asks. */
+/** Limits the rate of requests with token buckets, for one caller or for each address. */
 import { isIPv6 } from "node:net";
 import { invalidOption } from "./errors.ts";
 
-/** Addresses that are remembered; of more, those that have not asked for the longest time begin anew. */
+/**
+ * Maximum number of addresses in memory; those without requests for the longest time are forgotten
+ * first.
+ */
 const MAX_CLIENTS = 10_000;
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
 
 export interface Rate {
   readonly perSecond: number;
-  /** Requests that may come at once. */
+  /** Maximum number of requests at once. */
   readonly burst: number;
 }
 
-/** Requests that may come in a time: what is not used of it waits, up to the burst. */
+/** A token bucket: unused requests accumulate up to the burst. */
 export class Bucket {
   readonly #rate: Rate;
   #left: number;
@@ -24,9 +27,9 @@ export class Bucket {
     this.#at = now;
   }
 
-  /** 0 when the request may be answered; otherwise the seconds after which one may. */
+  /** Returns 0 if the request is allowed; otherwise the seconds after which one is. */
   take(now: number): number {
-    // A clock that was set back gives nothing, and takes nothing.
+    // A clock that was set back changes nothing.
     const { perSecond, burst } = this.#rate;
     const passed = Math.max(0, now - this.#at) / 1000;
     this.#left = Math.min(burst, this.#left + passed * perSecond);
@@ -37,11 +40,11 @@ export class Bucket {
   }
 }
 
-/** A bucket for each address, of IPv6 for each network of 64 bits. */
+/** One bucket for each address; IPv6 clients share one for each /64 network. */
 export class RateLimit {
   readonly rate: Rate;
   readonly #now: () => number;
-  /** The latest to ask comes last. */
+  /** Buckets with the most recently used one last. */
   readonly #buckets = new Map<string, Bucket>();
 
   /** @param now milliseconds by any clock */
@@ -50,7 +53,9 @@ export class RateLimit {
     this.#now = now;
   }
 
-  /** 0: the request may pass. Else the whole seconds after which the next one may. */
+  /**
+   * Returns 0 if the request is allowed; otherwise the whole seconds after which the next one is.
+   */
   take(address: string): number {
     const client = clientOf(address);
     const now = this.#now();
@@ -66,15 +71,17 @@ export class RateLimit {
   }
 }
 
-/** Requests a second of `10/s`, `600/m` or `5000/h`; undefined for any other text. */
+/**
+ * Returns the requests per second for `10/s`, `600/m` or `5000/h`; undefined for any other text.
+ */
 export function readRate(text: string): number | undefined {
   const [, amount = 0, unit = ""] = /^(\d{1,9})\/([smh])$/.exec(text) ?? [];
   return Number(amount) === 0 ? undefined : Number(amount) / (SECONDS[unit] as number);
 }
 
 /**
- * The rate of an option: none for an empty text. A burst of 0 stands for the requests of one second, at least one.
- *
+ * Returns the rate of an option; undefined for an empty text. A burst of 0 means the requests of
+ * one second, at least one.
  * @throws {ModhostError} OPTION_INVALID
  */
 export function rateOption(text: string, burst: number, option: string): Rate | undefined {
@@ -84,12 +91,12 @@ export function rateOption(text: string, burst: number, option: string): Rate | 
   return { perSecond, burst: burst > 0 ? burst : Math.max(1, Math.floor(perSecond)) };
 }
 
-/** One customer of a provider has a whole network of 64 bits. */
+/** Returns the key of a client. A customer of a provider has a whole /64 network. */
 export function clientOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [head = "", tail] = address.split("::");
   const groups = head === "" ? [] : head.split(":");
-  // What "::" leaves out stands before the tail: four groups are known when the head has as many.
+  // The groups that "::" omits come before the tail.
   if (tail !== undefined) {
     const after = tail === "" ? [] : tail.split(":");
     const width = after.length + (tail.includes(".") ? 1 : 0);

@@ -1,17 +1,18 @@
-/** The longest delay of a timer of the platform, milliseconds. */
+/** The longest delay of a platform timer, in milliseconds. */
 const MAX_DELAY = 2 ** 31 - 1;
 
 const PARTS = 4;
 
 /**
- * Calls `late` once this process has run for `milliseconds`. However long it stood still meanwhile, suspended or busy,
- * that counts as a quarter of the time at most: whatever arrived or was done in between is taken in before anybody is
- * judged. A time that is longer than the platform's timers allow for never ends.
+ * Calls `late` once this process has run for `milliseconds`. A time in which the process was
+ * suspended or blocked counts as a quarter of the delay at most, so that data that arrived
+ * meanwhile is processed before anything times out. A delay that is too long for platform timers
+ * never ends.
  */
 export class RunningTimeout {
   readonly #late: () => void;
   readonly #timer: NodeJS.Timeout | undefined;
-  /** Parts that have passed. */
+  /** Number of quarters that have passed. */
   #passed = 0;
 
   constructor(milliseconds: number, late: () => void) {
@@ -19,7 +20,7 @@ export class RunningTimeout {
     if (milliseconds <= MAX_DELAY) this.#timer = setTimeout(() => this.#pass(), Math.ceil(milliseconds / PARTS));
   }
 
-  /** The whole time begins anew. */
+  /** Starts the whole delay again. */
   refresh(): void {
     this.#passed = 0;
     this.#timer?.refresh();

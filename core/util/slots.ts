@@ -1,10 +1,12 @@
-/** So many places are kept when nothing is left: it takes no time to look at them, and some to make them. */
+/**
+ * Number of empty slots that stay allocated: scanning them costs nothing, but allocating them does.
+ */
 const MAX_EMPTY = 1024;
 
 /**
- * Things that come and go by the thousand, each known by the place that `add` gave it. A Set would do, but V8 links each
- * table that a Set has outgrown to those that follow: once one of them is old, all that is in the later ones outlives its
- * time, and is copied again and again.
+ * A collection for thousands of short-lived things, each identified by the slot that `add` returns.
+ * A Set would work, but V8 links each outgrown table of a Set to its successors: once one of them
+ * is old, everything in the later ones survives too long, and is copied again and again.
  */
 export class Slots<T extends object> implements Iterable<T> {
   readonly #all: (T | undefined)[] = [];
@@ -15,21 +17,21 @@ export class Slots<T extends object> implements Iterable<T> {
   }
 
   add(one: T): number {
-    const place = this.#free.pop() ?? this.#all.length;
-    this.#all[place] = one;
-    return place;
+    const slot = this.#free.pop() ?? this.#all.length;
+    this.#all[slot] = one;
+    return slot;
   }
 
-  /** Once for each `add`. */
-  delete(place: number): void {
-    this.#all[place] = undefined;
-    this.#free.push(place);
+  /** Must be called once for each `add`. */
+  delete(slot: number): void {
+    this.#all[slot] = undefined;
+    this.#free.push(slot);
     if (this.#all.length <= MAX_EMPTY || this.size > 0) return;
     this.#all.length = 0;
     this.#free.length = 0;
   }
 
-  /** In no order. What comes or goes meanwhile may be met, or not. */
+  /** Iterates in no order. Things that are added or removed meanwhile may be included or not. */
   *[Symbol.iterator](): Generator<T, void, undefined> {
     for (const one of this.#all) if (one !== undefined) yield one;
   }

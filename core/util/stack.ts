@@ -1,9 +1,17 @@
-/** Stacks as the author of a module knows the files. */
-import { sep } from "node:path";
+/** Stacks with file names that the author of a module knows. */
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isClone } from "./package.ts";
+import { clipped, MAX_TEXT } from "./clipped.ts";
+import { packageFolder } from "./package.ts";
 
-/** A stack or message without the versions under which files are imported, and with paths instead of URLs. */
+/** Maximum number of characters of the frames of a stack. */
+const MAX_FRAMES = 16 * 1024;
+const MAX_CAUSES = 10;
+
+/**
+ * Returns a stack or message without the versions of imported files, and with paths instead of
+ * URLs.
+ */
 export function withoutVersions(text: string): string {
   return text.replace(/\?v=\d+/g, "").replace(/file:\/\/[^\s:)]+/g, (url) => {
     try {
@@ -14,35 +22,75 @@ export function withoutVersions(text: string): string {
   });
 }
 
-/** Where the host's own sources lie, or what is built from them and from the bundled modules. */
-const hostFolder = fileURLToPath(new URL(isClone ? ".." : "../..", import.meta.url));
+/**
+ * Returns the lines of a stack, which has the message first and the frames last. A long message is
+ * cut before it is processed.
+ */
+export function linesOf(thrown: unknown): string[] {
+  if (!(thrown instanceof Error)) return [];
+  const stack = thrown.stack ?? String(thrown);
+  const frames = stack.slice(-MAX_FRAMES);
+  const text = stack.length <= MAX_TEXT + MAX_FRAMES ? stack : `${clipped(stack.slice(0, -MAX_FRAMES))}\n${frames}`;
+  return withoutVersions(text).split("\n");
+}
+
+const ownFolder = packageFolder() + sep;
+/** The host's sources, and the program that is built from them and from the bundled modules. */
+const hostFolders = ["core", "dist"].map((name) => join(ownFolder, name) + sep);
 const isFrame = (line: string) => /^\s+at /.test(line);
 const isInner = (line: string) =>
-  line.includes(hostFolder) ||
+  hostFolders.some((folder) => line.includes(folder)) ||
   /[( ]node:/.test(line) ||
   line.includes(`${sep}node_modules${sep}koa`) ||
   /^\s+at (?:new Promise \(<anonymous>\)|<anonymous>)$/.test(line);
 
+/** Number of frames between the code that sets a timer and `foreignCaller`. */
+const INNER_FRAMES = 3;
+
 /**
- * The stack of whatever was thrown, with its causes. Frames of the host, of Koa and of Node are folded into a line, unless
- * there are no others.
+ * Returns the file and line of the code that has called a watched function of Node.js; undefined
+ * for code of the host and of Node.js.
+ */
+export function foreignCaller(): string | undefined {
+  const caller = linesOf(new Error()).filter(isFrame)[INNER_FRAMES];
+  if (caller === undefined || isInner(caller)) return undefined;
+  return /\(?([^()\s]+?:\d+)(?::\d+)?\)?$/.exec(caller)?.[1];
+}
+
+/**
+ * Returns true if code of this package is in the stack. Other errors have left nothing of the host
+ * unfinished: unhandled socket errors, values that are not Errors, and errors that involve only
+ * other files.
+ */
+export function hasOwnFrames(thrown: unknown): boolean {
+  return linesOf(thrown).some((line) => isFrame(line) && line.includes(ownFolder));
+}
+
+/**
+ * Returns the stack of any thrown value, with its causes. Frames of the host, Koa and Node are
+ * folded into one line, unless there are no others.
  */
 export function stackOf(thrown: unknown): string {
   const parts: string[] = [];
   const known = new Set<unknown>();
   for (let error = thrown; error !== undefined && !known.has(error); error = (error as Error).cause) {
-    known.add(error);
-    if (!(error instanceof Error)) {
-      parts.push(String(error));
+    if (known.size > MAX_CAUSES) {
+      parts.push("more causes");
       break;
     }
-    parts.push(folded(withoutVersions(error.stack ?? String(error))));
+    known.add(error);
+    if (!(error instanceof Error)) {
+      parts.push(clipped(String(error)));
+      break;
+    }
+    parts.push(folded(error));
   }
-  return parts.length === 0 ? String(thrown) : parts.join("\n  caused by ");
+  return parts.length === 0 ? clipped(String(thrown)) : parts.join("\n  caused by ");
 }
 
-function folded(stack: string): string {
-  const lines = stack.split("\n");
+function folded(error: Error): string {
+  const lines = linesOf(error);
+  const stack = lines.join("\n");
   if (lines.every((line) => !isFrame(line) || isInner(line))) return stack;
   const shown: string[] = [];
   let count = 0;

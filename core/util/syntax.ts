@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 
-/** Compiles a file without running it; whatever is thrown is printed with its line. */
+/** Compiles a file without running it; an error is printed with its line. */
 const compile = `
   const file = process.argv[1];
   const text = require("node:fs").readFileSync(file, "utf8");
@@ -8,14 +8,25 @@ const compile = `
   new (require("node:vm").SourceTextModule)(script, { identifier: file });
 `;
 
+export interface SyntaxFault {
+  readonly line: string;
+  /** Names the unsupported syntax, where V8 only reports an unexpected token. */
+  readonly what: string | undefined;
+}
+
 /**
- * The line of a syntax error in an ES module: its error carries none when it is caught, only when it ends a process.
- * Undefined when the file compiles, so that the error is of another one.
+ * Returns the line of a syntax error in an ES module, by compiling the file in another process: the
+ * error contains its line only when it ends a process. Undefined if the file compiles, so the error
+ * is in another file.
  */
-export async function syntaxErrorLine(file: string): Promise<string | undefined> {
+export async function syntaxFault(file: string): Promise<SyntaxFault | undefined> {
   const flags = ["--no-warnings", "--experimental-vm-modules", "--eval", compile, file];
   const { promise: printed, resolve } = Promise.withResolvers<string>();
   execFile(process.execPath, flags, { timeout: 5000, env: {} }, (_failed, _stdout, stderr) => resolve(stderr));
-  const [, where, line] = /^(.*):(\d+)$/m.exec(await printed) ?? [];
-  return where === file || where === "" ? line : undefined;
+  // The output has the position, the source line, and a caret below the token.
+  const [, where, line, source = "", before = ""] = /^(.*):(\d+)$(?:\n(.*)\n( *)\^)?/m.exec(await printed) ?? [];
+  if (line === undefined || (where !== file && where !== "")) return undefined;
+  const what =
+    source[before.length] === "@" ? "decorators are not supported, since Node.js does not run them" : undefined;
+  return { line, what };
 }

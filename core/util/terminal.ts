@@ -1,14 +1,14 @@
-/** Text for a terminal: colours, where they are wanted, and columns that it takes up. */
+/** Formats text for a terminal: colours, and the number of columns. */
 import { stripVTControlCharacters } from "node:util";
 
-/** What is known of a stream that may be a terminal. */
+/** A stream that may be a terminal. */
 export interface MaybeTerminal {
   readonly isTTY?: boolean;
 }
 
 /**
- * Whether text that is written there is coloured. FORCE_COLOR decides (not when it is 0 or false), then NO_COLOR, when it
- * is not empty; else a terminal is that does not call itself dumb.
+ * Returns true if text for the stream is coloured. FORCE_COLOR decides first (0 and false mean no),
+ * then a non-empty NO_COLOR; otherwise a terminal that is not dumb.
  */
 export function isColored(stream: MaybeTerminal, env: NodeJS.ProcessEnv = process.env): boolean {
   const { FORCE_COLOR: forced, NO_COLOR: none, TERM: name } = env;
@@ -24,20 +24,23 @@ export type Paint = (style: Style, text: string) => string;
 const colored: Paint = (style, text) => (text === "" ? "" : `\u001b[${codes[style]}m${text}\u001b[0m`);
 const plain: Paint = (_style, text) => text;
 
-/** Gives texts their colours, or leaves them as they are. */
+/** Returns a function that colours texts, or one that leaves them unchanged. */
 export function painter(isWanted: boolean): Paint {
   return isWanted ? colored : plain;
 }
 
 const ascii = /^[ -~]*$/;
 let segmenter: Intl.Segmenter | undefined;
-/** Made with the first text that needs it: that reads the locales, a twentieth of a start. */
+/**
+ * Created with the first text that needs it, because reading the locales costs a twentieth of a
+ * start.
+ */
 const graphemes = (text: string) => (segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text);
-/** East Asian wide and full-width characters, and pictures. */
+/** East Asian wide and full-width characters, and emoji. */
 const wide =
   /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])/u;
 
-/** Columns that a text takes up, its colours left out. */
+/** Returns the number of columns of a text, without its colours. */
 export function widthOf(text: string): number {
   const shown = text.includes("\u001b") ? stripVTControlCharacters(text) : text;
   if (ascii.test(shown)) return shown.length;
@@ -50,28 +53,30 @@ export function widthOf(text: string): number {
 const colorings = /(\u001b\[\d+m)/;
 const COLORS_END = "\u001b[0m";
 
-/** A text in no more than so many columns; an ellipsis stands for what is left out. Its colours stay. */
+/** Cuts a text to a number of columns and adds an ellipsis. Its colours stay. */
 export function cutTo(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   if (width < 1) return "";
-  let [kept, used, isColored] = ["", 1, false];
+  let shown = "";
+  let used = 1;
+  let isColored = false;
   for (const [at, part] of text.split(colorings).entries()) {
-    // What was split by stands between.
+    // Every second part is a colour code.
     if (at % 2 === 1) {
-      kept += part;
+      shown += part;
       isColored = part !== COLORS_END;
       continue;
     }
     for (const { segment } of graphemes(part)) {
       used += wide.test(segment) ? 2 : 1;
-      if (used > width) return `${kept}…${isColored ? COLORS_END : ""}`;
-      kept += segment;
+      if (used > width) return `${shown}…${isColored ? COLORS_END : ""}`;
+      shown += segment;
     }
   }
-  return kept;
+  return shown;
 }
 
-/** Spaces behind a text, up to so many columns. */
+/** Pads a text with spaces up to a number of columns. */
 export function padTo(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)));
 }

@@ -1,29 +1,35 @@
-/** Control characters (the tab excepted), line separators, and marks that turn the direction of writing. */
-const steering = /[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]--[\t]]/gv;
+/**
+ * Control characters (except the tab), line separators, and characters that change the direction of
+ * text.
+ */
+const controlCharacters = /[[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]--[\t]]/gv;
 
-/** Text from outside as one line that cannot steer a terminal: what could is written as `\x1b` or `\u202e`. */
+/**
+ * Returns text from outside as one line that cannot control a terminal: such characters become
+ * `\x1b` or `\u202e`.
+ */
 export function printable(text: string): string {
-  return text.replace(steering, (character) => {
+  return text.replace(controlCharacters, (character) => {
     const code = character.charCodeAt(0).toString(16);
     return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
   });
 }
 
-/** Text for an HTML page, where it stands for itself in content and in quoted attributes. */
+/** Escapes text for content and quoted attributes of an HTML page. */
 export function escape_html(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** What a page of the host is made of; `style` and `body` are taken as they are. */
+/** The parts of a page of the host; `style` and `body` are inserted unchanged. */
 export interface PageParts {
   readonly title: string;
-  /** CSS. */
+  /** The style sheet. */
   readonly style: string;
-  /** HTML within `main`. */
+  /** The HTML inside `main`. */
   readonly body: string;
 }
 
-/** The look that the pages of the host have in common: CSS for the beginning of the `style` of a page. */
+/** The common style of the host's pages: CSS for the start of a page's `style`. */
 export const page_style = `
 :root { --text: #1d2126; --soft: #667080; --line: #e3e6ea; --link: #0b57b7; --page: #fff; --hover: #f4f6f8; }
 @media (prefers-color-scheme: dark) {
@@ -34,7 +40,10 @@ a { color: var(--link); text-decoration: none; }
 a:hover, a:focus-visible { text-decoration: underline; }
 `;
 
-/** A whole HTML page, in English, that fits screens of any width and either colour scheme. It needs nothing else. */
+/**
+ * Returns a complete HTML page in English that fits screens of any width and both colour schemes,
+ * without other files.
+ */
 export function html_page({ title, style, body }: PageParts): string {
   return `<!DOCTYPE html>
 <html lang="en">
@@ -54,7 +63,7 @@ ${body}
 `;
 }
 
-/** A number of bytes for people: "88 B", "1.2 kB", "73.4 MB" (powers of 1000). */
+/** Formats a number of bytes for people: "88 B", "1.2 kB", "73.4 MB" (powers of 1000). */
 export function size_text(bytes: number): string {
   let value = bytes;
   for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
@@ -62,4 +71,12 @@ export function size_text(bytes: number): string {
     value /= 1000;
   }
   return `${Math.round(value)} PB`;
+}
+
+/**
+ * Returns a number with its noun: `1 key`, `2 keys`, `0 entries`. `plural` is for nouns whose
+ * plural is not the noun with an s.
+ */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
 }

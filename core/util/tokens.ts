@@ -1,18 +1,18 @@
-/** Tokens of an option, and what the Authorization header of a request presents. */
+/** Parses tokens of options, and the Authorization header of requests. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ModhostError } from "./errors.ts";
 
-/** A token that is known by its SHA-256 alone. */
+/** A token of which only the SHA-256 digest is stored. */
 export interface KnownToken {
   readonly digest: Buffer;
 }
 
-/** How an option of tokens is written: a list of them, or an object from token to settings. */
+/** The format of an option with tokens: a list of them, or an object from token to settings. */
 export interface TokenOption<Settings extends object> {
   readonly name: string;
-  /** Settings as they may be written, for the error: `{ user: "anna" }`. */
+  /** Example settings for the error message: `{ user: "anna" }`. */
   readonly example: string;
-  /** What the fields of a token mean, of which a list has none; undefined when they are wrong. */
+  /** Parses the settings of a token (empty for a list); returns undefined if they are wrong. */
   read(fields: Readonly<Record<string, unknown>>): Settings | undefined;
 }
 
@@ -20,12 +20,12 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text, "utf8").digest();
 }
 
-/** A token of which only the digest is kept. */
+/** Returns a token of which only the digest is stored. */
 export const knownToken = (text: string): KnownToken => ({ digest: digestOf(text) });
 
 /**
- * The tokens of an option.
- * @throws {ModhostError} OPTION_INVALID, which says what is allowed and nothing of what was written there
+ * Parses the tokens of an option.
+ * @throws {ModhostError} OPTION_INVALID; its message has the allowed form and nothing of the value
  */
 export function readTokens<Settings extends object>(
   value: unknown,
@@ -47,7 +47,10 @@ export function readTokens<Settings extends object>(
   });
 }
 
-/** The token that one of the texts is. Takes as long for a text that is none: all are compared, each in constant time. */
+/**
+ * Returns the token that equals one of the texts. It takes the same time without a match: all are
+ * compared, each in constant time.
+ */
 export function findToken<Token extends KnownToken>(
   texts: readonly string[],
   tokens: readonly Token[],
@@ -60,23 +63,13 @@ export function findToken<Token extends KnownToken>(
   return found;
 }
 
-/** The scheme of an Authorization header, in lower case, and what follows it; undefined where there is none. */
+/**
+ * Returns the scheme of an Authorization header, in lower case, and its credentials; undefined if
+ * there are none.
+ */
 export function readAuthorization(header: string | undefined): { scheme: string; credentials: string } | undefined {
   const text = (header ?? "").trimStart();
   const [, scheme] = /^(\S+)\s/.exec(text) ?? [];
   if (scheme === undefined) return undefined;
   return { scheme: scheme.toLowerCase(), credentials: text.slice(scheme.length).trim() };
-}
-
-/**
- * The Authorization header of a secret in the forms that Kubo has for it: `bearer:TOKEN`, `basic:USER:PASSWORD`,
- * `basic:BASE64-OF-BOTH`, or a token that has no colon. Undefined for any other text.
- */
-export function authorizationOf(secret: string): string | undefined {
-  if (secret === "") return undefined;
-  if (!secret.includes(":")) return `Bearer ${secret}`;
-  const [, scheme, rest = ""] = /^(bearer|basic):(.*)$/s.exec(secret) ?? [];
-  if (scheme === undefined) return undefined;
-  if (scheme === "bearer") return `Bearer ${rest}`;
-  return `Basic ${rest.includes(":") ? Buffer.from(rest).toString("base64") : rest}`;
 }

@@ -1,7 +1,7 @@
-/** Percent coding, paths and status phrases: the plain functions of `modhost/net/http`. No I/O, no state. */
+/** Percent coding, paths and status phrases: the pure functions of `modhost/net/http`. */
 import { STATUS_CODES } from "./node_http.ts";
 
-/** Reason phrase by status code, for every code that is registered. */
+/** Reason phrases by status code, for every registered code. */
 export const status_codes: Readonly<Record<number, string | undefined>> = Object.freeze({ ...STATUS_CODES });
 
 const reserved = /[^A-Za-z0-9._~-]+/g;
@@ -14,7 +14,10 @@ const letters: ReadonlyMap<string, string> = new Map(
   }).flat(),
 );
 
-/** Escapes everything but letters, digits and `. ~ _ -` as UTF-8 bytes in lower-case hex; nothing gives undefined. */
+/**
+ * Escapes everything except letters, digits and `. ~ _ -` as UTF-8 bytes in lower-case hex. Returns
+ * undefined for undefined or null.
+ */
 export function urlencode(text: string): string;
 export function urlencode(text: string | null | undefined): string | undefined;
 export function urlencode(text: string | null | undefined): string | undefined {
@@ -22,8 +25,8 @@ export function urlencode(text: string | null | undefined): string | undefined {
 }
 
 /**
- * Replaces escapes by the UTF-8 text they stand for. A lone percent or a bad escape stays, and so does `+`; nothing
- * gives undefined.
+ * Replaces escapes by the UTF-8 text that they encode. A lone percent, a bad escape and `+` stay.
+ * Returns undefined for undefined or null.
  */
 export function urldecode(text: string): string;
 export function urldecode(text: string | null | undefined): string | undefined;
@@ -36,8 +39,9 @@ export function urldecode(text: string | null | undefined): string | undefined {
 }
 
 /**
- * True when the comma-separated header value holds the token: `contains_token("gzip, Br", "br")`. Case and blanks are
- * ignored; an empty list holds the empty token.
+ * Returns true if the comma-separated header value contains the token:
+ * `contains_token("gzip, Br", "br")`. Case and blanks are ignored; an empty list contains the empty
+ * token.
  */
 export function contains_token(list: string, token: string): boolean {
   return list
@@ -47,7 +51,9 @@ export function contains_token(list: string, token: string): boolean {
     .includes(token.toLowerCase());
 }
 
-/** Puts a slash in front where there is none, and takes one from the end, or puts it there with `is_dir`. */
+/**
+ * Adds a missing slash at the start, and removes one at the end, or adds it there with `is_dir`.
+ */
 export function normalize_path(path: string, is_dir = false): string {
   const trimmed = path.endsWith("/") ? path.slice(0, -1) : path;
   const rooted = trimmed.startsWith("/") ? trimmed : `/${trimmed}`;

@@ -1,8 +1,9 @@
 /**
- * A chat over websockets: http://localhost:5280/chat/ in two windows. The room is the end of the socket's address, so
- * `/chat/?room=kitchen` is another one.
+ * A chat over websockets: http://localhost:5280/chat/ in two windows. The room is the end of the
+ * socket's address, so `/chat/?room=kitchen` is another one.
  *
- * A message is a line of JSON: `{ name, text }`. Those who come late get the last ones, also after a reload.
+ * A message is a line of JSON: `{ name, text }`. Those who come late get the last ones, also after
+ * a reload.
  */
 import type { Module, WebSocketConnection, WebSocketEvent } from "modhost";
 import { formdecode } from "modhost/net/http";
@@ -21,8 +22,9 @@ export default function chat(module: Module<typeof options>) {
   module.depends("http");
   const kept = module.get_option_integer("chat_history");
   const limit = module.get_option_integer("chat_rooms");
-  // A table that the old and the new instance hold together during a reload. It has lines only: sockets go with their
-  // instance, which closes them with 1012, and their pages come back to the new one.
+  // A table that the old and the new instance hold together during a reload. It has lines only:
+  // sockets go with their instance, which closes them with 1012, and their pages come back to the
+  // new one.
   const history = module.shared("history") as Record<string, string[]>;
   const rooms = new Map<string, Room>();
 
@@ -42,7 +44,9 @@ export default function chat(module: Module<typeof options>) {
     module.log.debug("The room %s is empty", name);
   }
 
-  /** Nobody waits for the others: who does not read is cut off by the host, and the rest goes on. */
+  /**
+   * Nobody waits for the others: who does not read is cut off by the host, and the rest goes on.
+   */
   function say(room: Room, name: string, text: string): void {
     const line = JSON.stringify({ name, text });
     room.lines.push(line);

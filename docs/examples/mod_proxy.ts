@@ -1,9 +1,11 @@
 /**
- * A reverse proxy: `/proxy/...` is answered by another server, named by the option `proxy_upstream`.
+ * A reverse proxy: `/proxy/...` is answered by another server, named by the option
+ * `proxy_upstream`.
  *
- * Bodies stream in both directions at the speed of the slower side. Nothing is held in memory, and a client that leaves
- * ends the request to the other server, too. Location and cookies come as the other server writes them, so it should know
- * the address it is published at, as `proxy_upstream: http://localhost:8080/proxy/` has it.
+ * Bodies stream in both directions at the speed of the slower side. Nothing is held in memory, and
+ * a client that leaves ends the request to the other server, too. Location and cookies come as the
+ * other server writes them, so it should know the address it is published at, as
+ * `proxy_upstream: http://localhost:8080/proxy/` has it.
  */
 import {
   type HandlerResult,
@@ -34,7 +36,8 @@ export const options = {
 export default function proxy(module: Module<typeof options>) {
   const upstream = upstreamOf(module.get_option_string("proxy_upstream"));
   const timeout = module.get_option_period("proxy_timeout");
-  // A client of its own: its connections are kept and used again, and are all gone when it is closed.
+  // A client of its own: its connections are kept and used again, and are all gone when it is
+  // closed.
   const client = new_client({ timeout, body_timeout: timeout });
   module.unload = () => client.close();
 
@@ -85,8 +88,8 @@ function upstreamOf(text: string | undefined): URL {
 }
 
 /**
- * The rest of the path goes on as it was sent: in `path` it is decoded, so that `a%2Fb` and `a/b` are one. What would
- * climb out of the upstream's path is refused.
+ * The rest of the path goes on as it was sent: in `path` it is decoded, so that `a%2Fb` and `a/b`
+ * are one. What would climb out of the upstream's path is refused.
  */
 function target(upstream: URL, { path: whole, url }: HttpEvent["request"], path: string): URL {
   const base = whole
@@ -102,9 +105,12 @@ function target(upstream: URL, { path: whole, url }: HttpEvent["request"], path:
 }
 
 /** A body is announced by its length or its coding; in HTTP/2 it may come without either. */
-function hasBody({ method, headers, httpversion }: HttpEvent["request"]): boolean {
-  if (headers.content_length !== undefined) return headers.content_length !== "0";
-  return headers.transfer_encoding !== undefined || (httpversion === "2.0" && /^P/.test(method));
+function hasBody(request: HttpEvent["request"]): boolean {
+  // By the exact name: in the table of headers a client's `Content_Length` would count as well.
+  const length = request.header("Content-Length");
+  if (length !== undefined) return length !== "0";
+  const isOpen = request.httpversion === "2.0" && /^P/.test(request.method);
+  return request.header("Transfer-Encoding") !== undefined || isOpen;
 }
 
 function requestHeaders(request: HttpEvent["request"]): RequestHeaders {
@@ -112,13 +118,17 @@ function requestHeaders(request: HttpEvent["request"]): RequestHeaders {
   const { host, expect: _expect, forwarded: _forwarded, ...headers } = withoutHops(request.headers);
   return {
     ...headers,
+    content_length: request.header("Content-Length"),
     x_forwarded_for: request.ip,
     x_forwarded_proto: request.secure ? "https" : "http",
     x_forwarded_host: host,
   };
 }
 
-/** Headers that speak of one connection and not of the message (RFC 9110, 7.6.1), as both sides here spell them. */
+/**
+ * Headers that speak of one connection and not of the message (RFC 9110, 7.6.1), as both sides here
+ * spell them.
+ */
 const hops: ReadonlySet<string> = new Set([
   "connection",
   "http2_settings",

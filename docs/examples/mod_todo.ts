@@ -1,17 +1,19 @@
 /**
- * A JSON API as a Koa application with @koa/router, at http://localhost:5280/todo:
+ * A JSON API by a router of @koa/router, at http://localhost:5280/todo:
  *
  *     curl -H 'Content-Type: application/json' -d '{"title":"Milk"}' http://localhost:5280/todo
- *     curl -X PATCH -H 'Content-Type: application/json' -d '{"done":true}' http://localhost:5280/todo/1
+ *     curl -X PATCH -H 'Content-Type: application/json' -d '{"done":true}'
+ *     http://localhost:5280/todo/1
  *
- * The host mounts the application at the module's path and writes its answers: statuses without a body get the error
- * page, as JSON for those who prefer it, and a body that is too large is 413.
+ * The host mounts the router at the module's path, lists and counts its routes, and writes its
+ * answers: statuses without a body get the error page, as JSON for those who prefer it, and a body
+ * that is too large is 413.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { json } from "node:stream/consumers";
 import Router from "@koa/router";
-import Koa, { type Context } from "koa";
+import type { Context } from "koa";
 import type { Module } from "modhost";
 
 interface Todo {
@@ -20,7 +22,10 @@ interface Todo {
   done: boolean;
 }
 
-/** What outlives a reload. It is plain data: code in here would be that of the instance which put it there. */
+/**
+ * What outlives a reload. It is plain data: code in here would be that of the instance which put it
+ * there.
+ */
 interface State {
   todos?: Map<number, Todo>;
   /** Ends when the last change is on the disk. */
@@ -30,7 +35,8 @@ interface State {
 export default async function todo(module: Module) {
   module.depends("http");
   const file = join(module.data_path(), "todo.json");
-  // The old and the new instance hold the same table while one takes over from the other, so no change is lost between.
+  // The old and the new instance hold the same table while one takes over from the other, so no
+  // change is lost between.
   const state = module.shared() as State;
   state.todos ??= await readTodos(file);
   const { todos } = state;
@@ -78,9 +84,7 @@ export default async function todo(module: Module) {
     return found ?? context.throw(404, `There is no todo ${context.params.id}`);
   }
 
-  const app = new Koa();
-  app.use(router.routes()).use(router.allowedMethods());
-  module.provides("http", { middleware: app });
+  module.provides("http", { middleware: router });
 }
 
 /** The fields that a client may set, checked; those that it does not name are missing. */

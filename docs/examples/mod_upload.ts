@@ -1,14 +1,17 @@
 /**
- * A page on which files are uploaded, and found again: `modhost run ./mod_upload.ts`, then http://localhost:5280/upload/
+ * A page on which files are uploaded, and found again: `modhost run ./mod_upload.ts`, then
+ * http://localhost:5280/upload/
  *
- * Files go below the server's data folder. A file of any size passes through without being held in memory.
+ * Files go below the server's data folder. A file of any size passes through without being held in
+ * memory.
  */
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { link, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { type HttpFiles, type Module, type MultipartPart, redirect } from "modhost";
+import { type Module, type MultipartPart, redirect } from "modhost";
+import type { HttpFiles } from "modhost/http_files";
 import { escape_html, size_text, urlencode } from "modhost/net/http";
 
 export const depends = ["http", "http_files"];
@@ -31,7 +34,8 @@ export default async function upload(module: Module<typeof options>) {
   const file = serve(folder);
 
   module.provides("http", {
-    // Without this, a body is read into memory before the handler is called, and is refused above http_max_content_size.
+    // Without this, a body is read into memory before the handler is called, and is refused above
+    // http_max_content_size.
     streaming_uploads: true,
     route: {
       "GET /": async (event) => {
@@ -64,8 +68,9 @@ export default async function upload(module: Module<typeof options>) {
 }
 
 /**
- * Writes one part under a name that begins with a dot, which `serve` does not show, and gives it its own name when it is
- * complete. Returns that name. A part that is cut off or too large leaves nothing.
+ * Writes one part under a name that begins with a dot, which `serve` does not show, and gives it
+ * its own name when it is complete. Returns that name. A part that is cut off or too large leaves
+ * nothing.
  */
 async function save(part: MultipartPart, folder: string): Promise<string> {
   const unfinished = join(folder, `.${randomUUID()}`);
@@ -77,7 +82,10 @@ async function save(part: MultipartPart, folder: string): Promise<string> {
   }
 }
 
-/** A link fails where a rename would replace: a second `notes.txt` becomes something like `notes-5f3a90c1.txt`. */
+/**
+ * A link fails where a rename would replace: a second `notes.txt` becomes something like
+ * `notes-5f3a90c1.txt`.
+ */
 async function publish(unfinished: string, folder: string, wanted: string): Promise<string> {
   const extension = extname(wanted);
   const stem = wanted.slice(0, wanted.length - extension.length);
@@ -91,7 +99,10 @@ async function publish(unfinished: string, folder: string, wanted: string): Prom
   }
 }
 
-/** `filename` is whatever the client sent: folders, dots in front and odd characters are not taken over. */
+/**
+ * `filename` is whatever the client sent: folders, dots in front and odd characters are not taken
+ * over.
+ */
 function plainName(filename: string): string {
   const last = filename.split(/[\\/]/).at(-1) ?? "";
   const plain = last.replace(/[^\p{L}\p{N}._ -]/gu, "_").replace(/^[. ]+/, "");
@@ -111,7 +122,8 @@ async function stored(folder: string): Promise<Stored[]> {
 
 function page(files: readonly Stored[], limit: number): string {
   const items = files.map(
-    // Whatever came from outside is escaped: for the address by urlencode, for the page by escape_html.
+    // Whatever came from outside is escaped: for the address by urlencode, for the page by
+    // escape_html.
     ({ name, size }) => `<li><a href="file/${urlencode(name)}">${escape_html(name)}</a> ${size_text(size)}</li>`,
   );
   return `<!doctype html>

@@ -1,5 +1,5 @@
-/** One backup at a time, and what came of the latest ones. */
-import { createFigures, HttpError, reasonOf } from "../../core/index.ts";
+/** Runs one backup at a time, and remembers the latest results. */
+import { createMetrics, HttpError, reasonOf } from "../../core/index.ts";
 import type { AdminTopic, BackupItem, Module, OwnedItem } from "../../core/types.ts";
 import type { BackendSettings } from "./backends/open.ts";
 import type { options } from "./options.ts";
@@ -8,13 +8,13 @@ import type { BackupModule, BackupProgress, BackupRequest, BackupState } from ".
 type OwnModule = Module<typeof options>;
 
 /** Milliseconds between two events of one backup. */
-const TOLD_EVERY_MS = 200;
+const EVENT_INTERVAL_MS = 200;
 
-/** Of a backup that has just begun. */
+/** The progress of a backup that has just begun. */
 export const nothing: BackupProgress = { files: 0, bytes: 0, added: 0, total: 0 };
 
 export class Backups implements BackupModule {
-  readonly figures = createFigures({
+  readonly metrics = createMetrics({
     modhost_backup_runs_total: { kind: "counter", help: "Backups, by what came of them.", labels: ["result"] },
     modhost_backup_last_success_timestamp_seconds: {
       kind: "gauge",
@@ -26,11 +26,11 @@ export class Backups implements BackupModule {
   });
   readonly #module: OwnModule;
   readonly #items = new Set<OwnedItem<BackupItem>>();
-  readonly #tellers = new Set<(state: BackupState) => void>();
+  readonly #listeners = new Set<(state: BackupState) => void>();
   #state: BackupState = {};
   #stop: AbortController | undefined;
   #work: Promise<unknown> | undefined;
-  #toldAt = 0;
+  #emittedAt = 0;
 
   constructor(module: OwnModule) {
     this.#module = module;
@@ -48,12 +48,12 @@ export class Backups implements BackupModule {
     this.#items.delete(item);
   }
 
-  readonly topic: AdminTopic = (tell) => {
-    this.#tellers.add(tell);
-    return () => this.#tellers.delete(tell);
+  readonly topic: AdminTopic = (emit) => {
+    this.#listeners.add(emit);
+    return () => this.#listeners.delete(emit);
   };
 
-  /** @throws {HttpError} 409 while one is under way */
+  /** @throws {HttpError} 409 while another backup is running */
   async run(request: BackupRequest, { by = "program", signal, progress }: Parameters<BackupModule["run"]>[1]) {
     const { running } = this.#state;
     if (running !== undefined) throw new HttpError(409, `A backup is under way, since ${running.began}`);
@@ -73,7 +73,7 @@ export class Backups implements BackupModule {
           signal: AbortSignal.any([signal, stop.signal]),
           progress: (now) => {
             progress(now);
-            this.#become({ ...this.#state, running: { by, began, progress: now } }, TOLD_EVERY_MS);
+            this.#become({ ...this.#state, running: { by, began, progress: now } }, EVENT_INTERVAL_MS);
           },
         });
       },
@@ -82,15 +82,15 @@ export class Backups implements BackupModule {
     this.#work = work.catch(() => undefined);
     try {
       const done = await work;
-      this.figures.add("modhost_backup_runs_total", 1, "done");
-      this.figures.set("modhost_backup_last_success_timestamp_seconds", Date.parse(done.time) / 1000);
-      this.figures.set("modhost_backup_last_bytes", done.bytes);
-      this.figures.set("modhost_backup_last_added_bytes", done.added);
+      this.metrics.add("modhost_backup_runs_total", 1, "done");
+      this.metrics.set("modhost_backup_last_success_timestamp_seconds", Date.parse(done.time) / 1000);
+      this.metrics.set("modhost_backup_last_bytes", done.bytes);
+      this.metrics.set("modhost_backup_last_added_bytes", done.added);
       this.#become({ done });
       return done;
     } catch (error) {
       const isStopped = signal.aborted || stop.signal.aborted;
-      this.figures.add("modhost_backup_runs_total", 1, isStopped ? "cancelled" : "failed");
+      this.metrics.add("modhost_backup_runs_total", 1, isStopped ? "cancelled" : "failed");
       const { done } = this.#state;
       const failed = { time: new Date().toISOString(), reason: isStopped ? "it was cancelled" : reasonOf(error) };
       this.#become({ ...(done === undefined ? {} : { done }), failed });
@@ -100,7 +100,7 @@ export class Backups implements BackupModule {
     }
   }
 
-  /** Ends the one under way; false when there is none. */
+  /** Cancels the running backup; returns false when none is running. */
   async cancel(): Promise<boolean> {
     if (this.#stop === undefined) return false;
     this.#stop.abort(new Error("The backup was cancelled"));
@@ -122,8 +122,8 @@ export class Backups implements BackupModule {
 
   #become(state: BackupState, notBefore = 0): void {
     this.#state = state;
-    if (performance.now() - this.#toldAt < notBefore) return;
-    this.#toldAt = performance.now();
-    for (const tell of this.#tellers) tell(state);
+    if (performance.now() - this.#emittedAt < notBefore) return;
+    this.#emittedAt = performance.now();
+    for (const emit of this.#listeners) emit(state);
   }
 }

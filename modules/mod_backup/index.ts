@@ -1,4 +1,4 @@
-/** Backups of the host while it runs: its data folder, its configuration, and what modules keep. */
+/** Backs up the running host: its data folder, its configuration, and the data of modules. */
 import type { Module } from "../../core/types.ts";
 import { Backups } from "./backups.ts";
 import { operationsOf } from "./operations.ts";
@@ -7,7 +7,7 @@ import { shapes } from "./shapes.ts";
 import type { BackupModule } from "./types.ts";
 
 export { options };
-/** It backs up the whole server. */
+/** One instance backs up the whole server. */
 export const global = true;
 export const shared = true;
 
@@ -18,13 +18,13 @@ export default function load(module: Module<typeof options>): BackupModule {
     (item) => backups.add(item),
     (item) => backups.remove(item),
   );
-  module.provides("metrics", backups.figures);
+  module.provides("metrics", backups.metrics);
   module.provides("admin", {
     operations: operationsOf(backups),
     topics: { backup_state: backups.topic },
     shapes,
   });
-  // All options are read when a backup begins.
+  // All options are read when a backup begins, so a change needs no work here.
   module.changed = () => undefined;
   module.unload = () => backups.cancel();
   return backups;

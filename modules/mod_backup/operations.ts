@@ -1,15 +1,15 @@
-/** Backups in the Admin API. */
+/** The backup operations of the Admin API. */
 import { defineOperation, HttpError, reasonOf } from "../../core/index.ts";
 import type { AdminOperation } from "../../core/types.ts";
 import { type Backups, nothing } from "./backups.ts";
 import type { BackupLine, BackupRequest } from "./types.ts";
 
-/** Milliseconds between two lines of an answer. */
+/** Milliseconds between two lines of a response. */
 const LINE_EVERY_MS = 200;
 
 const state = { $ref: "#/components/schemas/BackupState" };
 
-/** Without `backups` they are only looked at. */
+/** Without `backups`, the operations can be listed but not run. */
 export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOperation[] => [
   defineOperation({
     name: "backup_run",
@@ -29,10 +29,10 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
       keep: { type: "number", describe: "Afterwards only so many of the latest snapshots stay; default: all" },
       detach: { type: "boolean", describe: "It goes on when the caller has gone; default: it ends then" },
     },
-    answer: { type: "string", format: "binary" },
+    response: { type: "string", format: "binary" },
     isRaw: true,
     run({ by, viaSocket, event, input: { to, key_file, keep, detach = false } }) {
-      // A token lets nobody write files of his choice.
+      // A token must not let its owner write to arbitrary files.
       if ((to !== undefined || key_file !== undefined) && !viaSocket)
         throw new HttpError(403, "Another place or key is taken only from callers of the admin socket");
       if (keep !== undefined && !(Number.isInteger(keep) && keep > 0))
@@ -55,7 +55,7 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     path: "/backup",
     scope: "read",
     help: "The backup that is under way, and what came of the latest one since the start",
-    answer: state,
+    response: state,
     run: () => backups.state,
   }),
   defineOperation({
@@ -64,7 +64,7 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     path: "/backup/cancel",
     scope: "admin",
     help: "End the backup that is under way: the snapshots before it stay as they are",
-    answer: state,
+    response: state,
     async run() {
       if (!(await backups.cancel())) throw new HttpError(409, "No backup is under way");
       return backups.state;
@@ -72,15 +72,18 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
   }),
 ];
 
-interface Asked {
+interface BackupCall {
   readonly request: BackupRequest;
   readonly by: string;
-  /** Aborts when the caller has gone; undefined where that is no matter. */
+  /**
+   * Aborts when the caller disconnects; undefined when the backup should continue without the
+   * caller.
+   */
   readonly gone: AbortSignal | undefined;
 }
 
-/** The lines of an answer. Whoever stops reading them ends the backup, unless it is detached. */
-async function* lines(backups: Backups, { request, by, gone }: Asked): AsyncGenerator<string> {
+/** Yields the lines of a response. A reader who stops ends the backup, unless it is detached. */
+async function* lines(backups: Backups, { request, by, gone }: BackupCall): AsyncGenerator<string> {
   const leaving = new AbortController();
   const signal = AbortSignal.any([leaving.signal, ...(gone === undefined ? [] : [gone])]);
   let latest: BackupLine = { progress: nothing };

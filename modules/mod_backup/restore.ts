@@ -1,4 +1,7 @@
-/** Puts a snapshot into a folder: all of it is written and checked beside that folder, which then appears at once. */
+/**
+ * Restores a snapshot into a folder. Everything is written and checked in a folder next to the
+ * target, which is then renamed into position.
+ */
 import { chmod, mkdir, open, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "./disk.ts";
@@ -6,30 +9,36 @@ import { type Entry, leadsOut, type Named } from "./repository/format.ts";
 import type { Repository } from "./repository/repository.ts";
 
 export interface RestoreOptions {
-  /** The folder; it is missing or empty. */
+  /** The target folder. It must be missing or empty. */
   readonly to: string;
-  /** A folder that has something is renamed, and this one takes its place. */
+  /** Renames a target folder that is not empty, and replaces it. */
   readonly force?: boolean;
   readonly signal: AbortSignal;
   readonly progress: (bytes: number) => void;
 }
 
 export interface Restored {
-  /** Absolute. */
+  /** Absolute path. */
   readonly to: string;
   readonly files: number;
   readonly bytes: number;
-  /** Where `force` has put what was there. */
-  readonly former?: string;
+  /** The path to which `force` has renamed the old folder. */
+  readonly previous?: string;
 }
 
-/** Who may read, write and execute: a program that runs as its owner whoever starts it is no part of a backup. */
+/**
+ * Permission bits that are restored. The set-user-id bits are not, because such a program runs as
+ * its owner whoever starts it.
+ */
 const PERMISSIONS = 0o777;
 
-/** In a folder that is not whole. */
+/** Marks a folder whose restore is incomplete. */
 const mark = "restore-is-not-finished";
 
-/** @throws Error of the repository; when the folder has something, or the disk has no room */
+/**
+ * @throws Error of the repository, when the target is not empty, or when the disk has too little
+ * space
+ */
 export async function restore(
   repository: Repository,
   snapshot: Named,
@@ -44,7 +53,8 @@ export async function restore(
   await requireRoom(dirname(draft), snapshot.bytes);
   const folders = new Map(snapshot.folders.map(({ name, to }) => [name, safe(to)]));
   const made = new Map<string, number>([[draft, PRIVATE_FOLDER]]);
-  let [files, bytes] = [0, 0];
+  let files = 0;
+  let bytes = 0;
   const write = async (entry: Entry) => {
     const folder = folders.get(entry.folder);
     if (folder === undefined) throw new Error(`The snapshot has no folder ${entry.folder} for ${entry.path}`);
@@ -68,14 +78,14 @@ export async function restore(
     await syncFolder(path);
     await chmod(path, mode);
   }
-  const former = isTaken ? `${to}.before-${snapshot.id.slice(-8)}-${Date.now().toString(36)}` : undefined;
-  if (former !== undefined) await rename(to, former).catch(busy(to));
+  const previous = isTaken ? `${to}.before-${snapshot.id.slice(-8)}-${Date.now().toString(36)}` : undefined;
+  if (previous !== undefined) await rename(to, previous).catch(busy(to));
   await rename(draft, to).catch(busy(to));
   await syncFolder(dirname(to));
-  return { to, files, bytes, ...(former === undefined ? {} : { former }) };
+  return { to, files, bytes, ...(previous === undefined ? {} : { previous }) };
 }
 
-/** The user that a server runs as has few folders: the message tells which one it needs. */
+/** A server's user can write to few folders, so the message names the folder that is needed. */
 function refused(draft: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
     if (error.code !== "EACCES" && error.code !== "EPERM" && error.code !== "EROFS") throw error;
@@ -93,7 +103,10 @@ function busy(to: string): (error: NodeJS.ErrnoException) => never {
   };
 }
 
-/** An empty folder beside `to`, on the same file system; what an interrupted restore has left there goes. */
+/**
+ * Makes an empty folder next to `to`, on the same file system. Removes the remains of an
+ * interrupted restore.
+ */
 async function makeDraft(to: string): Promise<string> {
   const draft = `${to}.restoring`;
   const left = await namesIn(draft);
@@ -105,7 +118,7 @@ async function makeDraft(to: string): Promise<string> {
   return draft;
 }
 
-/** Undefined for a folder that is missing. */
+/** Returns undefined for a missing folder. */
 const namesIn = (folder: string): Promise<string[] | undefined> => readdir(folder).catch(absent);
 
 async function requireRoom(folder: string, needed: number): Promise<void> {
@@ -114,7 +127,7 @@ async function requireRoom(folder: string, needed: number): Promise<void> {
     throw new Error(`${folder} has room for ${bavail * bsize} bytes, and the snapshot has ${needed}`);
 }
 
-/** @throws Error for a path that leads out of the folder */
+/** @throws Error for a path that leaves the folder */
 function safe(path: string): string {
   if (leadsOut(path)) throw new Error(`The snapshot has the path ${JSON.stringify(path)}, which leads elsewhere`);
   return path;
@@ -134,7 +147,7 @@ interface Writing {
   readonly signal: AbortSignal;
 }
 
-/** Durable when it resolves. */
+/** Resolves when the entry is durable. */
 async function writeEntry(
   { repository, entry, path, signal }: Writing,
   progress: (bytes: number) => void,

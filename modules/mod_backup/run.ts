@@ -1,8 +1,8 @@
-/** Makes a backup of the host that this module is loaded in. */
+/** Backs up the host that has loaded this module. */
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
-import { packageVersion, reasonOf } from "../../core/index.ts";
-import type { BackupItem, HeldData, Module, OwnedItem } from "../../core/types.ts";
+import { actAs, packageVersion, reasonOf } from "../../core/index.ts";
+import type { BackupItem, BackupSnapshot, Module, OwnedItem } from "../../core/types.ts";
 import { FolderBackend } from "./backends/folder.ts";
 import { type BackendSettings, openBackend, readSecret } from "./backends/open.ts";
 import { openRepository, type Repository } from "./repository/repository.ts";
@@ -16,18 +16,18 @@ export interface RunDeps {
   readonly module: Module;
   readonly items: Iterable<OwnedItem<BackupItem>>;
   readonly settings: BackendSettings;
-  /** Paths of the option `backup_include`, as they are written. */
+  /** Paths in the option `backup_include`, as they are written there. */
   readonly include: readonly string[];
 }
 
 export interface RunOptions {
-  /** How many of the latest snapshots stay; default: all. */
+  /** Number of latest snapshots that are retained. Default: all. */
   readonly keep?: number | undefined;
   readonly signal: AbortSignal;
   readonly progress: (progress: BackupProgress) => void;
 }
 
-/** @throws Error that says what is wrong with the backend, or with what was to be backed up */
+/** @throws Error that describes the problem with the backend or with the data */
 export async function runBackup(
   { module, items, settings, include }: RunDeps,
   { keep, signal, progress }: RunOptions,
@@ -40,11 +40,12 @@ export async function runBackup(
   const layout = new Layout({ config, data: resolve(data) });
   const warnings: string[] = [];
   const time = new Date().toISOString();
-  const held = await holdAll(items, layout, signal);
+  const isSet = (option: string) => module.get_option(option) !== undefined;
+  const modulesData = await holdAll(items, { layout, isSet }, signal);
   try {
-    const claimed = held.flatMap(({ data }) => Object.values(data.folders));
+    const claimed = modulesData.flatMap(({ data }) => Object.values(data.folders));
     const around = claimed.find((folder) => below(folder, resolve(data)) !== undefined);
-    // Nobody knows what in it belongs to whom.
+    // Nothing tells which files in that folder belong to whom.
     if (around !== undefined)
       throw new Error(
         `The data folder ${data} is in ${around}, a module's own: set data_path to a folder outside of it`,
@@ -52,13 +53,13 @@ export async function runBackup(
     const named = [...certificatesOf(module), ...include].map((path) => resolve(directory, path));
     const roots = [...(config === undefined ? [] : [config]), resolve(data), ...named];
     const except = [...claimed, ...(backend instanceof FolderBackend ? [backend.name] : [])];
-    const total = held.reduce((sum, { data }) => sum + (data.bytes ?? 0), await hostBytes({ roots, except }));
+    const total = modulesData.reduce((sum, { data }) => sum + (data.bytes ?? 0), await hostBytes({ roots, except }));
     const host = hostFiles({ layout, roots, except, warn: (text) => warnings.push(text) });
     const parts: Part[] = [
-      ...held.map(({ data, folders }) => ({ files: data.files, folders })),
+      ...modulesData.map(({ data, folders }) => ({ files: data.files, folders })),
       { files: host, folders: new Map(["config", "data", "files"].map((name) => [name, name])) },
     ];
-    const notes = held.flatMap(({ data }) => data.notes ?? []);
+    const notes = modulesData.flatMap(({ data }) => data.notes ?? []);
     const facts = () => ({
       time,
       version: packageVersion(),
@@ -76,18 +77,18 @@ export async function runBackup(
     const seconds = Math.round((performance.now() - began) / 100) / 10;
     return { id, time, place: backend.name, files, bytes, added, seconds, removed, warnings };
   } finally {
-    warnings.push(...(await releaseAll(held)));
+    warnings.push(...(await releaseAll(modulesData)));
   }
 }
 
 interface Removal {
-  /** Of the snapshot that was made. */
+  /** Id of the new snapshot. */
   readonly id: string;
   readonly keep: number;
   readonly signal: AbortSignal;
 }
 
-/** The ids of the snapshots that went. */
+/** Returns the ids of the removed snapshots. */
 async function removeOlder(repository: Repository, { id, keep, signal }: Removal): Promise<readonly string[]> {
   try {
     return (await prune(repository, keep, { signal })).snapshots;
@@ -96,44 +97,53 @@ async function removeOlder(repository: Repository, { id, keep, signal }: Removal
   }
 }
 
-interface Held {
+interface ModuleData {
   readonly module: string;
-  readonly data: HeldData;
+  readonly data: BackupSnapshot;
   readonly folders: ReadonlyMap<string, string>;
 }
 
-/** Gives the data of all modules free, whatever one of them does; and a sentence for each that cannot. */
-async function releaseAll(held: readonly Held[]): Promise<string[]> {
-  const released = await Promise.allSettled(held.map(async ({ data }) => data.release()));
+/** Releases the data of all modules, even if some fail. Returns a sentence for each failure. */
+async function releaseAll(modulesData: readonly ModuleData[]): Promise<string[]> {
+  const released = await Promise.allSettled(modulesData.map(async ({ data }) => data.release()));
   return released.flatMap((result, at) =>
     result.status === "fulfilled"
       ? []
-      : [`The data of the module ${held[at]?.module} could not be released: ${reasonOf(result.reason)}`],
+      : [`The data of the module ${modulesData[at]?.module} could not be released: ${reasonOf(result.reason)}`],
   );
 }
 
-/** Holds the data of all modules, or of none. */
-async function holdAll(items: RunDeps["items"], layout: Layout, signal: AbortSignal): Promise<Held[]> {
-  const held: Held[] = [];
+interface Placing {
+  readonly layout: Layout;
+  readonly isSet: (option: string) => boolean;
+}
+
+/** Holds the data of all modules. If one fails, releases the others and throws. */
+async function holdAll(
+  items: RunDeps["items"],
+  { layout, isSet }: Placing,
+  signal: AbortSignal,
+): Promise<ModuleData[]> {
+  const modulesData: ModuleData[] = [];
   try {
     for (const { item, owner } of items) {
       const name = owner.host === "*" ? owner.name : `${owner.name}_${owner.host}`;
-      const data = await Promise.try(() => item.hold(signal)).catch((error: unknown) => {
+      const data = await Promise.try(() => actAs(owner, () => item.snapshot(signal))).catch((error: unknown) => {
         throw new Error(`The data of the module ${name} cannot be held: ${reasonOf(error)}`, { cause: error });
       });
       const folders = new Map<string, string>();
-      held.push({ module: name, data, folders });
+      modulesData.push({ module: name, data, folders });
       for (const [own, path] of Object.entries(data.folders))
-        folders.set(own, layout.folderOf(name, own, resolve(path)));
+        folders.set(own, layout.folderOf(name, own, resolve(path), isSet));
     }
-    return held;
+    return modulesData;
   } catch (error) {
-    await releaseAll(held);
+    await releaseAll(modulesData);
     throw error;
   }
 }
 
-/** The files of the option `certificates`. */
+/** Returns the files that the option `certificates` names. */
 function certificatesOf(module: Module): string[] {
   const entries = Object.values(module.get_option_object("certificates") ?? {});
   return entries.flatMap((entry) =>

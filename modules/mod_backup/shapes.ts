@@ -1,4 +1,4 @@
-/** JSON Schemas of what the Admin API says of backups. */
+/** JSON Schemas of the backup results in the Admin API. */
 const text = { type: "string" };
 const integer = { type: "integer" };
 const time = { type: "string", format: "date-time" };

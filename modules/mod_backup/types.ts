@@ -1,17 +1,17 @@
-/** What the Admin API and the commands say of backups. */
+/** Types of the backup results in the Admin API and the commands. */
 
 export interface BackupProgress {
   readonly files: number;
-  /** Of the files so far, whether they had to be read or not. */
+  /** Size of the files so far, including unchanged files that were not read. */
   readonly bytes: number;
-  /** That were written. */
+  /** Bytes that were written to the repository. */
   readonly added: number;
-  /** That `bytes` will reach at least. */
+  /** Lower bound of the final value of `bytes`. */
   readonly total: number;
 }
 
 export interface BackupResult {
-  /** Of the snapshot. */
+  /** Id of the snapshot. */
   readonly id: string;
   /** ISO 8601. */
   readonly time: string;
@@ -20,36 +20,36 @@ export interface BackupResult {
   readonly bytes: number;
   readonly added: number;
   readonly seconds: number;
-  /** Ids of the snapshots that went. */
+  /** Ids of the removed snapshots. */
   readonly removed: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** A line of the answer to a backup: how far it is, and at the end what came of it. */
+/** A line of the response to a backup: its progress, and at the end its result. */
 export type BackupLine =
   | { readonly progress: BackupProgress }
   | { readonly done: BackupResult }
   | { readonly failed: string };
 
 export interface BackupState {
-  /** The one under way. */
+  /** The running backup. */
   readonly running?: { readonly by: string; readonly began: string; readonly progress: BackupProgress };
-  /** The latest of this process that has succeeded. */
+  /** The latest successful backup of this process. */
   readonly done?: BackupResult;
-  /** The latest of this process that has failed, unless a later one has succeeded. */
+  /** The latest failed backup of this process, unless a later one has succeeded. */
   readonly failed?: { readonly time: string; readonly reason: string };
 }
 
-/** What is asked for; the rest is of the options. */
+/** Parameters of a backup. Options of the configuration supply the rest. */
 export interface BackupRequest {
   readonly to?: string | undefined;
   readonly key_file?: string | undefined;
   readonly keep?: number | undefined;
 }
 
-/** What `module.depends("backup")` gives. */
+/** The exports of the module, as `module.depends("backup")` returns them. */
 export interface BackupModule {
-  /** Makes a backup; rejects when there is one under way. */
+  /** Makes a backup; rejects when another one is running. */
   run(
     request: BackupRequest,
     options: {

@@ -1,4 +1,7 @@
-/** The option `http_default_headers`: headers for answers that lack them, of all apps and of single ones. */
+/**
+ * The option `http_default_headers`: headers that are added to responses that lack them, for all
+ * apps or for single apps.
+ */
 import { invalidOption } from "../../core/index.ts";
 import type { DefaultHeaders, Module } from "../../core/types.ts";
 
@@ -6,16 +9,17 @@ const option = "http_default_headers";
 
 const names: readonly (keyof DefaultHeaders)[] = ["content_type", "x_content_type_options"];
 
-/** An app, and what it says itself. */
+/** An app, with the default headers that it declares itself. */
 interface App {
   readonly name: string;
   readonly own: DefaultHeaders | undefined;
 }
 
 /**
- * The headers of an app: what the option has for it by name, else what it says itself, else what the option has for
- * all. Without an app: for answers of none. An empty text takes a header away.
- * @throws {ModhostError} OPTION_INVALID
+ * Returns the default headers of an app. The entry of the option for that app counts first, then
+ * the app's own declaration, then the entry for all apps. Without an app, the headers are for
+ * responses that no app makes. An empty text removes a header. @throws {ModhostError}
+ * OPTION_INVALID
  */
 export function defaultHeadersOf(module: Module, app?: App): DefaultHeaders | undefined {
   const given = module.get_option_object(option) ?? {};
@@ -33,19 +37,19 @@ export function defaultHeadersOf(module: Module, app?: App): DefaultHeaders | un
 }
 
 /** @throws {ModhostError} OPTION_INVALID */
-function checked(table: Readonly<Record<string, unknown>>, place: string): Record<string, string> {
+function checked(table: Readonly<Record<string, unknown>>, optionPath: string): Record<string, string> {
   const set = Object.entries(table).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
     set.map(([key, value]) => {
       const name = names.find((known) => known === key.toLowerCase().replaceAll("-", "_"));
       if (name === undefined)
         throw invalidOption(
-          `${place}.${key}`,
+          `${optionPath}.${key}`,
           value,
           `only ${names.join(" and ")} can be given, or an app's name with these`,
         );
       if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value))
-        throw invalidOption(`${place}.${key}`, value, "it must be text of one line");
+        throw invalidOption(`${optionPath}.${key}`, value, "it must be text of one line");
       return [name, value];
     }),
   );

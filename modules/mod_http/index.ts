@@ -12,6 +12,7 @@ import {
   type OriginPolicy,
   originPolicy,
   patchNotices,
+  pathFault,
   patternHint,
   providerFaults,
   providerHints,
@@ -21,20 +22,20 @@ import {
 import { invalidOption, ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
 import { defaultHeadersOf } from "./default_headers.ts";
-import { httpFigures } from "./metrics.ts";
+import { httpMetricsProvider } from "./metrics.ts";
 import { configuredMiddleware } from "./middleware.ts";
 import { options } from "./options.ts";
 
 export { options };
 export const global = true;
 
-/** What websockets are closed with: RFC 6455, and the registry that it made. */
+/** Close codes of websockets, from RFC 6455 and its IANA registry. */
 const GOING_AWAY = 1001;
 const SERVICE_RESTART = 1012;
 
 type Provider = HttpProvider | MiddlewareProvider;
 
-/** The provider point "http": opens the ports and mounts the routes of every app. */
+/** Provides the point "http": opens the ports and mounts the routes of every app. */
 export default function http(module: Module): HttpModule {
   const settings = settingsOf(module);
   const service = new HttpService(settings, environmentOf(module), module.tls_options());
@@ -44,12 +45,15 @@ export default function http(module: Module): HttpModule {
   const { watchMiddleware, relocate, configured } = handleProviders(module, service, grace);
   const layersOf = async () => {
     const list = await configuredMiddleware(module, service.koa);
-    // Before those of modules with the same order, also when they come later.
-    return list.map((each, at) => new MiddlewareLayer(each, module, at - list.length));
+    // These run before the middleware of modules with the same order, even if they are loaded
+    // later.
+    return list.map(({ provided, account }, at) => {
+      return new MiddlewareLayer(provided, module, { sequence: at - list.length, account });
+    });
   };
   module.load = async () => configured(await layersOf());
   module.changed = async (names) => {
-    // What can fail goes first: nothing has changed then.
+    // Steps that can fail come first, so that a failure changes nothing.
     const next = settingsOf(module);
     const layers = names.includes("http_middleware") ? await layersOf() : undefined;
     const commit = relocate();
@@ -59,7 +63,7 @@ export default function http(module: Module): HttpModule {
   };
 
   module.hook("certificates-changed", () => void service.secure(module.tls_options()));
-  module.provides("metrics", httpFigures(service));
+  module.provides("metrics", httpMetricsProvider(service));
   module.provides("net", {
     name: "http",
     scheme: "http",
@@ -69,13 +73,15 @@ export default function http(module: Module): HttpModule {
   module.provides("net", {
     name: "https",
     scheme: "https",
+    half_open: true,
     onconnect: (socket) => service.listeners.connectSecure(socket),
   });
 
-  followFormer(module, service);
+  followPreviousInstance(module, service);
   module.add_item("http-service", { service });
   joinSiblings(module, service);
-  // Begun with the stop, it is over when the time for requests in flight is.
+  // Closing starts with the stop of the server, so that it ends within the time for requests in
+  // flight.
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= service.close(grace()));
   module.hook("server-stopping", () => void close());
@@ -95,8 +101,11 @@ export default function http(module: Module): HttpModule {
   };
 }
 
-/** A reload takes over the connections of the instance before it: the one whose item is there before its own. */
-function followFormer(module: Module, service: HttpService): void {
+/**
+ * After a reload, takes over the connections of the previous instance, whose item was added before
+ * its own.
+ */
+function followPreviousInstance(module: Module, service: HttpService): void {
   let isPlaced = false;
   module.handle_items(
     "http-service",
@@ -109,7 +118,7 @@ function followFormer(module: Module, service: HttpService): void {
   );
 }
 
-/** Of a server of several processes: which requests another one answers. */
+/** With several worker processes: registers which requests other processes are serving. */
 function joinSiblings(module: Module, service: HttpService): void {
   module.handle_items(
     "http-siblings",
@@ -123,15 +132,18 @@ function joinSiblings(module: Module, service: HttpService): void {
   );
 }
 
-/** What is being answered, by this service and those beside it. */
-function activity(own: HttpService): Pick<HttpModule, "active" | "lasting" | "leave" | "beside"> {
+/**
+ * Reports the requests in flight of this service and of the services that other modules have joined
+ * to it.
+ */
+function activity(own: HttpService): Pick<HttpModule, "active" | "lasting" | "leave" | "include"> {
   const services = new Set([own]);
   const active = () => [...services].flatMap((service) => service.active());
   return {
     active: () => active().map((request) => request.describe()),
     lasting(seconds) {
       const since = performance.now() - seconds * 1000;
-      const lasting = active().filter(({ began, endsWhenTold }) => began < since && !endsWhenTold);
+      const lasting = active().filter(({ began, endsOnLeave }) => began < since && !endsOnLeave);
       return lasting.map((request) => request.describe());
     },
     leave() {
@@ -140,33 +152,36 @@ function activity(own: HttpService): Pick<HttpModule, "active" | "lasting" | "le
         for (const service of services) service.stay();
       };
     },
-    beside(service) {
+    include(service) {
       services.add(service);
       return () => void services.delete(service);
     },
   };
 }
 
-/** Options whose change gives new connections other certificates. */
+/** Options whose change gives new connections different certificates. */
 const tlsOptions: ReadonlySet<string> = new Set(["certificates", "https_ports", "hosts"]);
 
 interface Providers {
   readonly watchMiddleware: HttpModule["watchMiddleware"];
-  /** Reads the options of all apps anew; the returned function puts them in force. */
+  /** Reads the options of all apps again. The returned function applies them. */
   relocate(): () => void;
-  /** Takes the place of the middleware of the configuration. */
+  /** Replaces the middleware of the configuration. */
   configured(layers: readonly MiddlewareLayer[]): void;
 }
 
-/** Mounts what modules provide, and puts their middleware before it, for as long as it is there. */
+/**
+ * Mounts the routes of modules and inserts their middleware, for as long as the modules provide
+ * them.
+ */
 function handleProviders(module: Module, service: HttpService, grace: () => number): Providers {
   return { ...handleMiddleware(module, service, grace), relocate: handleApps(module, service, grace) };
 }
 
-/** Gives what reads the options of all apps anew. */
+/** Returns a function that reads the options of all apps again. */
 function handleApps(module: Module, service: HttpService, grace: () => number): Providers["relocate"] {
   type Mounts = Map<OwnedItem<Provider>, AppMount>;
-  /** By the name of the module that the apps are of. */
+  /** Mounts by the name of the module that owns the apps. */
   const all = new Map<string, Mounts>();
   module.handle_items(
     "http-provider",
@@ -183,16 +198,16 @@ function handleApps(module: Module, service: HttpService, grace: () => number): 
       own.delete(item);
       if (own.size === 0) all.delete(item.owner.name);
       service.unmount(mount);
-      // The next instance of a module that is reloaded has its place already.
-      const isReplaced = own.keys().some(({ owner }) => isSuccessor(owner, item.owner));
+      // When a module is reloaded, its next instance is already mounted.
+      const isReplaced = own.keys().some(({ owner }) => isNextInstance(owner, item.owner));
       return mount.retire(grace(), isReplaced ? SERVICE_RESTART : GOING_AWAY);
     },
   );
   return () => {
     const mounts = [...all.values()].flatMap((own) => [...own]);
-    const places = mounts.map(([item, mount]) => [mount, placeOf(item)] as const);
+    const targets = mounts.map(([item, mount]) => [mount, mountTargetOf(item)] as const);
     return () => {
-      for (const [mount, place] of places) mount.move(place);
+      for (const [mount, target] of targets) mount.move(target);
       service.remount();
     };
   };
@@ -227,15 +242,16 @@ function handleMiddleware(module: Module, service: HttpService, grace: () => num
       return () => void watching.delete(mount);
     },
     configured(next) {
-      const former = own;
+      const previous = own;
       own = next;
       putBefore();
-      for (const layer of former) void layer.retire(grace());
+      for (const layer of previous) void layer.retire(grace());
     },
   };
 }
 
 function settingsOf(module: Module): HttpSettings {
+  externalUrlOf(module);
   const number = (name: keyof typeof options) => module.get_option<number>(name) as number;
   return {
     maxContentSize: number("http_max_content_size"),
@@ -246,6 +262,8 @@ function settingsOf(module: Module): HttpSettings {
     idleTimeout: number("http_idle_timeout"),
     maxStreams: number("http_max_streams"),
     maxUnsent: number("http_max_unsent"),
+    http2: module.get_option_boolean("https_http2") ?? true,
+    http1Ports: module.get_option<number[]>("https_http2_except") ?? [],
     trustedProxies: module.get_option_array("trusted_proxies") ?? [],
     legacyForwarded: module.get_option_boolean("http_legacy_x_forwarded") ?? true,
     hosts: module.hosts(),
@@ -260,6 +278,13 @@ function settingsOf(module: Module): HttpSettings {
   };
 }
 
+/** @throws {ModhostError} OPTION_INVALID for a URL to which no path can be added */
+function externalUrlOf(module: Module): string | undefined {
+  const text = module.get_option_string("http_external_url");
+  if (text === undefined || !/[?#]/.test(text)) return text;
+  throw invalidOption("http_external_url", text, "it must have no query and no fragment");
+}
+
 function defaultHostOf(module: Module): string | undefined {
   const name = module.get_option_string("http_default_host");
   const hosts = module.hosts();
@@ -267,14 +292,14 @@ function defaultHostOf(module: Module): string | undefined {
   throw invalidOption("http_default_host", name, `it must be one of hosts: ${hosts.join(", ")}`);
 }
 
-/** Is the owner another instance of the same module? */
-function isSuccessor(owner: Module, former: Module): boolean {
-  return owner !== former && owner.name === former.name && owner.host === former.host;
+/** Returns whether the owner is another instance of the same module. */
+function isNextInstance(owner: Module, previous: Module): boolean {
+  return owner !== previous && owner.name === previous.name && owner.host === previous.host;
 }
 
 /**
- * Puts a provider at its place.
- * @throws {ModhostError} PROVIDER_INVALID, ROUTE_INVALID, MIDDLEWARE_INVALID: its module is not loaded then
+ * Mounts a provider. @throws {ModhostError} PROVIDER_INVALID, ROUTE_INVALID, MIDDLEWARE_INVALID.
+ * Its module is then not loaded
  */
 function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
   const faults = providerFaults(provider);
@@ -292,29 +317,44 @@ function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
   for (const hint of hints) owner.log.warn("%s", hint);
   if (provider.name !== undefined && provider.name_option === undefined)
     owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);
-  return new AppMount({ owner, provider, host: owner.host, ...placeOf({ item: provider, owner }) });
+  return new AppMount({ owner, provider, host: owner.host, ...mountTargetOf({ item: provider, owner }) });
 }
 
-/** What the options of its module's host say of an app. */
-function placeOf({ item: provider, owner }: OwnedItem<Provider>) {
+/** Returns what the options of the module's host say about an app: its name, path and hosts. */
+function mountTargetOf({ item: provider, owner }: OwnedItem<Provider>) {
   const name = provider.name ?? appName(owner.name);
   const paths = owner.get_option_object("http_paths") ?? {};
   const cors = corsOf(name, provider, owner);
   return {
     name,
-    base: basePath(name, owner.host, paths[name] ?? provider.default_path),
+    base: basePath(name, owner.host, checkedPath(name, owner, paths[name]) ?? provider.default_path),
     cors,
     defaults: defaultHeadersOf(owner, { name, own: provider.default_headers }),
     origins: originsOf(provider, cors, owner),
   };
 }
 
+/** @throws {ModhostError} OPTION_INVALID for an app path that no request can have */
+function checkedPath(name: string, { host }: Module, path: unknown): unknown {
+  if (path === undefined || path === null) return undefined;
+  const isForHosts = host === "*" && String(path).includes("$host");
+  const fault =
+    typeof path !== "string"
+      ? "it must be a path"
+      : isForHosts
+        ? "the app is no virtual host's, so $host has no name to stand for"
+        : pathFault(path);
+  if (fault === undefined) return path;
+  throw invalidOption(`http_paths.${name}`, path, fault);
+}
+
 /**
- * Sites whose pages may open websockets. CORS that lets any site read answers does so without cookies, and says nothing
- * about websockets, which have them: only sites that it names are taken.
+ * Returns the sites whose pages may open websockets. A CORS policy for any site applies to
+ * responses without cookies. Websockets do carry cookies, so only sites that the policy names are
+ * accepted.
  */
 function originsOf({ websocket }: Provider, cors: CorsPolicy | undefined, owner: Module): OriginPolicy {
-  const external = owner.get_option_string("http_external_url");
+  const external = externalUrlOf(owner);
   const origins = websocket?.origins;
   return originPolicy(
     typeof origins === "string" ? [origins] : origins,

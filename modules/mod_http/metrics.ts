@@ -1,4 +1,4 @@
-/** Figures of the HTTP service. Requests by route are counted where somebody looks at them. */
+/** Metrics of the HTTP service. Requests by route are counted in the module that exposes them. */
 import type { HttpService } from "../../core/http/index.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider } from "../../core/types.ts";
 
@@ -36,11 +36,11 @@ export const httpMetrics = {
   },
 } as const satisfies MetricDeclarations;
 
-export function httpFigures(service: HttpService): MetricsProvider {
+export function httpMetricsProvider(service: HttpService): MetricsProvider {
   return {
     metrics: httpMetrics,
     collect() {
-      const { connections, malformed, active } = service.figures();
+      const { connections, malformed, active } = service.metrics();
       const samples: MetricSample[] = [
         { name: "modhost_http_open_connections", value: connections.open },
         { name: "modhost_http_connections_total", labels: { scheme: "http" }, value: connections.plain },

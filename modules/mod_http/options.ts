@@ -1,9 +1,12 @@
 import type { OptionDeclarations } from "../../core/types.ts";
 
-/** Seconds of a day: Node's timers fire at once for delays beyond 24 days. */
+/** Seconds in a day. Node's timers fire at once for delays of more than 24 days. */
 const MAX_PERIOD = 86_400;
 
-/** Options of the HTTP service; names are those of Prosody's HTTP server where it has them. */
+/**
+ * Options of the HTTP service. They have the names of Prosody's HTTP server where it has such an
+ * option.
+ */
 export const options = {
   http_ports: {
     type: "ports",
@@ -21,6 +24,7 @@ export const options = {
   },
   http_interfaces: {
     type: "strings",
+    protects: true,
     default: ["127.0.0.1", "::1"],
     applies: "live",
     describe: 'Addresses that plain HTTP listens on; "*" means all addresses.',
@@ -28,9 +32,24 @@ export const options = {
   },
   https_interfaces: {
     type: "strings",
+    protects: true,
     default: ["*"],
     applies: "live",
     describe: 'Addresses that HTTPS listens on; "*" means all addresses.',
+    per_host: false,
+  },
+  https_http2: {
+    type: "boolean",
+    default: true,
+    applies: "live",
+    describe: "Whether HTTPS offers HTTP/2; if not, every port of `https_ports` speaks HTTP/1.1 only.",
+    per_host: false,
+  },
+  https_http2_except: {
+    type: "ports",
+    default: [],
+    applies: "live",
+    describe: "Ports of `https_ports` that speak HTTP/1.1 only, although `https_http2` is on.",
     per_host: false,
   },
   http_paths: {
@@ -55,6 +74,7 @@ export const options = {
   },
   http_middleware: {
     type: "any",
+    protects: true,
     example: [
       { use: "koa-compress", options: { threshold: 1024 }, order: 10 },
       { use: "./limits.js", apps: ["api"] },
@@ -89,7 +109,8 @@ export const options = {
     min: 1024,
     max: 1024 * 1024,
     applies: "live",
-    describe: "Largest request head (request line and headers); a larger one is answered with 431.",
+    describe:
+      "Largest request head (request line and headers); a larger one is answered with 431. HTTP/2 takes no head over 64 KiB, whatever is set here: such a head ends the connection.",
     per_host: false,
   },
   http_head_timeout: {
@@ -187,6 +208,7 @@ export const options = {
   },
   trusted_proxies: {
     type: "strings",
+    protects: true,
     default: ["127.0.0.1", "::1"],
     applies: "live",
     describe: "Addresses and CIDR ranges of reverse proxies whose forwarding headers are trusted.",
@@ -210,11 +232,26 @@ export const options = {
     type: "object",
     keys: "apps",
     example: { hello: { enabled: true, origins: ["https://app.example.org"] } },
+    entries: {
+      enabled: { type: "boolean", required: false, describe: "Whether CORS is on." },
+      credentials: {
+        type: "boolean",
+        required: false,
+        describe: "Whether pages may send cookies and credentials; only with origins by name.",
+      },
+      origins: { type: "strings", required: false, describe: 'Origins of pages that may read responses; "*" for all.' },
+      headers: {
+        type: "object",
+        required: false,
+        describe: "Further request headers that pages may set: name to true, or to false to take one away.",
+      },
+    },
     applies: "live",
     describe: "CORS settings { enabled, credentials, origins, headers } by app name; they override the app's own.",
   },
   access_control_allow_origins: {
     type: "strings",
+    protects: true,
     default: ["*"],
     applies: "live",
     describe: "Origins that may read responses where CORS is on.",

@@ -1,6 +1,6 @@
-/** Answers requests to the Admin API by the table of operations. */
+/** Responds to requests to the Admin API by the table of operations. */
 import { httpMethods } from "../../core/http/index.ts";
-import { HttpError, json, ModhostError, reasonOf } from "../../core/index.ts";
+import { actAs, HttpError, json, ModhostError, reasonOf } from "../../core/index.ts";
 import type { Change, Handler, HttpEvent, Module, ResponseFields, RouteTable } from "../../core/types.ts";
 import type { Authorize } from "./access.ts";
 import { AdminError, codeOf, errors } from "./errors.ts";
@@ -25,26 +25,29 @@ interface Match {
 
 const statusOf = { done: 200, refused: 409, failed: 422 } as const satisfies Record<Change["result"], number>;
 
-/** Nothing of it is kept by anybody between, nor taken for anything else. */
+/** No cache may store a response, and no browser may guess another type. */
 const headers = { cache_control: "no-store", x_content_type_options: "nosniff" };
 
 /** The routes of the Admin API, below `/admin`. */
 export function apiRoutes(deps: ApiDeps): RouteTable {
-  const handler: Handler = (event, rest = "") => answer(deps, event, `/${rest}`);
+  const handler: Handler = (event, rest = "") => respond(deps, event, `/${rest}`);
   return Object.fromEntries(httpMethods.map((method) => [`${method} /api/*`, handler]));
 }
 
-function answer(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
-  return answered(deps.module, event, () => called(deps, event, path));
+function respond(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
+  return withAdminErrors(deps.module, event, () => called(deps, event, path));
 }
 
-/** What `work` gives, or the error of the table that it throws; of any other error the log has more than the client. */
-export async function answered<T>(
+/**
+ * Returns the result of `work`, or the response for the error that it throws. For an unexpected
+ * error the log says more than the client is told.
+ */
+export async function withAdminErrors<T>(
   { log }: Module,
   { request, response }: HttpEvent,
   work: () => Promise<T>,
 ): Promise<T | ResponseFields> {
-  // Headers of the host that let pages of other origins read answers are not for this API.
+  // Headers of the host that let pages of other origins read responses do not apply to this API.
   response.headers = {};
   try {
     return await work();
@@ -54,7 +57,7 @@ export async function answered<T>(
       return refusal(new AdminError(codeOf(error.code), error.message), error.code);
     if (ModhostError.is(error) && error.expose)
       return refusal(new AdminError(codeOf(error.status), error.message), error.status);
-    // Where the client has left, that is all that went wrong.
+    // When the client has disconnected, the error is only a consequence of that.
     if (!request.signal.aborted) log.error("%s %s failed: %s", request.method, request.path, reasonOf(error));
     return refusal(new AdminError("failed", "The server failed; its log has more"), errors.failed.status);
   }
@@ -71,9 +74,9 @@ async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
   const input = await readInput(operation, segments, request);
   const value = await work.do(request.signal, (signal) => {
     const call = { input, by, scopes, viaSocket, server: module.server, event, signal };
-    // Operations of this module know what they are part of.
+    // Operations of this module also get the Admin API that they belong to.
     const own: OwnCall = { ...call, ...watched, module, items, streams };
-    return operation.run(owner.name === module.name ? own : call);
+    return actAs(owner, () => operation.run(owner.name === module.name ? own : call));
   });
   if (operation.isRaw === true) return value as ResponseFields | undefined;
   const status_code = operation.isChange === true ? statusOf[(value as Change).result] : 200;
@@ -85,7 +88,7 @@ function refusal({ code, message, headers: more }: AdminError, status_code: numb
 }
 
 /** @throws {AdminError} not_found, method_not_allowed */
-function find(operations: readonly ServedOperation[], asked: string, path: string): Match {
+function find(operations: readonly ServedOperation[], requested: string, path: string): Match {
   const there = operations.flatMap((served) => {
     const segments = segmentsOf(served.operation.path, path);
     return segments === undefined ? [] : [{ served, segments }];
@@ -96,7 +99,7 @@ function find(operations: readonly ServedOperation[], asked: string, path: strin
         operation: { method, isRaw },
       },
     }) => {
-      return method === asked || (asked === "HEAD" && method === "GET" && isRaw !== true);
+      return method === requested || (requested === "HEAD" && method === "GET" && isRaw !== true);
     },
   );
   if (match !== undefined) return match;
@@ -106,9 +109,10 @@ function find(operations: readonly ServedOperation[], asked: string, path: strin
   throw new AdminError("method_not_allowed", `${path} takes ${allow}`, { allow });
 }
 
-/** The values of `{name}` in a path that has the form of the pattern. */
+/** Returns the values of `{name}` in a path that matches the pattern. */
 function segmentsOf(pattern: string, path: string): Record<string, string> | undefined {
-  const [wanted, given] = [pattern.split("/"), path.split("/")];
+  const wanted = pattern.split("/");
+  const given = path.split("/");
   if (wanted.length !== given.length) return undefined;
   const values: Record<string, string> = {};
   for (const [at, part] of wanted.entries()) {

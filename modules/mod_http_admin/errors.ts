@@ -1,4 +1,4 @@
-/** Every error of the Admin API by its code, with the status that it is answered with. */
+/** Every error of the Admin API by its code, with the status of its response. */
 import type { ResponseFields } from "../../core/types.ts";
 
 export const errors = {
@@ -34,12 +34,12 @@ const byStatus: ReadonlyMap<number, AdminErrorCode> = new Map([
   [504, "timeout"],
 ]);
 
-/** What an error is called that tells its status alone. */
+/** Returns the error code for an error that only has a status. */
 export function codeOf(status: number): AdminErrorCode {
   return byStatus.get(status) ?? (status < 500 ? "invalid" : "failed");
 }
 
-/** Thrown to answer with an error of the table; the client reads the message. */
+/** Thrown to respond with an error of the table. The client gets the message. */
 export class AdminError extends Error {
   readonly code: AdminErrorCode;
   readonly headers: ResponseFields["headers"];

@@ -1,14 +1,14 @@
-/** `/admin/api/events`: what happens, as server-sent events, to whoever listens. */
+/** `/admin/api/events`: streams what happens to all listeners, as server-sent events. */
 import { event_stream } from "../../core/http/index.ts";
-import { reasonOf } from "../../core/index.ts";
+import { actAs, reasonOf } from "../../core/index.ts";
 import type { EventStream, HttpEvent } from "../../core/types.ts";
 import { AdminError } from "./errors.ts";
 import type { Items, OwnedTopic } from "./items.ts";
 import { defaultTopics } from "./topics.ts";
 
-/** Streams of one server, at its socket and ports together. */
+/** Maximum number of streams of one server, at its socket and ports together. */
 const MAX_STREAMS = 100;
-/** Bytes that wait for one reader; who is slower is cut. */
+/** Maximum number of bytes that wait for one reader. A slower reader is disconnected. */
 const MAX_WAITING_BYTES = 256 * 1024;
 
 interface Followed {
@@ -16,7 +16,10 @@ interface Followed {
   readonly end: () => void;
 }
 
-/** All streams of a server. A topic is followed, and its events are made, while somebody listens to it. */
+/**
+ * All streams of a server. A topic is followed, and its events are created, only while somebody
+ * listens to it.
+ */
 export class Streams {
   readonly #items: Items;
   readonly #listeners = new Map<string, Set<(text: string) => void>>();
@@ -60,21 +63,24 @@ export class Streams {
     };
   }
 
-  /** Follows what the topic is now: another instance has it after a reload of its module, and nobody after an unload. */
+  /**
+   * Follows the current provider of the topic. After a reload another instance provides it, and
+   * after an unload nobody does.
+   */
   #follow(name: string): void {
     const owned = this.#items.topics().get(name);
     if (this.#followed.get(name)?.owned.topic === owned?.topic) return;
     this.#leave(name);
     if (owned === undefined) return;
-    // Made once for all listeners.
-    const tell = (value: unknown) => {
+    // The text is made once for all listeners.
+    const emit = (value: unknown) => {
       const text = JSON.stringify(value);
       for (const send of this.#listeners.get(name) ?? []) send(text);
     };
     try {
-      this.#followed.set(name, { owned, end: owned.topic(tell) });
+      this.#followed.set(name, { owned, end: actAs(owned.owner, () => owned.topic(emit)) });
     } catch (error) {
-      owned.owner.log.error("the topic %s cannot be followed: %s", name, reasonOf(error));
+      owned.owner.log.error("Cannot follow the topic %s: %s", name, reasonOf(error));
     }
   }
 
@@ -93,7 +99,10 @@ export class Streams {
   }
 }
 
-/** Who reads too slowly is cut: what waits for it would stay in memory for as long as it likes. */
+/**
+ * Disconnects a reader that is too slow, because its waiting events would use memory without a
+ * limit.
+ */
 function sender(stream: EventStream, { request, response }: HttpEvent, topic: string): (data: string) => void {
   const cut = () => {
     if (stream.signal.aborted) return;

@@ -1,4 +1,7 @@
-/** The Admin API and the dashboard: what operates the running server, at a Unix socket in the data folder and at `/admin`. */
+/**
+ * The Admin API and the dashboard operate the running server, at a Unix socket in the data folder
+ * and at ports of their own.
+ */
 import { join } from "node:path";
 import type { Module } from "../../core/types.ts";
 import { throughPorts, throughSocket } from "./access.ts";
@@ -6,12 +9,15 @@ import { apiRoutes } from "./api.ts";
 import { dashboardRoutes } from "./dashboard/index.ts";
 import { PageKeys } from "./dashboard/keys.ts";
 import { sessionRoutes } from "./dashboard/session.ts";
+import { dashboardUrls } from "./dashboard/urls.ts";
 import { Streams } from "./events.ts";
 import { History } from "./history/index.ts";
 import { Items } from "./items.ts";
 import { operations } from "./operations/index.ts";
 import { options } from "./options.ts";
+import { openPorts, redirectRoutes } from "./ports.ts";
 import { RecentRequests } from "./recent_requests.ts";
+import { scopes } from "./scopes.ts";
 import { shapes } from "./shapes.ts";
 import { openSocket } from "./socket.ts";
 import { openStartPage } from "./start_page/index.ts";
@@ -34,19 +40,22 @@ export default function load(module: Module): void {
   );
   const watched = { history: new History(module), requests: new RecentRequests(module) };
   keepPast(module, watched);
+  for (const kind of scopes) module.provides("token-scope", kind);
   module.provides("admin", { operations, topics: ownTopics(module, watched), shapes });
   openSocket(module, apiRoutes({ module, items, streams, watched, authorize: throughSocket }));
   let read: Promise<PageKeys> | undefined;
   const keys = () => (read ??= PageKeys.in(join(module.data_path(), "admin.key")));
-  const { authorize, identify } = throughPorts(module, keys);
-  openStartPage(module, { identify, keys });
-  module.provides("http", {
-    route: {
-      ...apiRoutes({ module, items, streams, watched, authorize }),
-      ...sessionRoutes({ module, keys, authorize }),
-      ...dashboardRoutes({ module, items, keys, identify }),
-    },
-    streaming_uploads: true,
-    cors: { enabled: false },
+  const { authorize, isLocal, isSignedIn } = throughPorts(module, keys);
+  openPorts(module, {
+    ...apiRoutes({ module, items, streams, watched, authorize }),
+    ...sessionRoutes({ module, keys, authorize }),
+    ...dashboardRoutes({ items, keys, isLocal, isSignedIn }),
   });
+  module.provides("start-page", {
+    name: "dashboard",
+    help: "Open the dashboard",
+    urls: () => dashboardUrls(module.listening()),
+  });
+  openStartPage(module, isLocal);
+  module.provides("http", { route: redirectRoutes(module), streaming_uploads: true, cors: { enabled: false } });
 }

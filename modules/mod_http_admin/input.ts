@@ -1,17 +1,26 @@
-/** What a caller gives to an operation: from the path, the query or the JSON body, checked by the declaration. */
+/**
+ * Reads the input of an operation from the path, the query or the JSON body, and checks it against
+ * the declaration.
+ */
 
 import { ModhostError } from "../../core/index.ts";
 import type { AdminField, AdminFields, AdminInput, AdminOperation, HttpRequest } from "../../core/types.ts";
 import { KEY_FIELD } from "./dashboard/keys.ts";
 import { AdminError } from "./errors.ts";
 
-/** Those who may not call are refused before. */
+/** Only callers with access get this far. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Of a text whose field says nothing else: names and paths stand in the log and in the audit file for ever. */
+/**
+ * Default maximum length of a text field. Names and paths stay in the log and in the audit file
+ * forever.
+ */
 const MAX_TEXT_LENGTH = 4096;
 
-/** The body of an operation that takes a stream stays unread. @throws {AdminError} invalid, too_large, unsupported */
+/**
+ * The body of an operation that takes a stream is not read. @throws {AdminError} invalid,
+ * too_large, unsupported
+ */
 export async function readInput(
   operation: AdminOperation,
   segments: Readonly<Record<string, string>>,
@@ -28,12 +37,14 @@ export async function readInput(
   return Object.fromEntries(values) as AdminInput<AdminFields>;
 }
 
-/** Its fields come as a body of JSON. */
+/** Whether the operation takes its fields as a JSON body. */
 export const hasBody = ({ method, takes }: Pick<AdminOperation, "method" | "takes">) =>
   method === "POST" && takes !== "stream";
 
 async function bodyOf(request: HttpRequest): Promise<Record<string, unknown>> {
-  const { content_length: length, content_type: type, transfer_encoding: coding } = request.headers;
+  const [length, type, coding] = ["content-length", "content-type", "transfer-encoding"].map((name) =>
+    request.header(name),
+  );
   if ((length === undefined || length === "0") && coding === undefined && request.httpversion !== "2.0") return {};
   if (type !== undefined && !/^application\/json\s*(?:;|$)/i.test(type))
     throw new AdminError("unsupported", `The body must be application/json, not ${type}`);

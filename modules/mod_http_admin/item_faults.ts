@@ -1,4 +1,4 @@
-/** What is wrong with what a module adds to the Admin API, in words. */
+/** Describes the faults of items that modules add to the Admin API. */
 import type { AdminItem, AdminOperation } from "../../core/types.ts";
 
 const namePattern = /^[a-z][a-z0-9_]*$/;
@@ -7,7 +7,7 @@ const methods: readonly unknown[] = ["GET", "POST", "DELETE"];
 const scopes: readonly unknown[] = ["read", "admin"];
 const types: readonly unknown[] = ["string", "number", "boolean"];
 
-/** Nothing when all is right. */
+/** Returns no sentences for a correct item. */
 export function itemFaults({ operations = [], topics = {}, pages }: AdminItem): string[] {
   if (!Array.isArray(operations)) return ["operations is a list"];
   const faults = operations.flatMap((operation) => {

@@ -1,30 +1,36 @@
-/** What modules add to the Admin API, this one too: operations, topics, shapes and pages. */
+/**
+ * Items that modules, including this one, add to the Admin API: operations, topics, shapes and
+ * pages.
+ */
 import { ModhostError } from "../../core/index.ts";
 import type { AdminItem, AdminOperation, AdminPages, AdminTopic, Module, OwnedItem } from "../../core/types.ts";
 import { itemFaults } from "./item_faults.ts";
 
 type Owned = OwnedItem<AdminItem>;
 
-/** An operation as it is called: work under way is known, so that it can end before its module goes. */
+/**
+ * A callable operation. It tracks its running calls, so that they can end before its module is
+ * unloaded.
+ */
 export interface ServedOperation {
   readonly operation: AdminOperation;
   readonly owner: Module;
   readonly work: Work;
 }
 
-/** A topic, and the module that it is of. */
+/** A topic with the module that provides it. */
 export interface OwnedTopic {
   readonly topic: AdminTopic;
   readonly owner: Module;
 }
 
-/** Those that are there now; of a module that is being reloaded, those of the next instance. */
+/** The current items. While a module is being reloaded, they are those of its next instance. */
 export class Items {
   readonly #items = new Map<Owned, Work>();
   readonly #followers = new Set<() => void>();
   #operations: readonly ServedOperation[] | undefined;
 
-  /** @throws {ModhostError} ADMIN_INVALID: its module is not loaded then */
+  /** @throws {ModhostError} ADMIN_INVALID. Its module is then not loaded */
   add(added: Owned): void {
     const faults = itemFaults(added.item);
     if (faults.length === 0) {
@@ -38,7 +44,10 @@ export class Items {
     this.#changed();
   }
 
-  /** Resolves when the calls of its operations are over; those that take longer than `grace` seconds are ended. */
+  /**
+   * Resolves when the calls of its operations have ended. Calls that take longer than `grace`
+   * seconds are aborted.
+   */
   remove(removed: Owned, grace: number): Promise<void> | undefined {
     const work = this.#items.get(removed);
     if (work === undefined) return undefined;
@@ -66,7 +75,7 @@ export class Items {
     return Object.assign({}, ...this.#current().map(([{ item }]) => item.shapes ?? {}));
   }
 
-  /** By the names of their modules. */
+  /** Returns the pages by the name of their module. */
   pages(): ReadonlyMap<string, AdminPages> {
     return new Map(
       this.#current().flatMap(([{ item, owner }]) =>
@@ -75,9 +84,9 @@ export class Items {
     );
   }
 
-  /** Hears that items came or went. */
-  follow(hear: () => void): void {
-    this.#followers.add(hear);
+  /** Calls the listener when items are added or removed. */
+  follow(listener: () => void): void {
+    this.#followers.add(listener);
   }
 
   #current(): [Owned, Work][] {
@@ -89,11 +98,11 @@ export class Items {
 
   #changed(): void {
     this.#operations = undefined;
-    for (const hear of this.#followers) hear();
+    for (const listener of this.#followers) listener();
   }
 }
 
-/** The calls of one item's operations that are under way. */
+/** The running calls of one item's operations. */
 class Work {
   readonly #calls = new Set<Promise<unknown>>();
   readonly #end = new AbortController();
@@ -117,13 +126,13 @@ class Work {
 
 const isSameModule = (a: Module, b: Module) => a.name === b.name && a.host === b.host;
 
-/** What both would be. */
+/** Describes the operations, topics and shapes that both items define. */
 function clashes({ item: own }: Owned, { item: other, owner }: Owned): string[] {
   const isTaken = `is of the module ${owner.name} already`;
   const operations = (own.operations ?? []).flatMap(({ name, method, path }) => {
     return (other.operations ?? []).flatMap((taken) => [
       ...(name === taken.name ? [`the operation ${name} ${isTaken}`] : []),
-      ...(method === taken.method && isSamePlace(path, taken.path) ? [`${method} ${path} ${isTaken}`] : []),
+      ...(method === taken.method && isSamePath(path, taken.path) ? [`${method} ${path} ${isTaken}`] : []),
     ]);
   });
   const names = (kind: "topics" | "shapes") => {
@@ -134,6 +143,6 @@ function clashes({ item: own }: Owned, { item: other, owner }: Owned): string[] 
   return [...operations, ...names("topics"), ...names("shapes")];
 }
 
-/** `/a/{x}` and `/a/{y}` are one place. */
-const isSamePlace = (a: string, b: string) => placeOf(a) === placeOf(b);
-const placeOf = (path: string) => path.replace(/\{\w+\}/g, "{}");
+/** `/a/{x}` and `/a/{y}` match the same paths. */
+const isSamePath = (a: string, b: string) => patternOf(a) === patternOf(b);
+const patternOf = (path: string) => path.replace(/\{\w+\}/g, "{}");

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the Admin API, from all operations that are there. */
+/** Builds the OpenAPI document of the Admin API from all current operations. */
 import type { AdminField, AdminOperation, AdminShape } from "../../core/types.ts";
 import { errors } from "./errors.ts";
 import { hasBody, maxLengthOf } from "./input.ts";
@@ -35,12 +35,12 @@ function described(operation: AdminOperation): Json {
   const { name, help, scope, path, input = {}, isRaw, takes } = operation;
   const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => field));
   const fields = Object.entries(input);
-  const place = (field: string) => (inPath.has(field) ? "path" : "query");
+  const location = (field: string) => (inPath.has(field) ? "path" : "query");
   const parameters = fields
     .filter(([field]) => inPath.has(field) || !hasBody(operation))
     .map(([field, declared]) => ({
       name: field,
-      in: place(field),
+      in: location(field),
       required: declared.required === true,
       description: declared.describe,
       schema: schemaOf(declared),
@@ -54,7 +54,7 @@ function described(operation: AdminOperation): Json {
     ...(body.length === 0 ? {} : { requestBody: bodyOf(body) }),
     ...(takes === "stream" ? { requestBody: stream } : {}),
     responses: {
-      200: isRaw === true ? raw(operation) : { description: help, ...content(shapeOf(operation.answer)) },
+      200: isRaw === true ? raw(operation) : { description: help, ...content(shapeOf(operation.response)) },
       ...(operation.isChange === true ? changeFailures : {}),
       ...Object.fromEntries(
         Object.entries(errors).map(([code, { status }]) => [status, { $ref: `#/components/responses/${code}` }]),
@@ -65,10 +65,10 @@ function described(operation: AdminOperation): Json {
 
 const stream = { required: true, content: { "application/octet-stream": { schema: {} } } };
 
-function raw({ help, answer }: AdminOperation): Json {
-  const isEvents = answer === "Event";
+function raw({ help, response }: AdminOperation): Json {
+  const isEvents = response === "Event";
   const type = isEvents ? "text/event-stream" : "*/*";
-  return { description: help, content: { [type]: { schema: isEvents ? { type: "string" } : shapeOf(answer) } } };
+  return { description: help, content: { [type]: { schema: isEvents ? { type: "string" } : shapeOf(response) } } };
 }
 
 const changeFailures = {

@@ -1,4 +1,4 @@
-/** JSON Schemas of what the Admin API answers. */
+/** JSON Schemas of the Admin API's responses. */
 type Schema = Readonly<Record<string, unknown>>;
 
 const text = { type: "string" };
@@ -24,9 +24,10 @@ export const shapes: Readonly<Record<string, Schema>> = {
       steps: list(object({ what: text, ms: integer })),
       plan: ref("ConfigPlan"),
       result: { enum: ["done", "refused", "failed"] },
+      warnings: list(text),
       error: ref("ChangeError"),
     },
-    ["via", "plan", "error"],
+    ["via", "plan", "warnings", "error"],
   ),
   ChangeError: object({ code: text, message: text, place: object({ file: text, line: integer, text }, ["text"]) }, [
     "code",
@@ -63,6 +64,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       id: text,
       name: text,
       scopes: list(text),
+      undeclared_scopes: list(text),
       created: time,
       by: text,
       expires: time,
@@ -76,8 +78,9 @@ export const shapes: Readonly<Record<string, Schema>> = {
       received: integer,
       sent: integer,
     },
-    ["expires", "rate", "burst", "bytes_in", "bytes_out", "last_used"],
+    ["undeclared_scopes", "expires", "rate", "burst", "bytes_in", "bytes_out", "last_used"],
   ),
+  TokenScope: object({ form: text, help: text, module: text }, ["module"]),
   MadeToken: object({ token: ref("Token"), secret: text }),
   ListeningPort: object({ service: text, scheme: text, address: text, port: integer }, ["scheme"]),
   ServerStatus: object(

@@ -1,45 +1,101 @@
-/** The Unix socket of the Admin API: a service of its own, without the virtual hosts and middleware of the server. */
+/** The Unix socket of the Admin API. */
+import { existsSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
-import { AppMount, environmentOf, type HttpModule, HttpService } from "../../core/http/index.ts";
-import { makePrivateFolder } from "../../core/index.ts";
-import type { Module, RouteTable } from "../../core/types.ts";
+import { invalidOption, makePrivateFolder, reasonOf } from "../../core/index.ts";
+import type { Module, NetEndpoint, RouteTable } from "../../core/types.ts";
+import { openService } from "./service.ts";
+
+/** Seconds between checks that the socket's file still exists. */
+const LOOK_SECONDS = 10;
 
 export function openSocket(module: Module, route: RouteTable): void {
-  const { settings, koa } = module.depends<HttpModule>("http");
   const own = module.get_option_path("admin_socket");
   const path = own ?? join(module.data_path(), "admin.sock");
-  // A first start has no data folder yet. One that cannot be made is told of where the socket cannot be.
+  // At the first start the data folder does not exist yet. If it cannot be created, opening the
+  // socket reports the error.
   if (own === undefined && module.serves()) makeDataFolder(module.data_path());
-  const service = new HttpService(
-    { ...settings, hosts: [], defaultHost: undefined, trustedProxies: [] },
-    environmentOf(module),
-    undefined,
-    koa,
-  );
+  module.load = async () => {
+    if (module.serves() && !module.reloading) await refuseSecond(module, path, own === undefined);
+  };
+  const service = openService(module, { label: "admin socket", tables: { "/admin": route }, isPublic: false });
   const failed = (reason: string) => {
     const remedy = "set the option admin_socket to a short path in a folder of this user's own";
     module.set_status("warn", `Commands cannot reach the server: no socket at ${path} (${reason}); ${remedy}`);
   };
-  const provider = { route, streaming_uploads: true };
-  const mount = new AppMount({ name: "admin", owner: module, host: "*", base: "/admin", provider, cors: undefined });
-  service.mount(mount);
+  let hasListened = false;
+  const listening = () => {
+    hasListened = true;
+  };
+  const endpoint: NetEndpoint = { path, mode: 0o600, failed, listening };
+  let change: ((endpoints: readonly NetEndpoint[]) => Promise<void>) | undefined;
   module.provides("net", {
     name: "http_admin_socket",
     default_ports: [],
-    endpoints: [{ path, mode: 0o600, failed }],
+    endpoints: [endpoint],
+    endpoints_change: (given) => {
+      change = given;
+    },
     half_open: true,
     onconnect: (socket) => service.listeners.connect(socket),
   });
-  const grace = module.get_option_period("unload_grace") ?? 10;
-  // Begun with the stop, it is over when the time for requests in flight is.
-  let closing: Promise<void> | undefined;
-  const close = () => (closing ??= service.close(grace));
-  module.hook("server-stopping", () => void close());
-  module.on_release("connections of the admin socket", close, "listener");
+  if (!module.serves()) return;
+  // Programs that clean up /run and /tmp remove sockets that nobody has used for days.
+  module.add_timer(LOOK_SECONDS, async () => {
+    if (!hasListened || existsSync(path)) return LOOK_SECONDS;
+    try {
+      await change?.([]);
+      await change?.([endpoint]);
+      module.log.warn("The socket %s was removed from outside and has been created again", path);
+    } catch (error) {
+      failed(reasonOf(error));
+    }
+    return LOOK_SECONDS;
+  });
 }
 
 function makeDataFolder(path: string): void {
   try {
     makePrivateFolder(path);
   } catch {}
+}
+
+/**
+ * Refuses to start a second server, because both would write the same files, and commands for one
+ * would reach the other. @throws {ModhostError} OPTION_INVALID when another server listens at the
+ * socket
+ */
+async function refuseSecond(module: Module, path: string, isInDataPath: boolean): Promise<void> {
+  const who = await listenerAt(path);
+  if (who === undefined) return;
+  const [name, taken, kind] = isInDataPath
+    ? ["data_path", module.data_path(), "folder"]
+    : ["admin_socket", path, "path"];
+  throw invalidOption(name, taken, `${who} uses that ${kind}: stop that one, or give this one a ${kind} of its own`);
+}
+
+/** Milliseconds that a server has to report its process number. */
+const MAX_WAIT_MS = 2000;
+
+/** Describes the process that listens at a socket; undefined when no process does. */
+function listenerAt(path: string): Promise<string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  let reply = "";
+  let isListening = false;
+  const socket = connect(path, () => {
+    isListening = true;
+    socket.write("GET /admin/api/status HTTP/1.0\r\nHost: localhost\r\n\r\n");
+  });
+  socket.setTimeout(MAX_WAIT_MS, () => socket.destroy());
+  socket.setEncoding("utf8").on("data", (text: string) => {
+    reply += text;
+  });
+  socket
+    .on("error", () => undefined)
+    .on("close", () => {
+      const [, pid] = /"pid":(\d+)/.exec(reply) ?? [];
+      const who = pid === undefined ? "another program" : `the server of process ${pid}`;
+      resolve(isListening ? who : undefined);
+    });
+  return promise;
 }

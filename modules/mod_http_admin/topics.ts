@@ -2,10 +2,10 @@
 import type { AdminTopic, Module } from "../../core/types.ts";
 import type { Watched } from "./watched.ts";
 
-/** Seconds between figures. */
-const FIGURES_INTERVAL = 1;
+/** Seconds between two events with metrics. */
+const METRICS_INTERVAL = 1;
 
-/** Those that a listener gets who names none. */
+/** The topics for a listener that names none. */
 export const defaultTopics = ["log", "requests", "figures", "changes"] as const;
 
 export function ownTopics(
@@ -13,13 +13,13 @@ export function ownTopics(
   { history, requests }: Watched,
 ): Readonly<Record<(typeof defaultTopics)[number], AdminTopic>> {
   return {
-    log: (tell) => server.follow_log(tell),
-    requests: (tell) => requests.follow(tell),
-    figures: (tell) => {
-      const figures = history.figures();
-      const timer = setInterval(() => tell(figures()), FIGURES_INTERVAL * 1000).unref();
+    log: (emit) => server.follow_log(emit),
+    requests: (emit) => requests.follow(emit),
+    figures: (emit) => {
+      const measure = history.currentMetrics();
+      const timer = setInterval(() => emit(measure()), METRICS_INTERVAL * 1000).unref();
       return () => clearInterval(timer);
     },
-    changes: (tell) => server.follow("server-changed", tell),
+    changes: (emit) => server.follow("server-changed", emit),
   };
 }

@@ -1,4 +1,7 @@
-/** What the Admin API answers, for the dashboard and other programs: what the host makes, and what this module makes of it. */
+/**
+ * Types of the Admin API's responses, for the dashboard and other programs. Some are the host's own
+ * types.
+ */
 export type {
   AuditPage,
   Change,
@@ -13,7 +16,7 @@ export type {
   ServerStatus,
 } from "../../core/types.ts";
 
-/** Figures of the server as a whole, of which an hour is kept. */
+/** Metrics of the server as a whole. The history covers one hour. */
 export type ServerSeries =
   /** Share of one core, from 0. */
   | "cpu"
@@ -23,36 +26,36 @@ export type ServerSeries =
   | "rss"
   /** Bytes. */
   | "heap"
-  /** Open ones. */
+  /** Open connections. */
   | "connections"
-  /** Requests that were being answered. */
+  /** Requests in flight. */
   | "active"
-  /** Requests that were over, a second. */
+  /** Finished requests per second. */
   | "requests"
-  /** Answers of 500 and more, a second. */
+  /** Responses with status 500 and above per second. */
   | "errors"
-  /** Bytes of request bodies, a second. */
+  /** Bytes of request bodies per second. */
   | "received"
-  /** Bytes of answer bodies, a second. */
+  /** Bytes of response bodies per second. */
   | "sent";
 
-/** Figures of one route, of which an hour is kept; latencies are seconds. */
+/** Metrics of one route. The history covers one hour; latencies are in seconds. */
 export type RouteSeries = "requests" | "errors" | "received" | "sent" | "p50" | "p90" | "p99";
 
-/** `GET /history`: columns of equal length, the oldest sample first, as plots take them. */
+/** `GET /history`: columns of equal length, the oldest sample first, ready for plots. */
 export interface History {
   /** Seconds between two samples. */
   readonly interval: number;
-  /** When each sample was taken, seconds since 1970. */
+  /** The time of each sample, in seconds since 1970. */
   readonly time: readonly number[];
-  /** By name; null where there is nothing to tell, such as the latency of no requests. */
+  /** Series by name. A value is null where there is none, such as the latency of zero requests. */
   readonly series: Readonly<Partial<Record<ServerSeries | RouteSeries, readonly (number | null)[]>>>;
 }
 
-/** What a route has done in a time; rates are a second, latencies seconds. */
+/** Totals of a route over a period. Rates are per second, latencies in seconds. */
 export interface RouteWindow {
   readonly requests: number;
-  /** Answers of 500 and more. */
+  /** Responses with status 500 and above. */
   readonly errors: number;
   /** Undefined without requests. */
   readonly p50?: number;
@@ -60,25 +63,30 @@ export interface RouteWindow {
   readonly p99?: number;
 }
 
-/** `GET /routes/figures`: a row for each route that has answered anything within the hour, the busiest first. */
+/**
+ * `GET /routes/figures`: one row for each route with requests in the last hour, the busiest first.
+ */
 export interface RouteFigures {
   readonly module: string;
-  /** With the whole path: `GET /shop/items/*`; "other" for all routes beyond those that have a row. */
+  /**
+   * The route with its full path: `GET /shop/items/*`; "other" for all routes without a row of
+   * their own.
+   */
   readonly route: string;
-  /** Requests a second, now. */
+  /** Current requests per second. */
   readonly rate: number;
   readonly minute: RouteWindow;
   readonly hour: RouteWindow;
 }
 
-/** `GET /requests`, and events of the topic `requests`: a request that is over. */
+/** `GET /requests`, and events of the topic `requests`: a finished request. */
 export interface FinishedRequest {
-  /** Unique; the log has it, too. */
+  /** A unique id, which is also in the log. */
   readonly id: string;
-  /** When it was over: ISO 8601. */
+  /** The time when it finished, ISO 8601. */
   readonly time: string;
   readonly method: string;
-  /** Without its query string, which may have secrets; cut after 1,024 characters. */
+  /** Path without the query string, which may contain secrets. Cut after 1,024 characters. */
   readonly path: string;
   readonly host: string;
   readonly ip: string;
@@ -86,17 +94,17 @@ export interface FinishedRequest {
   readonly module?: string | undefined;
   /** As in `RouteFigures`. */
   readonly route?: string | undefined;
-  /** 0: the client left before one was sent. */
+  /** 0 if the client disconnected before a status was sent. */
   readonly status: number;
-  /** Of the answer's body. */
+  /** Size of the response body. */
   readonly bytes: number;
   /** Milliseconds. */
   readonly duration: number;
-  /** The client received everything. */
+  /** Whether the client received everything. */
   readonly complete: boolean;
 }
 
-/** Events of the topic `figures`, one a second. */
+/** Events of the topic `figures`, one per second. */
 export interface Figures {
   /** ISO 8601. */
   readonly time: string;
@@ -105,9 +113,9 @@ export interface Figures {
   readonly rss: number;
   readonly heap: number;
   readonly connections: number;
-  /** Requests that are being answered. */
+  /** Requests in flight. */
   readonly active: number;
-  /** Requests that were over, a second. */
+  /** Finished requests per second. */
   readonly requests: number;
   readonly errors: number;
   readonly received: number;

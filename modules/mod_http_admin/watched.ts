@@ -2,7 +2,7 @@ import type { Module } from "../../core/types.ts";
 import type { History } from "./history/index.ts";
 import type { RecentRequests } from "./recent_requests.ts";
 
-/** What this module keeps while it is loaded. */
+/** The state of this module while it is loaded. */
 export interface Watched {
   readonly history: History;
   readonly requests: RecentRequests;
@@ -13,7 +13,9 @@ interface Saved {
   readonly requests?: ReturnType<RecentRequests["save"]>;
 }
 
-/** A reload, and another process that takes over, go on with the past. */
+/**
+ * After a reload, and in another process that takes over, the history and the requests continue.
+ */
 export function keepPast(module: Module, { history, requests }: Watched): void {
   module.save = (): Saved => ({ history: history.save(), requests: requests.save() });
   module.restore = (saved: unknown) => {

@@ -1,6 +1,6 @@
-/** Paths of content, however people write them. */
+/** Normalizes paths of content, which people write in several ways. */
 
-/** `ipfs://CID/a`, a bare CID and a whole path are the same. */
+/** Treats `ipfs://CID/a`, a bare CID and a full path as equal. */
 export function contentPath(given: string): string {
   const text = given.trim().replace(/^(ip[fn]s):\/\//, "/$1/");
   return text.startsWith("/") ? text : `/ipfs/${text}`;

@@ -1,16 +1,18 @@
-/** Contents as they are downloaded and shown: with ranges, conditions, and nothing that a browser would run. */
+/**
+ * Serves content for download and display, with ranges and conditions. A browser runs none of it.
+ */
 import type { NodeModule } from "modhost/node";
-import { type ByteRange, parseRanges, precondition, rangeHolds, type Validators } from "../../core/http/index.ts";
+import { type ByteRange, parseRanges, precondition, rangeApplies, type Validators } from "../../core/http/index.ts";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody, ResponseFields, ResponseHeaders } from "../../core/types.ts";
 import { attachment, disposition } from "./disposition.ts";
 import { isFailure, within } from "./failures.ts";
 import { BYTES, type Media, mediaOf, textMedia } from "./media.ts";
 
-/** Time for the first bytes; those after them take what they take. */
+/** Seconds until the first bytes must arrive. The rest has no time limit. */
 const OPEN_SECONDS = 60;
 
-/** Contents are anybody's: they run nothing, load nothing but themselves, and are nobody's page. */
+/** Content may come from anybody. It must not run scripts, load other resources, or be framed. */
 const guarded: ResponseHeaders = {
   content_security_policy: "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
   x_content_type_options: "nosniff",
@@ -21,14 +23,14 @@ const guarded: ResponseHeaders = {
 
 export type Shown = "inline" | "download" | "text";
 
-/** What is at a path of the mutable namespace, or below /ipfs or /ipns. */
+/** The content at a path of the mutable namespace, or below /ipfs or /ipns. */
 export interface Located {
   readonly cid: string;
   readonly type: "file" | "directory";
   readonly size: number;
   readonly total: number;
   readonly links: number;
-  /** The last part of the path. */
+  /** The last segment of the path. */
   readonly name: string;
 }
 
@@ -59,7 +61,7 @@ async function resolved(node: NodeModule, path: string, how: { signal: AbortSign
 }
 
 /** @throws NodeError, {HttpError} 400 for a directory, 404 */
-export async function fileAnswer(
+export async function fileResponse(
   node: NodeModule,
   { path, as, request, signal }: { path: string; as: Shown; request: HttpRequest; signal: AbortSignal },
 ): Promise<ResponseFields> {
@@ -67,9 +69,9 @@ export async function fileAnswer(
   if (type === "directory") throw new HttpError(400, `${path} is a directory: download it as tar or CAR`);
   const etag = `"${cid}"`;
   const headers: ResponseHeaders = { ...guarded, ...described(name, as), etag, accept_ranges: "bytes" };
-  // A CID names its bytes for ever: it is a strong validator, and needs no date.
+  // A CID identifies its bytes permanently, so it is a strong validator, and no date is needed.
   const known = { etag, modified: Number.NaN };
-  const status = precondition(request.headers, known);
+  const status = precondition(request, known);
   if (status !== undefined) return { status_code: status, headers, body: "" };
   const range = rangeOf(request, size, known);
   if (range === "unsatisfiable")
@@ -86,9 +88,9 @@ export async function fileAnswer(
 const isContent = (path: string) => /^\/ip[fn]s\//.test(path);
 
 /** @throws NodeError, {HttpError} 404 */
-export async function tarAnswer(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
+export async function tarResponse(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
   const { cid, name } = await locate(node, path, signal);
-  // An archive has the name of what it was made of: it is looked up in the directory that has it.
+  // The archive gets the name of the content, which is looked up in its parent directory.
   const above = path.replace(/\/[^/]*\/*$/, "");
   const parent = isContent(path) || above === "" ? undefined : await locate(node, above, signal);
   const from = parent === undefined ? `/ipfs/${cid}` : `/ipfs/${parent.cid}/${name}`;
@@ -100,7 +102,7 @@ export async function tarAnswer(node: NodeModule, path: string, signal: AbortSig
 }
 
 /** @throws NodeError, {HttpError} 404 */
-export async function carAnswer(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
+export async function carResponse(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
   const { cid, name } = await locate(node, path, signal);
   const body = await opened(signal, (how) => node.dag.export(cid, how));
   const headers = { ...guarded, ...attachment(`${name}.car`), etag: `"${cid}.car"` };
@@ -111,7 +113,8 @@ function described(name: string, as: Shown): ResponseHeaders {
   const media: Media = as === "text" ? textMedia : mediaOf(name);
   const isSaved = as === "download" || !media.isShown;
   return {
-    // What is text here may be a page elsewhere: a browser that opens the saved file goes by its name alone.
+    // Content that is shown as text here may be a page elsewhere. A browser that opens the saved
+    // file only looks at its name.
     content_type: isSaved && media === textMedia ? BYTES : media.type,
     content_disposition: disposition(isSaved ? "attachment" : "inline", name),
   };
@@ -121,7 +124,7 @@ interface Opening extends PooledBody {
   readonly opened: Promise<void>;
 }
 
-/** Resolves when the first bytes are there, so that what prevents them has a status. */
+/** Resolves when the first bytes have arrived, so that an earlier error still gets a status. */
 async function opened(
   signal: AbortSignal,
   open: (how: { readonly signal: AbortSignal }) => AsyncIterable<Uint8Array> & Opening,
@@ -140,10 +143,11 @@ async function opened(
   }
 }
 
-/** One range of bytes; several are answered with the whole. */
-function rangeOf({ headers }: HttpRequest, size: number, known: Validators): ByteRange | "unsatisfiable" | undefined {
-  if (headers.range === undefined || !rangeHolds(headers.if_range, known)) return undefined;
-  const ranges = parseRanges(headers.range, size);
+/** Returns one range of bytes. A request for several ranges gets the whole content. */
+function rangeOf(request: HttpRequest, size: number, known: Validators): ByteRange | "unsatisfiable" | undefined {
+  const range = request.header("range");
+  if (range === undefined || !rangeApplies(request.header("if-range"), known)) return undefined;
+  const ranges = parseRanges(range, size);
   if (ranges === undefined || ranges.length > 1) return undefined;
   return ranges[0] ?? "unsatisfiable";
 }

@@ -1,20 +1,24 @@
 /**
- * Listings of directories, sorted, so that a page of 10,000 entries costs what it shows. A directory is known by its CID and
- * never changes: a listing that was made stays right for as long as it is kept.
+ * Lists directories in sorted pages, so that a page of a directory with 10,000 entries only costs
+ * what it shows. A directory is identified by its CID and never changes, so a cached listing stays
+ * valid.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { type Node, openFile, parseCid } from "modhost/node";
 import type { FilesEntry } from "./types.ts";
 
-/** Entries of all listings that are kept. */
-const MAX_KEPT = 100_000;
-/** Directories with more are not told apart from files where they are sorted: each block would have to be read. */
+/** Maximum number of entries in all cached listings. */
+const MAX_CACHED = 100_000;
+/**
+ * In directories with more entries, sorting does not separate directories from files, because it
+ * would have to read each block.
+ */
 const MAX_TYPED = 20_000;
-/** Blocks that are read at a time. */
+/** Number of blocks that are read at a time. */
 const MAX_READS = 16;
-/** Blocks of which it is known whether they are directories. */
+/** Number of blocks for which it is cached whether they are directories. */
 const MAX_KNOWN = 100_000;
-/** Milliseconds after which others have their turn. */
+/** Milliseconds after which other work gets a chance to run. */
 const SLICE_MS = 10;
 
 const RAW = 0x55;
@@ -26,15 +30,15 @@ type Cid = ReturnType<typeof parseCid>;
 interface Child {
   readonly name: string;
   readonly cid: Cid;
-  /** What the directory says of all below it. */
+  /** Total size of everything below it, as the directory records it. */
   readonly total: number;
-  /** Sorted by it, `b9` comes before `b10`. */
+  /** Sort key, which puts `b9` before `b10`. */
   readonly order: string;
-  /** The bytes of the CID; empty for a raw block, which is no directory. */
+  /** The bytes of the CID; empty for a raw block, which is never a directory. */
   readonly key: string;
 }
 
-export interface PageAsked {
+export interface PageRequest {
   readonly sort: Sort;
   readonly isDown: boolean;
   /** In lower case. */
@@ -46,10 +50,10 @@ export interface PageAsked {
 
 export class Directories {
   readonly #node: Node;
-  /** The latest last. */
+  /** Listings by CID, the most recently used last. */
   readonly #listings = new Map<string, readonly Child[]>();
-  #kept = 0;
-  /** By the bytes of the CID. */
+  #cached = 0;
+  /** Whether a block is a directory, by the bytes of its CID. */
   readonly #isDirectory = new Map<string, boolean>([["", false]]);
 
   constructor(node: Node) {
@@ -57,14 +61,12 @@ export class Directories {
   }
 
   /**
-   * Entries whose names hold `search`, in their order: directories before others, except by size. No peer is asked for
-   * anything but the directory.
-   *
-   * @throws NodeError
+   * Returns the entries whose names contain `search`. Directories come first, except when sorting
+   * by size. Only the directory itself may be fetched from peers. @throws NodeError
    */
   async page(
     cid: string,
-    { sort, isDown, search, offset, limit, signal }: PageAsked,
+    { sort, isDown, search, offset, limit, signal }: PageRequest,
   ): Promise<{ readonly total: number; readonly entries: FilesEntry[] }> {
     const all = await this.#children(cid, signal);
     const wanted = search === "" ? all : all.filter(({ name }) => name.toLowerCase().includes(search));
@@ -85,13 +87,13 @@ export class Directories {
     return [...sorted.filter((child) => directories.has(child)), ...sorted.filter((child) => !directories.has(child))];
   }
 
-  /** Sorted by name. */
+  /** Returns the children, sorted by name. */
   async #children(cid: string, signal: AbortSignal): Promise<readonly Child[]> {
-    const kept = this.#listings.get(cid);
-    if (kept !== undefined) {
+    const cached = this.#listings.get(cid);
+    if (cached !== undefined) {
       this.#listings.delete(cid);
-      this.#listings.set(cid, kept);
-      return kept;
+      this.#listings.set(cid, cached);
+      return cached;
     }
     const children: Child[] = [];
     const pause = pacer(signal);
@@ -116,13 +118,13 @@ export class Directories {
   }
 
   #keep(cid: string, children: readonly Child[]): void {
-    if (children.length > MAX_KEPT) return;
+    if (children.length > MAX_CACHED) return;
     this.#listings.set(cid, children);
-    this.#kept += children.length;
+    this.#cached += children.length;
     for (const [oldest, entries] of this.#listings) {
-      if (this.#kept <= MAX_KEPT) return;
+      if (this.#cached <= MAX_CACHED) return;
       this.#listings.delete(oldest);
-      this.#kept -= entries.length;
+      this.#cached -= entries.length;
     }
   }
 
@@ -139,7 +141,7 @@ export class Directories {
     return new Set(children.filter(({ key }) => this.#isDirectory.get(key) === true));
   }
 
-  /** What is not here may be so later: it is not remembered. */
+  /** A missing block may arrive later, so its absence is not cached. */
   async #lookAt(cid: Cid, key: string): Promise<void> {
     const bytes = await this.#node.lowLevel.blocks.find(cid);
     if (bytes === undefined) return;
@@ -151,7 +153,7 @@ export class Directories {
     this.#isDirectory.set(key, type === "Directory" || type === "HAMTShard");
   }
 
-  /** That of raw blocks, which is the first, stays. */
+  /** Returns the oldest key after the first, which stands for raw blocks and stays. */
   #oldest(): string {
     const [, oldest = ""] = this.#isDirectory.keys().take(2);
     return oldest;
@@ -168,7 +170,7 @@ export class Directories {
   }
 }
 
-/** Lets others have their turn now and then. */
+/** Returns a function that lets other work run from time to time. */
 function pacer(signal: AbortSignal): () => Promise<void> | undefined {
   let since = performance.now();
   return () => {
@@ -182,7 +184,7 @@ function pacer(signal: AbortSignal): () => Promise<void> | undefined {
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Digits that a number is filled up to. */
+/** Numbers in names are padded to this many digits. */
 const MAX_DIGITS = 12;
 
 const orderOf = (name: string) => name.toLowerCase().replace(/\d+/g, (digits) => digits.padStart(MAX_DIGITS, "0"));

@@ -1,13 +1,19 @@
-/** Content-Disposition: a name that a browser can save under, whatever the entry is called. */
+/**
+ * Builds Content-Disposition with a name under which a browser can save the file, whatever the
+ * entry is called.
+ */
 import type { ResponseHeaders } from "../../core/types.ts";
 
-/** Bytes that a file system takes as a name. */
+/** Maximum length of a name in bytes that every file system accepts. */
 const MAX_NAME_BYTES = 200;
-/** What is no part of a file's name, or makes it look like another: controls, separators, turns of the direction of text. */
+/**
+ * Characters that must not be in a file name, or disguise it: control characters, separators and
+ * changes of text direction.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const unsafe = /[\u0000-\u001f\u007f-\u009f"*/:<>?\\|\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-/** An answer that is saved as a file of this name. */
+/** Returns the header for a response that is saved under this name. */
 export function attachment(name: string): ResponseHeaders {
   return { content_disposition: disposition("attachment", name) };
 }
@@ -22,7 +28,7 @@ export function disposition(kind: "attachment" | "inline", name: string): string
   return `${kind}; filename="${ascii}"; filename*=UTF-8''${encoded}`;
 }
 
-/** The end of the name, which says what it is, stays. */
+/** The end of the name is kept, because its extension shows the type. */
 function safeName(name: string): string {
   const clean = name.toWellFormed().replace(unsafe, "_").replace(/^\.+/, "_").trim();
   const bytes = Buffer.from(clean);

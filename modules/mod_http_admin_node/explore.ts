@@ -1,19 +1,19 @@
-/** What a block is and holds. */
+/** Describes a block and its content. */
 import { isUtf8 } from "node:buffer";
 import type { NodeModule } from "modhost/node";
 import { within } from "./failures.ts";
 import type { Page } from "./paging.ts";
 import type { DagData, DagNode } from "./types.ts";
 
-/** Characters of what a block holds. */
+/** Maximum number of characters of the content. */
 const MAX_TEXT = 64 * 1024;
-/** Bytes that are shown in hex. */
+/** Maximum number of bytes that are shown in hexadecimal. */
 const MAX_HEX = 4 * 1024;
 
 const DAG_PB = 0x70;
 const RAW = 0x55;
 
-export interface ExploreAsked extends Page {
+export interface ExploreRequest extends Page {
   /** Seconds. */
   readonly timeout: number;
   readonly isLocal: boolean;
@@ -24,7 +24,7 @@ export interface ExploreAsked extends Page {
 export async function explore(
   node: NodeModule,
   path: string,
-  { offset, limit, timeout, isLocal, signal }: ExploreAsked,
+  { offset, limit, timeout, isLocal, signal }: ExploreRequest,
 ): Promise<DagNode> {
   const how = { signal: within(signal, timeout), offline: isLocal };
   const { namespace, cid, remainder } = await node.lowLevel.resolve(path, how);
@@ -58,7 +58,8 @@ async function namesOf({ cid }: NodeModule, codec: number, hash: number) {
   const [codecs, hashes] = await Promise.all([cid.codecs(), cid.hashes()]);
   const nameOf = (all: typeof codecs, code: number) =>
     all.find((each) => each.code === code)?.name ?? `0x${code.toString(16)}`;
-  // Names of version 0.9 are those of its commands; people know these by their others.
+  // Names that differ from the codec names of version 0.9. People know these codecs by the names
+  // here.
   const known: Readonly<Record<number, string>> = {
     [DAG_PB]: "dag-pb",
     [RAW]: "raw",
@@ -68,7 +69,7 @@ async function namesOf({ cid }: NodeModule, codec: number, hash: number) {
   return { codec: known[codec] ?? nameOf(codecs, codec), hash: nameOf(hashes, hash) };
 }
 
-/** What is no node of UnixFS has nothing to tell. */
+/** A block that is not a UnixFS node has no such facts. */
 async function unixfsOf(node: NodeModule, cid: Cid): Promise<Pick<DagNode, "unixfs">> {
   if (cid.code !== DAG_PB) return {};
   const found = await node.files.stat(`/ipfs/${cid}`, { offline: true }).catch(() => undefined);
@@ -97,7 +98,10 @@ function bytesOf(bytes: Uint8Array): DagData {
   return { form: "hex", text: hex(bytes.subarray(0, MAX_HEX)), is_cut: size > MAX_HEX, size };
 }
 
-/** What is never in text, though UTF-8 has it: all below the space but tab, ends of lines and pages, and escape. */
+/**
+ * Control characters that text never contains, although they are valid UTF-8. Tab, line and page
+ * ends, and escape are allowed.
+ */
 const isControl = (byte: number) => byte < 9 || (byte > 13 && byte < 32 && byte !== 27);
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");

@@ -1,4 +1,4 @@
-/** What goes wrong in the node, as the callers of the Admin API are told. */
+/** Converts failures of the node into errors of the Admin API. */
 import { type FailureCode, NodeError, retryAfter } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 
@@ -17,8 +17,8 @@ const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   STORE_CLOSED: 503,
 };
 
-/** Runs what the node does; its failures come out with a status and its own words. */
-export async function told<T>(work: () => T | Promise<T>): Promise<T> {
+/** Runs work of the node. A failure gets an HTTP status, and keeps the node's message. */
+export async function withHttpStatus<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -40,7 +40,7 @@ function statusOf(error: unknown): unknown {
   return error;
 }
 
-/** Of the failure itself, or of the one that it tells of. */
+/** Returns the status for the error's code, or for the code of one of its causes. */
 function codedStatus(thrown: unknown): number | undefined {
   for (let error = thrown; NodeError.is(error); error = error.cause) {
     if (error.code !== undefined) return statuses[error.code];
@@ -48,15 +48,15 @@ function codedStatus(thrown: unknown): number | undefined {
   return undefined;
 }
 
-/** True for a failure of the node with that code. */
+/** Returns whether the error is a failure of the node with one of these codes. */
 export function isFailure(error: unknown, ...codes: readonly FailureCode[]): boolean {
   return NodeError.is(error) && error.code !== undefined && codes.includes(error.code);
 }
 
-/** Longest time that a caller may let the node look for something, in seconds. */
+/** Maximum time in seconds that a caller may let the node search. */
 const MAX_TIMEOUT = 600;
 
-/** A signal that also aborts after a time. @throws {HttpError} 400 */
+/** Returns a signal that also aborts after a time. @throws {HttpError} 400 */
 export function within(signal: AbortSignal, seconds: number): AbortSignal {
   if (!(seconds > 0 && seconds <= MAX_TIMEOUT)) {
     throw new HttpError(400, `The field timeout must be a number of seconds of at most ${MAX_TIMEOUT}`);

@@ -1,4 +1,4 @@
-/** An hour of the node's figures, and those of now. */
+/** One hour of the node's metrics, and the current values. */
 import type { NodeModule } from "modhost/node";
 import type { AdminTopic } from "../../core/types.ts";
 import type { NodeFiguresNow, NodeHistory, NodeSeries } from "./types.ts";
@@ -7,13 +7,13 @@ import type { NodeFiguresNow, NodeHistory, NodeSeries } from "./types.ts";
 const INTERVAL = 10;
 const MAX_SAMPLES = 360;
 /** Seconds between two events. */
-const TOLD_EVERY = 1;
-/** Milliseconds for which the size of the repo, which takes long to tell, is taken as it was. */
+const EVENT_INTERVAL = 1;
+/** Milliseconds for which the size of the repo is cached, because measuring it is slow. */
 const MAX_AGE_MS = 60_000;
 
 const names: readonly NodeSeries[] = ["peers", "rate_in", "rate_out", "repo_size", "blocks"];
 
-/** What a reload hands to the next instance. */
+/** State that a reload passes to the next instance. */
 export interface SavedHistory {
   readonly next: number;
   readonly time: Float64Array;
@@ -33,14 +33,14 @@ interface RepoFacts {
 
 export class History {
   readonly #node: NodeModule;
-  /** Rings: the sample `n` is at `n % MAX_SAMPLES`. NaN where there was nothing to tell. */
+  /** Ring buffers: sample `n` is at `n % MAX_SAMPLES`. NaN stands for a missing value. */
   #rings: SavedHistory = {
     next: 0,
     time: new Float64Array(MAX_SAMPLES),
     series: columns(() => new Float64Array(MAX_SAMPLES)),
   };
   #repo: RepoFacts | undefined;
-  #asking: Promise<RepoFacts> | undefined;
+  #pendingRead: Promise<RepoFacts> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #totals: { readonly at: number; readonly in: number; readonly out: number } | undefined;
 
@@ -67,20 +67,20 @@ export class History {
 
   async sample(now = Date.now()): Promise<void> {
     if (!this.#node.isOpen) return;
-    const figures = await this.now();
+    const metrics = await this.now();
     const { next, time, series } = this.#rings;
     const at = next % MAX_SAMPLES;
     const last = this.#totals;
     const seconds = last === undefined ? 0 : (now - last.at) / 1000;
     const rate = (total: number, before: number) => (seconds > 0 ? Math.max(0, total - before) / seconds : Number.NaN);
     const values: Record<NodeSeries, number> = {
-      peers: figures.peers,
-      rate_in: figures.online ? rate(figures.total_in, last?.in ?? 0) : Number.NaN,
-      rate_out: figures.online ? rate(figures.total_out, last?.out ?? 0) : Number.NaN,
-      repo_size: figures.repo_size,
-      blocks: figures.blocks,
+      peers: metrics.peers,
+      rate_in: metrics.online ? rate(metrics.total_in, last?.in ?? 0) : Number.NaN,
+      rate_out: metrics.online ? rate(metrics.total_out, last?.out ?? 0) : Number.NaN,
+      repo_size: metrics.repo_size,
+      blocks: metrics.blocks,
     };
-    this.#totals = { at: now, in: figures.total_in, out: figures.total_out };
+    this.#totals = { at: now, in: metrics.total_in, out: metrics.total_out };
     time[at] = Math.round(now / 1000);
     for (const name of names) series[name][at] = values[name];
     this.#rings = { ...this.#rings, next: next + 1 };
@@ -120,35 +120,35 @@ export class History {
     };
   }
 
-  /** Figures as events; asked for once for all who listen. */
-  readonly topic: AdminTopic = (tell) => {
-    let isAsking = false;
+  /** Emits metrics as events, measured once for all listeners. */
+  readonly topic: AdminTopic = (emit) => {
+    let isMeasuring = false;
     const ask = async () => {
-      if (isAsking || !this.#node.isOpen) return;
-      isAsking = true;
+      if (isMeasuring || !this.#node.isOpen) return;
+      isMeasuring = true;
       await this.now()
-        .then(tell)
+        .then(emit)
         .catch(() => undefined);
-      isAsking = false;
+      isMeasuring = false;
     };
     void ask();
-    const timer = setInterval(() => void ask(), TOLD_EVERY * 1000).unref();
+    const timer = setInterval(() => void ask(), EVENT_INTERVAL * 1000).unref();
     return () => clearInterval(timer);
   };
 
-  /** At most a minute old. */
+  /** Returns facts that are at most a minute old. */
   async #repoFacts(): Promise<RepoFacts> {
     const known = this.#repo;
     if (known !== undefined && performance.now() - known.at < MAX_AGE_MS) return known;
-    this.#asking ??= this.#node.lowLevel
+    this.#pendingRead ??= this.#node.lowLevel
       .stat()
       .then(({ bytes, storageMax, blocks }) => {
         this.#repo = { at: performance.now(), size: bytes, limit: storageMax, blocks };
         return this.#repo;
       })
       .finally(() => {
-        this.#asking = undefined;
+        this.#pendingRead = undefined;
       });
-    return known ?? this.#asking;
+    return known ?? this.#pendingRead;
   }
 }

@@ -1,4 +1,7 @@
-/** The node in the Admin API: its state, pins, keys, files and blocks, looked at and changed. */
+/**
+ * The node in the Admin API: operations that inspect and change its state, pins, keys, files and
+ * blocks.
+ */
 import type { NodeModule } from "modhost/node";
 import type { Module } from "../../core/types.ts";
 import { Directories } from "./directories.ts";
@@ -10,7 +13,10 @@ import { PinList } from "./pin_list.ts";
 import { shapes } from "./shapes.ts";
 import { UploadRecords } from "./upload_records.ts";
 
-/** Not `http_admin`: where that is disabled, nobody asks for what is provided here, and nothing has failed. */
+/**
+ * `http_admin` is not listed: when it is disabled, nobody uses what this module provides, and that
+ * is not a failure.
+ */
 export const depends = ["node"];
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;

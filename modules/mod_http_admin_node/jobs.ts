@@ -1,22 +1,22 @@
-/** What takes long: one list of all that runs and the latest that are over. */
+/** Long-running work: one list of all running jobs and the latest finished ones. */
 import { HttpError, reasonOf } from "../../core/index.ts";
 import type { AdminTopic } from "../../core/types.ts";
 import type { Job, JobProgress } from "./types.ts";
 
-/** Jobs that are kept; those that run are among them. */
+/** Maximum number of jobs in the list, including the running ones. */
 const MAX_JOBS = 100;
 const MAX_RUNNING = 16;
-/** Milliseconds between two events of one job that goes on. */
-const TOLD_EVERY_MS = 200;
+/** Milliseconds between two events of one running job. */
+const EVENT_INTERVAL_MS = 200;
 
 export interface JobWork {
   readonly kind: Job["kind"];
   readonly what: string;
   readonly by: string;
-  /** At most one such job at a time. */
+  /** Allows at most one such job at a time. */
   readonly isSingle?: boolean;
   readonly total?: number;
-  /** Ends early, rejecting, when the signal aborts. */
+  /** Rejects early when the signal aborts. */
   run(signal: AbortSignal, progress: (done: number, total?: number) => void): Promise<Job["result"]>;
 }
 
@@ -24,23 +24,23 @@ interface Entry {
   job: Job;
   readonly stop: AbortController;
   readonly ended: Promise<unknown>;
-  toldAt: number;
+  emittedAt: number;
 }
 
 export class Jobs {
-  /** The oldest first. */
+  /** Jobs by id, the oldest first. */
   readonly #entries = new Map<string, Entry>();
-  readonly #tellers = new Set<(job: Job) => void>();
-  /** Ids differ from those before a restart. */
+  readonly #listeners = new Set<(job: Job) => void>();
+  /** Makes ids differ from those before a restart. */
   readonly #prefix = Date.now().toString(36);
   #made = 0;
 
-  /** The newest first. */
+  /** Returns the jobs, the newest first. */
   list(): Job[] {
     return [...this.#entries.values()].map(({ job }) => job).reverse();
   }
 
-  /** @throws {HttpError} 409 where one such job runs, 503 where too many do */
+  /** @throws {HttpError} 409 when such a job is running, 503 when too many are */
   start({ kind, what, by, total, isSingle, run }: JobWork): Job {
     const running = this.list().filter(({ state }) => state === "running");
     const same = isSingle === true ? running.find((job) => job.kind === kind) : undefined;
@@ -53,10 +53,10 @@ export class Jobs {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const progress: JobProgress = { done: 0, ...(total === undefined ? {} : { total }), unit: "blocks" };
     const job: Job = { id, kind, what, by, state: "running", began: new Date().toISOString(), progress };
-    const entry: Entry = { job, stop, ended, toldAt: 0 };
+    const entry: Entry = { job, stop, ended, emittedAt: 0 };
     this.#entries.set(id, entry);
     this.#forget();
-    this.#tell(entry);
+    this.#emit(entry);
     void this.#run(entry, run).then(resolve);
     return entry.job;
   }
@@ -71,12 +71,12 @@ export class Jobs {
     return entry.job;
   }
 
-  readonly topic: AdminTopic = (tell) => {
-    this.#tellers.add(tell);
-    return () => this.#tellers.delete(tell);
+  readonly topic: AdminTopic = (emit) => {
+    this.#listeners.add(emit);
+    return () => this.#listeners.delete(emit);
   };
 
-  /** Cancels all that run. */
+  /** Cancels all running jobs. */
   async close(): Promise<void> {
     const entries = [...this.#entries.values()];
     for (const { stop } of entries) stop.abort();
@@ -88,7 +88,7 @@ export class Jobs {
     const { signal } = entry.stop;
     const moved = (done: number, total = entry.job.progress.total) => {
       entry.job = { ...entry.job, progress: { done, ...(total === undefined ? {} : { total }), unit: "blocks" } };
-      if (performance.now() - entry.toldAt >= TOLD_EVERY_MS) this.#tell(entry);
+      if (performance.now() - entry.emittedAt >= EVENT_INTERVAL_MS) this.#emit(entry);
     };
     try {
       const result = await run(signal, moved);
@@ -98,15 +98,15 @@ export class Jobs {
       entry.job = { ...entry.job, ...(signal.aborted ? { state: "cancelled" } : { state: "failed", ...why }) };
     }
     entry.job = { ...entry.job, ended: new Date().toISOString() };
-    this.#tell(entry);
+    this.#emit(entry);
   }
 
-  #tell(entry: Entry): void {
-    entry.toldAt = performance.now();
-    for (const tell of this.#tellers) tell(entry.job);
+  #emit(entry: Entry): void {
+    entry.emittedAt = performance.now();
+    for (const emit of this.#listeners) emit(entry.job);
   }
 
-  /** The oldest that are over make room. */
+  /** Removes the oldest finished jobs when there are too many. */
   #forget(): void {
     for (const [id, { job }] of this.#entries) {
       if (this.#entries.size <= MAX_JOBS) return;

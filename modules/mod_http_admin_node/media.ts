@@ -1,10 +1,10 @@
 /**
- * Of what type contents are answered. They are anybody's: whatever a browser would run is answered as text, or saved as a
- * file.
+ * Determines the content type of responses. Content may come from anybody, so anything that a
+ * browser would run is sent as text, or saved as a file.
  */
 import { extname } from "node:path";
 
-/** Pictures, sound and film that a browser shows without running anything. */
+/** Pictures, audio and video, which a browser shows without running anything. */
 const shown: Readonly<Record<string, string>> = {
   apng: "image/apng",
   avif: "image/avif",
@@ -31,7 +31,7 @@ const shown: Readonly<Record<string, string>> = {
   webm: "video/webm",
 };
 
-/** What people read as text, whatever else it may be. */
+/** Extensions of files that people read as text. */
 const texts: ReadonlySet<string> = new Set(
   "c cfg conf cpp cs css csv env go h hpp htm html ini java js json jsonl jsx kt log lua markdown md mjs php pl py rb rs rst sh sql svg tex toml ts tsv tsx txt vtt xhtml xml yaml yml".split(
     " ",
@@ -43,11 +43,11 @@ export const BYTES = "application/octet-stream";
 
 export interface Media {
   readonly type: string;
-  /** Browsers show it; else they save it. */
+  /** Whether browsers show the content. Otherwise they save it. */
   readonly isShown: boolean;
 }
 
-/** By the name: contents are not looked at. */
+/** Determines the type by the name. The content is not inspected. */
 export function mediaOf(name: string): Media {
   const extension = extname(name).slice(1).toLowerCase();
   const type = Object.hasOwn(shown, extension) ? shown[extension] : undefined;

@@ -1,4 +1,4 @@
-/** Pages of lists: what callers ask for, within bounds. */
+/** Checks the offset and limit of list requests. */
 import { HttpError } from "../../core/index.ts";
 
 const MAX_PAGE = 1000;
@@ -14,8 +14,8 @@ export interface Page {
 }
 
 /** @throws {HttpError} 400 */
-export function pageOf(asked: { offset: number | undefined; limit: number | undefined }, usual: number): Page {
-  const { offset = 0, limit = usual } = asked;
+export function pageOf(requested: { offset: number | undefined; limit: number | undefined }, usual: number): Page {
+  const { offset = 0, limit = usual } = requested;
   const isRight = Number.isSafeInteger(offset) && offset >= 0 && Number.isInteger(limit) && limit >= 1;
   if (!isRight || limit > MAX_PAGE)
     throw new HttpError(400, `offset is an integer from 0 on, limit one from 1 to ${MAX_PAGE}`);

@@ -1,11 +1,11 @@
-/** The pins of the node as a list that pages are cut from, so that the next page need not read all of them again. */
+/** Caches the list of pins, so that the next page does not read all of them again. */
 import type { Node } from "modhost/node";
 import type { Pin } from "./types.ts";
 
-/** Milliseconds after which it is read again: others pin, too. */
+/** Milliseconds after which the list is read again, because others pin too. */
 const MAX_AGE_MS = 3000;
-/** Longer lists are not kept. */
-const MAX_KEPT = 200_000;
+/** Longer lists are not cached. */
+const MAX_CACHED = 200_000;
 
 type Mode = Pin["type"];
 
@@ -23,18 +23,18 @@ export class PinList {
     this.#node = node;
   }
 
-  /** Texts of the CIDs, sorted. */
+  /** Returns the CIDs as text, sorted. */
   async of(mode: Mode): Promise<readonly string[]> {
     const known = this.#read.get(mode);
     if (known !== undefined && performance.now() - known.at < MAX_AGE_MS) return known.texts;
     const before = this.#changes;
     const texts = await Array.fromAsync(this.#node.lowLevel.pins.texts(mode));
-    // What was read while something changed may lack it.
-    if (before === this.#changes && texts.length <= MAX_KEPT) this.#read.set(mode, { at: performance.now(), texts });
+    // A list that was read during a change may be incomplete.
+    if (before === this.#changes && texts.length <= MAX_CACHED) this.#read.set(mode, { at: performance.now(), texts });
     return texts;
   }
 
-  /** The next page shows what has changed. */
+  /** Drops the cached lists, so that the next page shows the change. */
   changed(): void {
     this.#changes += 1;
     this.#read.clear();

@@ -1,4 +1,4 @@
-/** JSON Schemas of what the operations of the node answer; `types.ts` says what each field means. */
+/** JSON Schemas of the responses of the node's operations. `types.ts` explains each field. */
 type Schema = Readonly<Record<string, unknown>>;
 
 const text = { type: "string" };
@@ -10,7 +10,7 @@ const one = (...values: readonly string[]): Schema => ({ enum: values });
 const list = (items: Schema): Schema => ({ type: "array", items });
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 
-/** Fields whose names end in `?` may be missing. */
+/** Fields whose names end in `?` are optional. */
 function object(fields: Readonly<Record<string, Schema>>): Schema {
   const named = Object.entries(fields).map(([name, schema]) => [name.replace(/\?$/, ""), schema] as const);
   const required = Object.keys(fields).filter((name) => !name.endsWith("?"));

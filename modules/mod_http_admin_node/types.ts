@@ -1,25 +1,25 @@
 /**
- * What the operations of the node answer: programs and the pages of the dashboard read it. Sizes and totals are bytes, rates
- * are bytes a second, times are ISO 8601, CIDs are text.
+ * Types of the responses of the node's operations, for programs and the pages of the dashboard.
+ * Sizes and totals are in bytes, rates in bytes per second, times in ISO 8601, and CIDs are text.
  */
 
-/** `GET /node`: who the node is, and where it is reached. */
+/** `GET /node`: the node's identity and addresses. */
 export interface NodeStatus {
-  /** Its peer id. */
+  /** Peer id. */
   readonly id: string;
   readonly public_key: string;
   readonly agent: string;
   readonly protocol: string;
-  /** Version of the API that it has, as clients ask for it. */
+  /** Version of the RPC API, as clients request it. */
   readonly version: string;
-  /** The network is open. */
+  /** Whether the network is open. */
   readonly online: boolean;
-  /** It was opened to stay without a network. */
+  /** Whether the node was opened without a network. */
   readonly offline: boolean;
-  /** Those that it tells others, each with its peer id; empty while it is not online. */
+  /** Addresses that it announces to others, each with its peer id; empty while it is not online. */
   readonly addresses: readonly string[];
   readonly listening: readonly string[];
-  /** Protocols that it speaks, sorted. */
+  /** Protocols that it supports, sorted. */
   readonly protocols: readonly string[];
   readonly repo: RepoState;
   /** Folder of the repo. */
@@ -28,25 +28,34 @@ export interface NodeStatus {
 
 /** `GET /node/store`: the store that several hosts share, as this host sees it. */
 export interface NodeStore {
-  /** False where the node has its store to itself; nothing else is told then. */
+  /** False if the node does not share its store; the other fields are then missing. */
   readonly is_shared: boolean;
-  /** Those that it is made of: the object store, and the database. */
+  /** The object store and the database that the store consists of. */
   readonly engines?: readonly StoreEngine[];
-  /** On the disk of this host; `hits` and `misses` are blocks read from it and past it since the node was opened. */
+  /**
+   * The cache on the disk of this host. `hits` and `misses` count block reads since the node was
+   * opened.
+   */
   readonly cache?: { readonly size: number; readonly limit: number; readonly hits: number; readonly misses: number };
-  /** Bytes that are not in the store yet, and changes that wait for their commit. */
+  /** Bytes that have not been uploaded yet, and changes that wait for their commit. */
   readonly waiting?: { readonly size: number; readonly changes: number };
-  /** Requests to the object store since the node was opened, by kind: those that were sent again, and those that failed. */
+  /** Requests to the object store by kind, since the node was opened, with retries and failures. */
   readonly requests?: readonly StoreRequests[];
-  /** Since the node was opened. `calls`: changes that the commits were for. `sessions_lost`: how often this host was shut out. */
+  /**
+   * Counted since the node was opened. `calls`: changes in the commits. `sessions_lost`: how often
+   * this host lost its session.
+   */
   readonly commits?: { readonly count: number; readonly calls: number; readonly sessions_lost: number };
-  /** The last removal of garbage or blocks of which this host has heard the end; `removed` where this host led it. */
+  /**
+   * The last removal of garbage or blocks that this host knows has ended; `removed` is set if this
+   * host led it.
+   */
   readonly last_gc?: { readonly time: string; readonly removed?: number };
 }
 
 export interface StoreEngine {
   readonly kind: "objects" | "database";
-  /** Without user and password. */
+  /** Address without user and password. */
   readonly place: string;
   /** Why it cannot be reached; undefined while it can. */
   readonly problem?: string;
@@ -59,7 +68,7 @@ export interface StoreRequests {
   readonly failed: number;
 }
 
-/** How much the repo holds. */
+/** How much the repo stores. */
 export interface RepoState {
   readonly size: number;
   /** `Datastore.StorageMax`; undefined without a limit. */
@@ -68,7 +77,7 @@ export interface RepoState {
   readonly version: string;
 }
 
-/** `GET /node/figures`, and events of the topic `node_figures`, one a second. */
+/** `GET /node/figures`, and events of the topic `node_figures`, one per second. */
 export interface NodeFiguresNow {
   readonly time: string;
   readonly online: boolean;
@@ -76,43 +85,43 @@ export interface NodeFiguresNow {
   readonly peers: number;
   readonly rate_in: number;
   readonly rate_out: number;
-  /** Since the node was opened. */
+  /** Counted since the node was opened. */
   readonly total_in: number;
   readonly total_out: number;
   /** At most a minute old. */
   readonly repo_size: number;
   readonly repo_limit?: number;
   readonly blocks: number;
-  /** Blocks that it waits for. */
+  /** Number of blocks that it waits for. */
   readonly wants: number;
 }
 
-/** Figures of which an hour is kept. */
+/** Metrics with an hour of history. */
 export type NodeSeries = "peers" | "rate_in" | "rate_out" | "repo_size" | "blocks";
 
-/** `GET /node/history`: columns of equal length, the oldest sample first, as plots take them. */
+/** `GET /node/history`: columns of equal length, the oldest sample first, ready for plots. */
 export interface NodeHistory {
   /** Seconds between two samples. */
   readonly interval: number;
-  /** When each sample was taken, seconds since 1970. */
+  /** The time of each sample, in seconds since 1970. */
   readonly time: readonly number[];
-  /** Null where there was nothing to tell. */
+  /** A value is null where none was measured. */
   readonly series: Readonly<Record<NodeSeries, readonly (number | null)[]>>;
 }
 
 /** A connection to a peer. */
 export interface PeerConnection {
   readonly id: string;
-  /** Without the id. */
+  /** Without the peer id. */
   readonly address: string;
-  /** Its last part that carries bytes: `tcp`, `ws`, `p2p-circuit`. */
+  /** The last transport in the address: `tcp`, `ws`, `p2p-circuit`. */
   readonly transport: string;
-  /** Empty until the peer has told it. */
+  /** Empty until the peer has sent it. */
   readonly agent: string;
-  /** Milliseconds there and back; undefined where it was not measured. */
+  /** Round-trip time in milliseconds; undefined if it was not measured. */
   readonly latency?: number;
   readonly direction: "inbound" | "outbound";
-  /** Protocols of the open streams, sorted; one for each stream. */
+  /** Protocols of the open streams, sorted, with one entry per stream. */
   readonly streams: readonly string[];
   readonly opened: string;
 }
@@ -126,7 +135,7 @@ export interface PeerList {
 
 /** `POST /node/peers/connect` and `/disconnect`. */
 export interface PeerAnswer {
-  /** Such as `connect ID success`. */
+  /** A text such as `connect ID success`. */
   readonly message: string;
 }
 
@@ -144,13 +153,13 @@ export interface Traffic {
   readonly rate_out: number;
 }
 
-/** What takes long. Events of the topic `node_jobs` are such, whenever one has moved. */
+/** Long-running work. The topic `node_jobs` emits a job whenever it changes. */
 export interface Job {
   readonly id: string;
   readonly kind: "gc" | "verify" | "pin";
-  /** For people: `pin bafy...`. */
+  /** A description for people: `pin bafy...`. */
   readonly what: string;
-  /** Who asked for it. */
+  /** Name of the caller who started it. */
   readonly by: string;
   readonly state: "running" | "done" | "failed" | "cancelled";
   readonly began: string;
@@ -159,20 +168,20 @@ export interface Job {
   readonly progress: JobProgress;
   /** Why it has failed. */
   readonly error?: string;
-  /** What came of it. */
+  /** Result of the job. */
   readonly result?: Readonly<Record<string, string | number | readonly string[]>>;
 }
 
 export interface JobProgress {
   readonly done: number;
-  /** Undefined where nobody knows. */
+  /** Undefined if the total is unknown. */
   readonly total?: number;
   readonly unit: "blocks";
 }
 
 /** `GET /node/pins`: a page of the pins, in the order of the node. */
 export interface PinPage {
-  /** Those that fit the search, on all pages. */
+  /** Number of pins that match the search, on all pages. */
   readonly total: number;
   readonly offset: number;
   readonly pins: readonly Pin[];
@@ -181,15 +190,15 @@ export interface PinPage {
 export interface Pin {
   readonly cid: string;
   readonly type: "recursive" | "direct";
-  /** Empty where it has none. */
+  /** Empty if the pin has no name. */
   readonly name: string;
 }
 
-/** `GET /node/pins/{cid}`: how it is kept. */
+/** `GET /node/pins/{cid}`: how the block is pinned. */
 export interface PinState {
   readonly cid: string;
   readonly type: "recursive" | "direct" | "indirect" | "none";
-  /** Of an indirect one: a pin above it. */
+  /** For an indirect pin: a pin above it. */
   readonly through?: string;
   readonly name: string;
 }
@@ -198,9 +207,9 @@ export interface PinState {
 export interface RemoteServiceState {
   readonly service: string;
   readonly endpoint: string;
-  /** Pins by status; undefined where the service does not answer, or was not asked. */
+  /** Pins by status; undefined if the service did not respond, or was not requested. */
   readonly counts?: Readonly<Record<"queued" | "pinning" | "pinned" | "failed", number>>;
-  /** False: it was asked, and did not answer as it must. */
+  /** False if the service was contacted and did not respond correctly. */
   readonly is_valid?: boolean;
 }
 
@@ -214,18 +223,18 @@ export interface RemotePinState {
 export interface RemotePinPage {
   /** The newest first. */
   readonly pins: readonly RemotePinState[];
-  /** There are more than were asked for. */
+  /** Whether more pins match than were requested. */
   readonly has_more: boolean;
 }
 
 /** `GET /node/keys`. */
 export interface NodeKey {
   readonly name: string;
-  /** Its IPNS name. */
+  /** The IPNS name of the key. */
   readonly id: string;
-  /** The node's own: it can be neither renamed nor removed. */
+  /** Whether this is the node's own key, which can be neither renamed nor removed. */
   readonly is_self: boolean;
-  /** What was published with it, as this node knows. */
+  /** What was published with it, as far as this node knows. */
   readonly value?: string;
 }
 
@@ -245,68 +254,73 @@ export interface BitswapState {
   readonly data_sent: number;
   readonly duplicate_blocks: number;
   readonly duplicate_data: number;
-  /** Blocks that wait to be announced. */
+  /** Number of blocks that wait to be announced. */
   readonly provide_queue: number;
-  /** All that it waits for. */
+  /** Number of all blocks that it waits for. */
   readonly wants: number;
-  /** At most 1,000 of them. */
+  /** At most 1,000 of these blocks. */
   readonly wantlist: readonly string[];
-  /** Connected peers that speak bitswap. */
+  /** Number of connected peers that support bitswap. */
   readonly partners: number;
-  /** Those with the most exchanged blocks first; at most 200. */
+  /** The ledgers with the most exchanged blocks first; at most 200. */
   readonly ledgers: readonly Ledger[];
 }
 
 export interface Ledger {
   readonly peer: string;
-  /** Sent divided by received. */
+  /** Bytes sent divided by bytes received. */
   readonly debt: number;
   readonly sent: number;
   readonly received: number;
-  /** Blocks, in both directions. */
+  /** Number of blocks in both directions. */
   readonly exchanged: number;
 }
 
 /** `GET /node/config`. */
 export interface NodeConfig {
-  /** The file. */
+  /** Path of the config file. */
   readonly path: string;
   readonly keys: readonly NodeConfigKey[];
-  /** Keys whose values are written and not in force. */
+  /** Keys whose values are saved but not in force yet. */
   readonly waiting: readonly { readonly key: string; readonly reason?: string }[];
 }
 
 export interface NodeConfigKey {
   readonly key: string;
   readonly help: string;
-  /** As the reference page names it: `bool`, `texts`. */
+  /** The type as the reference page names it: `bool`, `texts`. */
   readonly type: string;
-  /** As JSON text; undefined where it is not set, and for secrets. */
+  /** JSON text; undefined for secrets and for keys without a value. */
   readonly value?: string;
-  /** As JSON text: what a new repo has; undefined where it has none. */
+  /** The value in a new repo as JSON text; undefined if it has none. */
   readonly default?: string;
-  /** When another value takes effect: as it is written, at the next start, or never, as this node does not use it. */
+  /**
+   * When a change takes effect: at once, at the next start, or never, because this node does not
+   * use the key.
+   */
   readonly applies: "live" | "start" | "none";
-  /** It is neither shown nor set here. */
+  /** Whether the key can be neither shown nor set here. */
   readonly is_secret: boolean;
 }
 
-/** `POST /node/config`: what is there now. */
+/** `POST /node/config`: the new state of the key. */
 export interface NodeConfigSet {
   readonly key: string;
   readonly value?: string;
   readonly is_in_force: boolean;
-  /** Why not, where it could not be applied. */
+  /** Why the value could not be applied. */
   readonly reason?: string;
 }
 
 export type EntryType = "file" | "directory" | "symlink" | "unknown";
 
-/** `GET /node/files`: a page of a directory of the mutable namespace, or of any path below `/ipfs`. */
+/**
+ * `GET /node/files`: a page of a directory of the mutable namespace, or of any path below `/ipfs`.
+ */
 export interface FilesPage {
   readonly path: string;
   readonly cid: string;
-  /** Entries that fit the search, on all pages. */
+  /** Number of entries that match the search, on all pages. */
   readonly total: number;
   readonly offset: number;
   readonly entries: readonly FilesEntry[];
@@ -316,9 +330,12 @@ export interface FilesEntry {
   readonly name: string;
   readonly cid: string;
   readonly type: EntryType;
-  /** Bytes of a file; of anything else, and where the block is not here, what the directory says of all below it. */
+  /**
+   * Bytes of a file. For anything else, and for a block that is not on this machine, the total size
+   * recorded in the directory.
+   */
   readonly size: number;
-  /** Its first block is on this machine. */
+  /** Whether the first block is on this machine. */
   readonly is_here: boolean;
 }
 
@@ -329,15 +346,15 @@ export interface FilesStat {
   readonly type: "file" | "directory";
   /** Bytes of a file; 0 for a directory. */
   readonly size: number;
-  /** The block and all below it. */
+  /** Size of the block and everything below it. */
   readonly total_size: number;
-  /** Links of the block. */
+  /** Number of links in the block. */
   readonly links: number;
-  /** The Content-Type that its content is answered with. */
+  /** The Content-Type of responses with its content. */
   readonly media_type?: string;
 }
 
-/** What changed the mutable namespace: where something is now, and what. */
+/** A change of the mutable namespace: the path and its new content. */
 export interface FilesChange {
   readonly path: string;
   readonly cid?: string;
@@ -353,26 +370,26 @@ export interface Uploaded {
 
 /** `GET /node/dag`: one block. */
 export interface DagNode {
-  /** As it was asked for, with the CID in place of a name. */
+  /** The requested path, with the CID in place of a name. */
   readonly path: string;
   readonly cid: string;
-  /** The rest of the path, within the block. */
+  /** The rest of the path, which leads into the block. */
   readonly remainder: string;
   readonly version: 0 | 1;
   readonly codec: string;
   readonly hash: { readonly name: string; readonly code: number /** In hex. */; readonly digest: string };
-  /** Of the block. */
+  /** Size of the block. */
   readonly size: number;
-  /** It was on this machine before it was asked for. */
+  /** Whether the block was on this machine before the request. */
   readonly was_here: boolean;
   readonly links: DagLinks;
-  /** What UnixFS says of it, where it is a node of that. */
+  /** The UnixFS properties, if the block is a UnixFS node. */
   readonly unixfs?: { readonly type: string; readonly size: number };
   readonly data: DagData;
 }
 
 export interface DagLinks {
-  /** All links of the block. */
+  /** Number of all links in the block. */
   readonly total: number;
   readonly offset: number;
   readonly items: readonly {
@@ -382,13 +399,13 @@ export interface DagLinks {
   }[];
 }
 
-/** What a block holds, cut where it is long. */
+/** The content of a block, cut if it is long. */
 export interface DagData {
-  /** `json` as DAG-JSON has it, `text` where all is UTF-8, else `hex`. */
+  /** `json` is DAG-JSON, `text` means that the content is valid UTF-8, else `hex`. */
   readonly form: "json" | "text" | "hex";
   readonly text: string;
-  /** There is more. */
+  /** Whether the text was cut. */
   readonly is_cut: boolean;
-  /** All of it. */
+  /** Size of the full content. */
   readonly size: number;
 }

@@ -1,11 +1,11 @@
-/** An upload: the file is added whole, and then linked into the mutable namespace in one step. */
+/** Uploads a file: adds it completely, and then links it into the mutable namespace in one step. */
 import type { NodeModule, parseCid } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import { isFailure } from "./failures.ts";
 import type { Uploaded } from "./types.ts";
 
-export interface UploadAsked {
-  /** Of the file. */
+export interface UploadRequest {
+  /** Target path of the file. */
   readonly path: string;
   readonly body: AsyncIterable<Uint8Array>;
   readonly isReplacing: boolean;
@@ -14,15 +14,14 @@ export interface UploadAsked {
 }
 
 /**
- * What was cut leaves nothing at the path; blocks that came go with the next collection of garbage.
- *
- * @throws NodeError, SESSION_LOST among them, {HttpError} 400, 409
+ * Uploads a file. An interrupted upload leaves nothing at the path; the next garbage collection
+ * removes its blocks. @throws NodeError including SESSION_LOST, {HttpError} 400, 409
  */
 export async function upload(
   node: NodeModule,
-  { path, body, isReplacing, cidVersion, signal }: UploadAsked,
+  { path, body, isReplacing, cidVersion, signal }: UploadRequest,
 ): Promise<Uploaded> {
-  // Before anything is read: what cannot be stored need not be sent.
+  // Checked before the body is read, so that the client does not send a body that cannot be stored.
   await assertFree(node, path, isReplacing);
   let size = 0;
   async function* counted(): AsyncGenerator<Uint8Array> {
@@ -37,7 +36,7 @@ export async function upload(
   const { pins, lock } = node.lowLevel;
   const { voids } = lock;
   const roots = new Map<string, ReturnType<typeof parseCid>>();
-  // A collection of garbage in between must not take what is not linked yet.
+  // Protects the new blocks from garbage collection until they are linked.
   const unguard = pins.guard(() => roots.values());
   try {
     for await (const { built } of node.addTree(entries(), { pin: false, cidVersion, signal })) {
@@ -45,7 +44,7 @@ export async function upload(
     }
     const cid = roots.get(path);
     if (cid === undefined) throw new HttpError(400, "There was no body");
-    // Who has left does not expect it to be there.
+    // A client that has disconnected does not expect the file to exist.
     signal.throwIfAborted();
     await node.files.cp(`/ipfs/${cid}`, path, { parents: true, force: isReplacing, voids });
     return { path, cid: cid.toString(), size };
@@ -54,7 +53,7 @@ export async function upload(
   }
 }
 
-/** @throws {HttpError} 400 for what is no path of the mutable namespace, 409 for one where something is */
+/** @throws {HttpError} 400 for a path outside the mutable namespace, 409 for a path that exists */
 export async function assertFree(node: NodeModule, path: string, isReplacing: boolean): Promise<void> {
   const file = filesPath(path);
   if (file === "/") throw new HttpError(400, "The path of a file does not end with a slash");
@@ -67,7 +66,7 @@ export async function assertFree(node: NodeModule, path: string, isReplacing: bo
   if (!isReplacing) throw new HttpError(409, `There is a file ${file}: replace it, or take another name`);
 }
 
-/** @throws {HttpError} 400 for what is no path of the mutable namespace */
+/** @throws {HttpError} 400 for a path outside the mutable namespace */
 export function filesPath(path: string): string {
   if (!path.startsWith("/")) throw new HttpError(400, "A path of the mutable namespace begins with a slash");
   if (/^\/ip[fn]s(?:\/|$)/.test(path))

@@ -1,13 +1,13 @@
 /**
- * The record of uploads: those of one caller that follow each other are one change, or a folder of 1,000 files would push
- * everything else out of the record.
+ * Records uploads. Consecutive uploads of one caller count as one change. Otherwise a folder of
+ * 1,000 files would push everything else out of the record.
  */
 import { reasonOf } from "../../core/index.ts";
 import type { Server } from "../../core/types.ts";
 
-/** Milliseconds without an upload after which a batch is over. */
+/** Milliseconds without an upload after which a batch ends. */
 const PAUSE_MS = 5000;
-/** Files after which a batch is recorded though it goes on. */
+/** Number of files after which a batch is recorded although it continues. */
 const MAX_FILES = 10_000;
 
 interface Batch {
@@ -25,7 +25,7 @@ interface Batch {
 export class UploadRecords {
   readonly #batches = new Map<string, Batch>();
 
-  /** Does an upload as a part of its caller's batch. */
+  /** Runs an upload as part of its caller's batch. */
   async during<T extends { readonly size: number }>(
     { path, by, server }: { readonly path: string; readonly by: string; readonly server: Server },
     upload: () => Promise<T>,
@@ -49,7 +49,7 @@ export class UploadRecords {
     }
   }
 
-  /** Records what is not recorded yet. */
+  /** Records all open batches. */
   close(): void {
     for (const batch of [...this.#batches.values()]) this.#close(batch);
   }

@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   api_tokens: {
     type: "any",
+    protects: true,
     secret: "keys",
     example: { "a-long-random-text": { paths: ["/api/v0/add", "/api/v0/pin"] } },
     describe:
@@ -10,6 +11,7 @@ export const options = {
   },
   api_require_token: {
     type: "boolean",
+    protects: true,
     default: false,
     describe:
       "Require a token from callers on this machine, too, at every address. The command line uses the one in the file `api-token`, which is in the repo while the host runs and readable by its owner only.",

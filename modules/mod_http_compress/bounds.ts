@@ -8,7 +8,7 @@ export interface Limits {
   readonly streams: number;
 }
 
-/** What all compression of the server shares. */
+/** Limits that all compression on the server shares. */
 export class Bounds {
   readonly cache: FileCache;
   readonly jobs: Jobs;
@@ -27,12 +27,15 @@ export class Bounds {
     this.jobs.max = limits.jobs;
   }
 
-  /** Bytes of the largest file that is kept. */
+  /** Maximum size of a cached file in bytes. */
   get cachedFile(): number {
     return this.#limits.cachedFile;
   }
 
-  /** For an answer that is compressed piece by piece: what is to be called when it is over. Undefined: there is no room. */
+  /**
+   * Reserves a slot for a response that is compressed piece by piece. Returns the function that
+   * releases the slot; undefined if none is free.
+   */
   enterStream(): (() => void) | undefined {
     if (this.#streams >= this.#limits.streams) return undefined;
     this.#streams += 1;

@@ -1,12 +1,17 @@
-/** Compresses answers of a Koa context, within the bounds of the server. */
+/** Compresses responses of a Koa context, within the limits of the server. */
 import { ReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { Context } from "koa";
+import type { Bounds } from "./bounds.ts";
+import { type EncodingName, encodings } from "./encodings.ts";
+import type { FileState } from "./file_cache.ts";
+import { PackedStream } from "./packed_stream.ts";
 import {
   codingFor,
   EVENT_STREAM,
   isKnown,
+  isPartOfVarying,
   mayTouch,
   type Rules,
   recode,
@@ -15,27 +20,26 @@ import {
   textOf,
   unchanged,
   varies,
-} from "./answer.ts";
-import type { Bounds } from "./bounds.ts";
-import { type EncodingName, encodings } from "./encodings.ts";
-import type { FileState } from "./file_cache.ts";
-import { PackedStream } from "./packed_stream.ts";
+} from "./response.ts";
 
-/** What is told of the work. */
+/** Receives events about the work. */
 export interface Watcher {
-  /** An answer goes out in this coding. */
-  answered(encoding: EncodingName): void;
+  /** Called when a response is sent in this coding. */
+  compressed(encoding: EncodingName): void;
   moved(encoding: EncodingName, bytesIn: number, bytesOut: number): void;
-  /** An answer goes out as it is, because the bounds are reached. */
+  /** Called when a response is sent uncompressed, because a limit is reached. */
   busy(): void;
-  /** A file came from memory. */
-  kept(): void;
+  /** Called when a file was served from the cache. */
+  servedFromCache(): void;
 }
 
-/** Milliseconds that bytes of a body are held back where nothing more comes, in the hope of better compression. */
-const MAX_HELD_BACK = 20;
+/**
+ * Maximum time in milliseconds that bytes of a body wait for more, because larger pieces compress
+ * better.
+ */
+const MAX_FLUSH_DELAY = 20;
 
-/** Compresses for one entry, within the bounds that all share. */
+/** Compresses for one entry, within the shared limits. */
 export class Compressor {
   readonly #bounds: Bounds;
   readonly #watcher: Watcher;
@@ -45,13 +49,14 @@ export class Compressor {
     this.#watcher = watcher;
   }
 
-  /** Compresses what the context holds, where the rules and the client want it. */
+  /** Compresses the body of the context, if the rules and the client allow it. */
   async compress(context: Context, rules: Rules): Promise<void> {
     if (!mayTouch(context, rules)) return;
     if (context.status === 304) {
       unchanged(context);
       return;
     }
+    if (isPartOfVarying(context, rules)) context.vary("Accept-Encoding");
     useJson(context);
     if (!varies(context, rules, sizeOf(context))) return;
     context.vary("Accept-Encoding");
@@ -76,7 +81,7 @@ export class Compressor {
       this.#watcher.busy());
     if (packed === undefined || packed.length >= plain.length) return;
     this.#watcher.moved(encoding, plain.length, packed.length);
-    this.#watcher.answered(encoding);
+    this.#watcher.compressed(encoding);
     recode(context, encoding, packed, packed.length);
   }
 
@@ -91,11 +96,14 @@ export class Compressor {
       moved: (bytesIn, bytesOut) => this.#watcher.moved(encoding, bytesIn, bytesOut),
       ended: leave,
     });
-    this.#watcher.answered(encoding);
+    this.#watcher.compressed(encoding);
     recode(context, encoding, packed);
   }
 
-  /** A file that is sent whole comes from memory, where it is not too large; any other is a stream like all. */
+  /**
+   * A complete file comes from the cache, unless it is too large. Every other file is compressed as
+   * a stream.
+   */
   async #file(context: Context, body: ReadStream, encoding: EncodingName): Promise<void> {
     const file = await wholeFile(context, body, this.#bounds.cachedFile);
     if (file === undefined) {
@@ -104,7 +112,7 @@ export class Compressor {
       return;
     }
     const known = this.#bounds.cache.find(file, encoding);
-    if (known !== undefined) this.#watcher.kept();
+    if (known !== undefined) this.#watcher.servedFromCache();
     else if (context.method === "HEAD") return head(context, encoding);
     const pack = (bytes: Buffer) => encodings[encoding].whole(bytes, "well");
     const made = known ?? this.#bounds.cache.make(file, encoding, pack, this.#bounds.jobs) ?? this.#watcher.busy();
@@ -116,12 +124,15 @@ export class Compressor {
     }
     endBody(body);
     this.#watcher.moved(encoding, file.size, packed.length);
-    this.#watcher.answered(encoding);
+    this.#watcher.compressed(encoding);
     recode(context, encoding, packed, packed.length);
   }
 }
 
-/** Undefined: only a part of it is sent, it is too large to be kept, or it has changed since its headers were made. */
+/**
+ * Returns undefined if only a part of the file is sent, if it is too large for the cache, or if it
+ * has changed since its headers were made.
+ */
 async function wholeFile(context: Context, { path }: ReadStream, max: number): Promise<FileState | undefined> {
   const length = sizeOf(context);
   if (typeof path !== "string" || length === undefined || length > max) return undefined;
@@ -131,16 +142,16 @@ async function wholeFile(context: Context, { path }: ReadStream, max: number): P
   return { path, size: found.size, mtimeMs: found.mtimeMs, ino: found.ino };
 }
 
-/** Koa sends objects as JSON. */
+/** Koa sends objects as JSON, so they are serialized here. */
 function useJson(context: Context): void {
   const { body } = context;
   const prototype = typeof body === "object" && body !== null ? Object.getPrototypeOf(body) : undefined;
   if (prototype === Object.prototype || Array.isArray(body)) context.body = JSON.stringify(body);
 }
 
-/** Events go out one by one, other pieces when nothing more comes. */
+/** Events are sent one by one. Other pieces wait briefly for more. */
 function flushDelay(context: Context): number {
-  return context.type === EVENT_STREAM ? 0 : MAX_HELD_BACK;
+  return context.type === EVENT_STREAM ? 0 : MAX_FLUSH_DELAY;
 }
 
 function head(context: Context, encoding: EncodingName, length?: number): void {

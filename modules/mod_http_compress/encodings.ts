@@ -1,4 +1,4 @@
-/** The content codings: how each compresses a whole body, or one that comes in pieces. */
+/** The content codings: each compresses a whole body, or a body that arrives in pieces. */
 import type { Transform } from "node:stream";
 import { promisify } from "node:util";
 import {
@@ -14,22 +14,25 @@ import {
 export const encodingNames = ["zstd", "br", "gzip"] as const;
 export type EncodingName = (typeof encodingNames)[number];
 
-/** "fast" for each answer, "well" for what is kept. */
+/** "fast" for each response, "well" for cached files. */
 export type Effort = "fast" | "well";
 
-/** What zlib gives, all kinds of it. */
+/** The common type of zlib's compressors. */
 export type Coder = Transform & { flush(kind: number, done: () => void): void };
 
 export interface Encoding {
   whole(body: Uint8Array, effort: Effort): Promise<Buffer>;
   stream(): Coder;
-  /** What `flush` is called with to send all there is so far. */
+  /** The argument of `flush` that sends everything received so far. */
   readonly flushKind: number;
 }
 
-/** Windows of 512 KiB bound what a stream takes; RFC 9659 lets clients refuse windows of zstd beyond 8 MiB. */
+/**
+ * Windows of 512 KiB bound the memory of a stream. RFC 9659 lets clients refuse zstd windows larger
+ * than 8 MiB.
+ */
 const WINDOW_LOG = 19;
-/** What a coder has made of one piece is taken from it at once: it shall never wait for that in between. */
+/** The output for one piece is read at once, so the compressor must never pause in between. */
 const readableHighWaterMark = 2 ** 30;
 
 const levels: Readonly<Record<EncodingName, Readonly<Record<Effort, number>>>> = {

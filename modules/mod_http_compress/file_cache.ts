@@ -1,4 +1,5 @@
-/** Compressed files, kept in memory: those asked for last, up to a number of bytes. */
+/** Caches compressed files in memory. The most recently used ones stay, up to a number of bytes. */
+import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { Jobs } from "./jobs.ts";
 
@@ -10,10 +11,10 @@ export interface FileState {
   readonly ino: number;
 }
 
-/** What is counted for an entry beside its bytes. */
+/** Bytes that are counted for an entry in addition to its content. */
 const ENTRY_BYTES = 512;
 
-/** A file that was compressed; `bytes` undefined: it does not get smaller. */
+/** A file after compression. `bytes` is undefined if compression does not make it smaller. */
 export interface Entry {
   readonly bytes: Buffer | undefined;
 }
@@ -21,7 +22,7 @@ export interface Entry {
 export class FileCache {
   #max: number;
   #used = 0;
-  /** The one asked for last is the last. */
+  /** Entries by key, the most recently used last. */
   readonly #entries = new Map<string, Entry>();
   readonly #jobs = new Map<string, Promise<Entry | undefined>>();
 
@@ -38,7 +39,7 @@ export class FileCache {
     return this.#used;
   }
 
-  /** Undefined: it is not known. */
+  /** Returns undefined if the file is not cached. */
   find(file: FileState, encoding: string): Entry | undefined {
     const key = keyOf(file, encoding);
     const entry = this.#entries.get(key);
@@ -49,8 +50,9 @@ export class FileCache {
   }
 
   /**
-   * What `pack` makes of the file, which is read and packed once for all who ask at the same time; kept if it has not
-   * changed meanwhile. Undefined at once: there is no room for the job. Undefined later: it is another file by now.
+   * Reads and compresses the file with `pack`, once for all concurrent callers, and caches the
+   * result unless the file has changed meanwhile. Returns undefined if no job slot is free.
+   * Resolves to undefined if the file has changed.
    */
   make(
     file: FileState,
@@ -100,9 +102,12 @@ function sizeOf({ bytes }: Entry): number {
   return ENTRY_BYTES + (bytes?.length ?? 0);
 }
 
-/** All bytes of a file that is, before and after, in this state; else undefined. */
+// Opening a pipe that has replaced the file does not block until its other end is opened.
+const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+/** Returns the bytes of a file if it is in this state before and after the read; else undefined. */
 async function readState(file: FileState): Promise<Buffer | undefined> {
-  const handle = await open(file.path).catch(() => undefined);
+  const handle = await open(file.path, flags).catch(() => undefined);
   if (handle === undefined) return undefined;
   try {
     if (!(await isIn(handle, file))) return undefined;

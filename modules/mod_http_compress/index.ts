@@ -1,9 +1,9 @@
-/** Compresses answers of apps, by configuration. */
+/** Compresses responses of apps, as the option configures it. */
 import type { Context } from "koa";
 import type { HttpEvent } from "../../core/types.ts";
 import { Bounds, type Limits } from "./bounds.ts";
 import { Compressor } from "./compressor.ts";
-import { Figures } from "./figures.ts";
+import { CompressMetrics } from "./metrics.ts";
 import { options } from "./options.ts";
 import { RuleBook, type View } from "./rules.ts";
 
@@ -11,30 +11,30 @@ export { options };
 export const global = true;
 export const depends = ["http"];
 
-/** Further out than what others put before apps, which sees plain bodies; guards stand further out. */
+/** Runs outside of other middleware, which therefore sees plain bodies, and inside of guards. */
 const ORDER_OF_ALL = -500;
-/** The entry of an app goes before that of all. */
+/** The entry for one app runs inside of the entry for all apps, so it decides first. */
 const ORDER_OF_ONE = -499;
-/** Seconds between changes of the status. */
+/** Seconds between updates of the module's status. */
 const STATUS_TIME = 10;
 
 export default function load(module: View): void {
-  const figures = new Figures();
+  const metrics = new CompressMetrics();
   const bounds = new Bounds(limitsOf(module));
   const cached = () => bounds.cache.used;
-  module.provides("metrics", figures.provider(cached));
+  module.provides("metrics", metrics.provider(cached));
   const rules = new RuleBook(module);
-  const covered = new Set<string>();
-  /** Answers that the entry of an app has decided about. */
+  /** Functions that remove the middleware, by app. */
+  const covered = new Map<string, () => Promise<void>>();
+  /** Responses that the entry of an app has already decided about. */
   const decided = new WeakSet<Context>();
 
-  /** Puts the middleware before an app, for as long as the module is loaded. */
+  /** Inserts the middleware before an app, for as long as an entry names the app. */
   function cover(app: string): void {
-    covered.add(app);
     const isOfAll = app === "*";
-    const tally = figures.tally();
+    const tally = metrics.tally();
     const compressor = new Compressor(bounds, tally);
-    module.provides("http-middleware", {
+    const remove = module.provides("http-middleware", {
       name: `compression of ${app}`,
       order: isOfAll ? ORDER_OF_ALL : ORDER_OF_ONE,
       ...(isOfAll ? {} : { apps: [app] }),
@@ -50,13 +50,14 @@ export default function load(module: View): void {
         if (!own.isExcepted(request.path)) await compressor.compress(context, own);
       },
     });
+    covered.set(app, remove);
   }
 
   let shown = "";
   function show(): void {
     const { apps } = rules;
     const what = apps.length === 0 ? "no app has an entry" : `compresses ${apps.join(", ")}`;
-    const { bytesIn, bytesOut } = figures.total;
+    const { bytesIn, bytesOut } = metrics.total;
     const saved = bytesIn === 0 ? "" : `; ${megabytes(bytesIn)} sent as ${megabytes(bytesOut)}`;
     if (shown === what + saved) return;
     shown = what + saved;
@@ -66,15 +67,21 @@ export default function load(module: View): void {
   function configure(): void {
     rules.configure();
     bounds.limits = limitsOf(module);
-    for (const app of rules.apps) if (!covered.has(app)) cover(app);
+    const { apps } = rules;
+    for (const app of apps) if (!covered.has(app)) cover(app);
+    for (const [app, remove] of covered) {
+      if (apps.includes(app)) continue;
+      covered.delete(app);
+      void remove();
+    }
     show();
   }
 
   configure();
   module.changed = configure;
-  module.add_host = (view) => {
+  module.add_host = (view, isLast) => {
     rules.add(view as unknown as View);
-    configure();
+    if (isLast) configure();
   };
   module.add_timer(STATUS_TIME, () => {
     show();

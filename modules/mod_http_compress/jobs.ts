@@ -1,4 +1,6 @@
-/** A bound on the compressions that run at once: they share the threads of the file system. */
+/**
+ * Limits the number of concurrent compressions, because they share the threads of the file system.
+ */
 export class Jobs {
   #max: number;
   #running = 0;
@@ -13,14 +15,14 @@ export class Jobs {
     this.#next();
   }
 
-  /** Undefined, at once, when there is no room. */
+  /** Returns undefined at once if no slot is free. */
   try<T>(job: () => Promise<T>): Promise<T> | undefined {
     return this.#running < this.#max ? this.#run(job) : undefined;
   }
 
-  /** Waits until there is room. */
+  /** Waits for a free slot. */
   async wait<T>(job: () => Promise<T>): Promise<T> {
-    // What waits is let in before those who come later.
+    // Waiting jobs run before later ones.
     if (this.#running < this.#max) return this.#run(job);
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
@@ -44,7 +46,7 @@ export class Jobs {
     this.#next();
   }
 
-  /** Whoever is let in has its place at once, before anybody else can ask. */
+  /** A waiting job gets its slot at once, before anyone else can take it. */
   #next(): void {
     while (this.#running < this.#max) {
       const resolve = this.#waiting.shift();

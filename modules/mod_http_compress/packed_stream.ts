@@ -6,13 +6,14 @@ export interface PackingDeps {
   readonly jobs: Jobs;
   /** Called for each piece with the bytes that came in and went out. */
   moved(bytesIn: number, bytesOut: number): void;
-  /** Called once, however it ends. */
+  /** Called once when the stream ends, for any reason. */
   ended(): void;
 }
 
 /**
- * A body compressed piece by piece, no faster than it is read. What has come in is sent on after `flushAfter`
- * milliseconds in which nothing more came; with 0 after each piece, undefined: when there is enough of it.
+ * Compresses a body piece by piece, no faster than it is read. Pending output is flushed after
+ * `flushAfter` milliseconds without new input; with 0 after each piece, and with undefined only
+ * when enough has accumulated.
  */
 export class PackedStream extends Readable {
   readonly #source: Readable;
@@ -21,9 +22,9 @@ export class PackedStream extends Readable {
   readonly #flushKind: number;
   readonly #flushAfter: number | undefined;
   readonly #deps: PackingDeps;
-  /** The next piece, asked for already. */
-  #asked: Promise<IteratorResult<unknown>> | undefined;
-  /** Compressed bytes that are to be sent. */
+  /** The next piece, which has already been requested. */
+  #pendingPiece: Promise<IteratorResult<unknown>> | undefined;
+  /** Compressed bytes that have not been sent yet. */
   readonly #made: Buffer[] = [];
   #isHoldingBack = false;
 
@@ -49,17 +50,17 @@ export class PackedStream extends Readable {
     done(error);
   }
 
-  /** Gives the next compressed bytes. */
+  /** Produces the next compressed bytes. */
   async #more(): Promise<void> {
     for (;;) {
-      this.#asked ??= heard(this.#pieces.next());
-      const next = await this.#within(this.#asked);
+      this.#pendingPiece ??= handled(this.#pieces.next());
+      const next = await this.#within(this.#pendingPiece);
       if (this.destroyed) return;
       let bytesIn = 0;
       if (next === undefined) await this.#flush();
       else if (next.done === true) await this.#finish();
       else {
-        this.#asked = undefined;
+        this.#pendingPiece = undefined;
         const piece = next.value as string | Uint8Array;
         bytesIn = typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
         await this.#run((done) => this.#coder.write(piece, done));
@@ -76,13 +77,13 @@ export class PackedStream extends Readable {
     }
   }
 
-  /** Undefined: nothing came in time, and something waits to be sent. */
-  #within(asked: Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown> | undefined> {
+  /** Resolves to undefined if nothing arrives in time while output is pending. */
+  #within(pendingPiece: Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown> | undefined> {
     const delay = this.#flushAfter;
-    if (!this.#isHoldingBack || delay === undefined) return asked;
+    if (!this.#isHoldingBack || delay === undefined) return pendingPiece;
     const { promise, resolve, reject } = Promise.withResolvers<IteratorResult<unknown> | undefined>();
     const timer = setTimeout(resolve, delay, undefined);
-    asked.then(resolve, reject).finally(() => clearTimeout(timer));
+    pendingPiece.then(resolve, reject).finally(() => clearTimeout(timer));
     return promise;
   }
 
@@ -96,7 +97,7 @@ export class PackedStream extends Readable {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       if (this.destroyed) resolve();
       else {
-        // A coder that is destroyed in the middle of a step may never call back.
+        // A compressor that is destroyed in the middle of a step may never call back.
         this.once("close", resolve);
         step((error) => {
           this.off("close", resolve);
@@ -121,8 +122,8 @@ export class PackedStream extends Readable {
   }
 }
 
-/** Whoever has left by then is not told of an error. */
-function heard<T>(promise: Promise<T>): Promise<T> {
+/** Prevents an unhandled rejection when nobody waits for the promise any longer. */
+function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }

@@ -1,19 +1,20 @@
 /** The entries of the option, by virtual host and app. */
 import { isDeepStrictEqual } from "node:util";
+import { pathFault } from "../../core/http/index.ts";
 import { invalidOption } from "../../core/index.ts";
 import type { MiddlewareDescription, Module } from "../../core/types.ts";
-import { EVENT_STREAM, type Rules } from "./answer.ts";
 import { type EncodingName, encodingNames } from "./encodings.ts";
 import type { CompressEntry, options } from "./options.ts";
+import { EVENT_STREAM, type Rules } from "./response.ts";
 
 type Settings = NonNullable<MiddlewareDescription["settings"]>;
 
 export type View = Module<typeof options>;
 
 export class RuleBook {
-  /** By host; "*" has the options of the server. */
+  /** Options by host; "*" stands for the server. */
   readonly #views: Map<string, View>;
-  /** By host, then by app. */
+  /** Rules by host, then by app. */
   #rules: ReadonlyMap<string, ReadonlyMap<string, Rules>> = new Map();
 
   constructor(module: View) {
@@ -28,7 +29,7 @@ export class RuleBook {
     return (this.#rules.get(host) ?? this.#rules.get("*"))?.get(app);
   }
 
-  /** What the entry of an app says, and what it says on hosts with options of their own. */
+  /** Describes the entry of an app, and how it differs on hosts with their own options. */
   settings(app: string): Settings {
     const settingsOn = (view: View | undefined) => settingsOf(view?.get_option("http_compress")[app]);
     const usual = settingsOn(this.#views.get("*"));
@@ -43,7 +44,7 @@ export class RuleBook {
     return [...new Set(this.#rules.values().flatMap((host) => host.keys()))];
   }
 
-  /** @throws {ModhostError} OPTION_INVALID: nothing has changed then */
+  /** @throws {ModhostError} OPTION_INVALID, without changing anything */
   configure(): void {
     const rulesOf = (view: View) =>
       new Map(Object.entries(view.get_option("http_compress")).map(([app, entry]) => [app, rulesFrom(entry, app)]));
@@ -72,7 +73,8 @@ function rulesFrom(entry: CompressEntry, app: string): Rules {
     return name;
   });
   for (const path of entry.except) {
-    if (!path.startsWith("/")) throw invalidOption(`${option}.except`, path, "it must be a path that begins with /");
+    const fault = path.startsWith("/") ? pathFault(path) : "it must be a path that begins with /";
+    if (fault !== undefined) throw invalidOption(`${option}.except`, path, fault);
   }
   return {
     encodings,

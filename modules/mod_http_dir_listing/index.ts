@@ -1,34 +1,59 @@
-/** Lists folders for `mod_http_files`: a page for people, JSON for programs, plain text. Answers `directory-index`. */
-
-import { readdir, realpath, stat } from "node:fs/promises";
-import type { ServerResponse } from "node:http";
-import { createRequire } from "node:module";
-import { basename, dirname, join, sep } from "node:path";
-import type { Context } from "koa";
-import { addVary, contextOf, preferredType } from "../../core/http/index.ts";
+/**
+ * Lists folders for `mod_http_files`: a page for people, JSON for programs, plain text. Answers
+ * `directory-index`.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { addVary, preferredType } from "../../core/http/index.ts";
 import type { DirectoryIndexEvent, Module } from "../../core/types.ts";
-import { type Entry, htmlListing, jsonListing, type Listing, textListing } from "./formats.ts";
+import { readFolder } from "./folder.ts";
+import { formats, render } from "./formats.ts";
+import { options } from "./options.ts";
+import { Shared } from "./shared.ts";
 
+export { options };
 export const global = true;
 
-const require = createRequire(import.meta.url);
-/** Loaded with the first listing: it and what it needs take a tenth of a start. */
-const library = (): typeof import("serve-index") => require("serve-index");
+/** Writing this many bytes takes as long as a small request. */
+const LARGE = 64 * 1024;
 
-const formats = {
-  html: { type: "text/html; charset=utf-8", render: htmlListing },
-  json: { type: "application/json; charset=utf-8", render: jsonListing },
-  text: { type: "text/plain; charset=utf-8", render: textListing },
-} as const;
+/** Number of folders that are read at a time. */
+const MAX_READINGS = 2;
+
 const formatFor = preferredType("html", "json", "text");
 
 export default function load(module: Module): void {
+  const readings = new Shared(MAX_READINGS);
+  const pages = new Shared();
+
+  let lastTurn: Promise<unknown> = Promise.resolve();
+
+  /** Large pages are sent one after the other, so that other requests are served in between. */
+  function turn(): Promise<unknown> {
+    lastTurn = lastTurn.then(() => nextTurn());
+    return lastTurn;
+  }
+
+  /**
+   * Concurrent requests for a listing share its bytes, and concurrent requests for its formats
+   * share one read of the folder.
+   */
+  function listing(event: DirectoryIndexEvent, name: keyof typeof formats): Promise<Buffer> {
+    const { path, full_path, root, hidden } = event;
+    const limit = module.get_option_integer("http_dir_listing_entries") ?? options.http_dir_listing_entries.default;
+    const folder = JSON.stringify([full_path, root, hidden, limit]);
+    return pages.get(JSON.stringify([name, path, folder]), async () => {
+      const contents = await readings.get(folder, () => readFolder({ path: full_path, root, hidden }, limit));
+      return render(formats[name], { path, ...contents, parent: full_path !== root });
+    });
+  }
+
   module.hook("directory-index", async (event: DirectoryIndexEvent) => {
     const { response } = event;
     try {
-      const format = formats[formatFor(event.request.headers.accept)];
-      const page = await listing(event, format.render);
-      response.headers.content_type = format.type;
+      const name = formatFor(event.request.header("accept"));
+      const page = await listing(event, name);
+      if (page.length > LARGE) await turn();
+      Object.assign(response.headers, { content_type: formats[name].type, x_content_type_options: "nosniff" });
       addVary(response.headers, "Accept");
       return page;
     } catch (error) {
@@ -36,66 +61,4 @@ export default function load(module: Module): void {
       return undefined;
     }
   });
-}
-
-/**
- * Lets serve-index answer on the request's own context: it reads and sorts the folder, has it written by `render`, and
- * sends the page, which is given here. It is asked for its page form, whatever form that is in the end.
- */
-async function listing(event: DirectoryIndexEvent, render: (listing: Listing) => string): Promise<string | Buffer> {
-  const { path, full_path, root, hidden } = event;
-  const shown = await namesToShow(full_path, root, hidden);
-  const list = library()(dirname(full_path), {
-    hidden: true,
-    filter: (name) => shown.has(name),
-    template: ({ fileList }, done) => {
-      const entries = fileList.flatMap(({ name, stat }): Entry[] =>
-        name === ".." || stat === null
-          ? []
-          : [{ name, size: stat.isDirectory() ? undefined : stat.size, modified: stat.mtime }],
-      );
-      done(null, render({ path, entries, parent: full_path !== root }));
-    },
-  });
-  const context = contextOf(event);
-  return new Promise((resolve, reject) => {
-    const request = requestFor(context, `/${encodeURIComponent(basename(full_path))}`);
-    const next = (error?: unknown) => reject(error ?? new Error("It is no folder any more"));
-    list(request, responseOf(context, resolve) as Parameters<typeof list>[1], next);
-  });
-}
-
-/** The request as serve-index shall see it: a GET of the folder, by a client that takes pages. */
-function requestFor({ req }: Context, url: string): Parameters<ReturnType<typeof import("serve-index")>>[0] {
-  const values = { url, originalUrl: url, method: "GET", headers: { accept: "text/html" } };
-  const own = Object.entries(values).map(([name, value]) => [name, { value }]);
-  return Object.create(req, Object.fromEntries(own));
-}
-
-/** The response of the context, but that the page comes here: middleware and the host shall see it before it is sent. */
-function responseOf(context: Context, sent: (page: string | Buffer) => void): ServerResponse {
-  const setHeader = (name: string, value: string) => context.set(name, value);
-  return Object.create(context.res, { setHeader: { value: setHeader }, end: { value: sent } });
-}
-
-/** Files and folders whose names may be shown; links only where they lead to something that is served, too. */
-async function namesToShow(folder: string, root: string, hidden: boolean): Promise<Set<string>> {
-  const names = new Set<string>();
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (entry.name.startsWith(".") && !hidden) continue;
-    const plain = entry.isFile() || entry.isDirectory();
-    if (plain || (entry.isSymbolicLink() && (await leadsInside(join(folder, entry.name), root)))) names.add(entry.name);
-  }
-  return names;
-}
-
-async function leadsInside(link: string, root: string): Promise<boolean> {
-  try {
-    const target = await realpath(link);
-    if (target !== root && !target.startsWith(root.endsWith(sep) ? root : root + sep)) return false;
-    const stats = await stat(target);
-    return stats.isFile() || stats.isDirectory();
-  } catch {
-    return false;
-  }
 }

@@ -1,6 +1,6 @@
 import { page_style } from "../../core/net/http.ts";
 
-/** Of the listing page; it stands alone, without scripts or further requests. */
+/** Style of the listing page, which loads no scripts or other resources. */
 export const style = `${page_style}
 main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
 h1 { margin: 0 0 1rem; padding: 0 .5rem; font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere; }

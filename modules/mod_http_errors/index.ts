@@ -1,4 +1,7 @@
-/** Makes the error pages: small HTML, or JSON or a line of text where the client prefers it. Answers `http-error` last of all hooks. */
+/**
+ * Makes the error pages: small HTML, or JSON or a line of text if the client prefers that. It is
+ * the last of all `http-error` hooks.
+ */
 
 import { addVary, preferredType, stackOf } from "../../core/http/index.ts";
 import { status_codes } from "../../core/net/http.ts";
@@ -17,7 +20,7 @@ const forms: Readonly<Record<FormName, { type: string; make: (text: ErrorText) =
   json: { type: "application/json; charset=utf-8", make: jsonPage },
   text: { type: "text/plain; charset=utf-8", make: textPage },
 };
-/** Clients without a preference get the first. */
+/** Clients without a preference get the first format. */
 const formFor = preferredType<FormName>("html", "json", "text");
 
 export default function load(module: Module): void {
@@ -26,7 +29,7 @@ export default function load(module: Module): void {
     module.get_option_string("http_errors_default_message") ?? options.http_errors_default_message.default;
   const own = module.get_option_object("http_errors_messages") ?? {};
 
-  /** What a page says that tells nothing of its request. */
+  /** The text of a page without details of the request. */
   const plain = (code: number): ErrorText => ({
     code,
     phrase: status_codes[code] ?? `Code ${code}`,
@@ -35,7 +38,7 @@ export default function load(module: Module): void {
     id: undefined,
     detail: undefined,
   });
-  /** Pages that are the same for all requests, by form and code. */
+  /** Pages that are the same for all requests, by format and code. */
   const made = new Map<FormName, Map<number, string>>();
 
   const plainPage = (form: FormName, code: number): string => {
@@ -47,7 +50,7 @@ export default function load(module: Module): void {
   };
 
   const page = ({ code, message, error, request, response }: HttpErrorEvent): string => {
-    const form = formFor(request?.headers.accept);
+    const form = formFor(request?.header("accept"));
     addVary(response.headers, "Accept");
     response.headers.content_type = forms[form].type;
     const id = code >= 500 ? request?.id : undefined;
@@ -55,6 +58,6 @@ export default function load(module: Module): void {
     if (message === undefined && id === undefined && detail === undefined) return plainPage(form, code);
     return forms[form].make({ ...plain(code), message, id, detail });
   };
-  // Below 0, the priority of hooks that ask for none: any of them replaces the page.
+  // The priority is below 0, the default of hooks, so any other hook replaces the page.
   module.hook("http-error", page, -1);
 }

@@ -1,13 +1,13 @@
 import { escape_html, html_page, page_style } from "../../core/net/http.ts";
 
-/** What the error page says. */
+/** The content of an error page. */
 export interface ErrorText {
   readonly code: number;
   readonly phrase: string;
   readonly sentence: string;
-  /** From whoever refused the request; may be of any form. */
+  /** The message of whoever refused the request. It can have any form. */
   readonly message: string | undefined;
-  /** Finds the request in the log. */
+  /** The request's id in the log. */
   readonly id: string | undefined;
   readonly detail: string | undefined;
 }
@@ -29,12 +29,15 @@ export function htmlPage({ code, phrase, sentence, message, id, detail }: ErrorT
   return html_page({ title: `${code} ${phrase}`, style, body: parts.join("\n") });
 }
 
-/** The same as one JSON object, fields without value left out. */
+/** Returns the content as a JSON object, without fields that have no value. */
 export function jsonPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
   return `${JSON.stringify({ code, error: phrase, message: message ?? sentence, id, detail })}\n`;
 }
 
-/** One line: `404 Not Found: There is nothing at this address.` Details follow on lines of their own. */
+/**
+ * Returns one line: `404 Not Found: There is nothing at this address.` Details follow on their own
+ * lines.
+ */
 export function textPage({ code, phrase, sentence, message, id, detail }: ErrorText): string {
   const request = id === undefined ? "" : ` (request ${id})`;
   return `${code} ${phrase}: ${message ?? sentence}${request}\n${detail === undefined ? "" : `${detail}\n`}`;

@@ -1,4 +1,4 @@
-/** One sentence a status code, for the person who reads the error page. */
+/** One sentence for each status code, for the person who reads the error page. */
 export const sentences: Readonly<Record<number, string | undefined>> = {
   400: "The server could not make sense of the request.",
   401: "You need to sign in to see this.",

@@ -1,18 +1,21 @@
-/** How the system is asked for files: through Node's threads, or at once where that cannot hold up anybody else. */
+/**
+ * Accesses the file system through Node's thread pool, or synchronously where that cannot block for
+ * long.
+ */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from "node:fs";
 import { lstat, statfs } from "node:fs/promises";
 
 export interface Disk {
-  /** What is at a path, a link as such; undefined where there is nothing. */
+  /** Returns the stats of a path without following a link; undefined if it does not exist. */
   lstat(path: string): Stats | undefined | Promise<Stats | undefined>;
   /**
-   * The bytes of a regular file whose path holds no link, unless it is no longer as `stats` say. Left out where files are
-   * to be read through streams.
+   * Returns the bytes of a regular file whose path contains no link; undefined if it differs from
+   * `stats`. Missing if files must be read through streams.
    */
   read?(path: string, stats: Stats): Buffer | undefined;
 }
 
-/** Never holds up the event loop; each question costs as much as all the rest of a small answer. */
+/** Never blocks the event loop. Each call costs as much as the rest of a small response. */
 export const threads: Disk = {
   async lstat(path) {
     try {
@@ -26,17 +29,26 @@ export const threads: Disk = {
 
 const isAbsence = (error: unknown) => ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
 
-/** Where a question takes longer on average, milliseconds, it waits for a device: the next ones go through threads. */
+/**
+ * If calls take longer on average, in milliseconds, they wait for a device, and the next calls use
+ * the thread pool.
+ */
 const MAX_MEAN_MS = 1;
 const SLOW_MS = 1000;
-/** Questions from one that is timed to the next: to look at the clock costs as much as to ask. */
+/** Only one call in this many is timed, because reading the clock is as expensive as the call. */
 const QUESTIONS_A_LOOK = 8;
-/** Of the mean: so much of it are the last ones that were timed. A process that shares its cores is held up now and then. */
+/**
+ * Weight of the latest timed call in the average. It is low because a process that shares its cores
+ * is delayed now and then.
+ */
 const WEIGHT = 1 / 16;
 
 const quietly = { throwIfNoEntry: false } as const;
 
-/** A folder whose files are asked for at once: the system has their names in memory, or gets them from a device of its own. */
+/**
+ * A folder that is accessed synchronously, because the system has its names in memory or reads them
+ * from a local device.
+ */
 class LocalFolder implements Disk {
   readonly #clock: () => number;
   #questions = 0;
@@ -75,7 +87,7 @@ class LocalFolder implements Disk {
   }
 }
 
-// No link is followed that has taken the place of the file, nor is another end of a pipe waited for.
+// Does not follow a link that has replaced the file, and does not wait for the other end of a pipe.
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 function readSame(path: string, { dev, ino, size, mtimeMs }: Stats): Buffer | undefined {
@@ -97,8 +109,8 @@ function readSame(path: string, { dev, ino, size, mtimeMs }: Stats): Buffer | un
 }
 
 /**
- * File systems of Linux that are on a device of the machine or in its memory (statfs(2), f_type). All others, those of a
- * network before all, may take any time to answer; elsewhere the numbers mean other things.
+ * Linux file systems on a local device or in memory (statfs(2), f_type). All others, above all
+ * network file systems, may be arbitrarily slow. On other systems the numbers have other meanings.
  */
 const localTypes: ReadonlySet<number> = new Set(
   process.platform !== "linux"
@@ -120,18 +132,18 @@ const localTypes: ReadonlySet<number> = new Set(
 
 const MAX_KNOWN_FOLDERS = 4096;
 
-/** What is known of the folders that files were asked for in. */
+/** Remembers for each folder how to access it. */
 export class Folders {
   readonly #clock: () => number;
-  /** Undefined: its files are asked for through threads, or nobody knows yet. */
+  /** Undefined if the folder must be accessed through threads, or is not known yet. */
   readonly #known = new Map<string, LocalFolder | undefined>();
 
-  /** `clock` gives milliseconds. */
+  /** `clock` returns milliseconds. */
   constructor(clock = () => performance.now()) {
     this.#clock = clock;
   }
 
-  /** How to ask for what is in a folder; the first time it is always through threads. */
+  /** Returns how to access a folder. The first access always goes through threads. */
   diskOf(folder: string): Disk {
     const local = this.#known.get(folder);
     if (local === undefined && !this.#known.has(folder)) this.#learn(folder);
@@ -145,7 +157,7 @@ export class Folders {
       ({ type }) => {
         if (localTypes.has(type)) this.#known.set(folder, new LocalFolder(this.#clock));
       },
-      // There is none (yet): the next who asks learns more.
+      // The folder may not exist yet, so the next access tries again.
       () => void this.#known.delete(folder),
     );
   }

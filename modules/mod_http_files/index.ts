@@ -1,17 +1,15 @@
-/** Serves files and folders: `serve()` for the routes of other modules, and the app `files` for a folder of its own. */
+/**
+ * Serves files and folders: `serve()` for the routes of other modules, and the app `files` for a
+ * folder of its own.
+ */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Next } from "koa";
 import { contextOf, encodePath, koaHandler } from "../../core/http/index.ts";
-import type {
-  DirectoryIndexEvent,
-  Handler,
-  HttpEvent,
-  HttpFiles,
-  MiddlewareFunction,
-  Module,
-  ServeOptions,
-} from "../../core/types.ts";
+import type { DirectoryIndexEvent, Handler, HttpEvent, MiddlewareFunction, Module } from "../../core/types.ts";
+import { Folders } from "./disk.ts";
+import { type Found, locate, locateFile, statusOf, withRealPaths } from "./locate.ts";
+import { options } from "./options.ts";
 import {
   admitted,
   conditions,
@@ -22,10 +20,8 @@ import {
   sendNothing,
   small,
   whole,
-} from "./answer.ts";
-import { Folders } from "./disk.ts";
-import { type Found, locate, locateFile, statusOf, withRealPaths } from "./locate.ts";
-import { options } from "./options.ts";
+} from "./response.ts";
+import type { HttpFiles, ServeOptions } from "./types.ts";
 
 export { options };
 export const depends = ["http"];
@@ -41,7 +37,7 @@ export default function load(module: Module): HttpFiles {
     const base = resolve(settings.path);
     if (!existsSync(base)) module.log.info("There is no %s to serve: 404 until it exists", base);
 
-    /** Finds what the path names; of a folder, its index file or a listing. */
+    /** Finds what the path names. For a folder, that is its index file or a listing. */
     async function named(context: FileContext, next: Next): Promise<unknown> {
       const { file } = context.state;
       const { argument } = file;
@@ -83,7 +79,7 @@ export default function load(module: Module): HttpFiles {
   return { serve };
 }
 
-/** The page of a folder is made by whoever answers `directory-index`. */
+/** A hook on `directory-index` makes the page of a folder. */
 async function list(module: Module, context: FileContext, found: Found, hidden: boolean): Promise<void> {
   const { request, response } = eventOf(context);
   const real = await withRealPaths(found).catch(statusOf);
@@ -101,19 +97,20 @@ async function list(module: Module, context: FileContext, found: Found, hidden: 
   if (typeof page !== "string" && !(page instanceof Uint8Array)) return fail(context, 403);
   const { content_type = "text/html; charset=utf-8" } = response.headers;
   context.set("Content-Type", String(content_type));
-  context.body = typeof page === "string" ? page : Buffer.from(page);
+  // The same bytes may be sent to many clients, so they are not copied.
+  context.body = typeof page === "string" ? page : Buffer.from(page.buffer, page.byteOffset, page.byteLength);
 }
 
 function eventOf(context: FileContext): HttpEvent {
   return context.state.event as HttpEvent;
 }
 
-/** Leaves the body to the error page. */
+/** Sets the status and leaves the body to the error page. */
 function fail(context: FileContext, status: number): void {
   context.status = status;
 }
 
-/** Points to the folder's own path, so that relative links in its pages hold. */
+/** Redirects to the folder's own path, so that relative links in its pages work. */
 function redirectToFolder(context: FileContext): void {
   const { path, url } = eventOf(context).request;
   context.set("Location", `${encodePath(path)}/${url.query === undefined ? "" : `?${url.query}`}`);

@@ -3,26 +3,27 @@ import { realpath, stat } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
 import { type Disk, threads } from "./disk.ts";
 
-/** Something below a served folder: no link is on the way from the folder to it. */
+/** A file or folder below a served folder. No link is on the path from the folder to it. */
 export interface Found {
   readonly path: string;
-  /** The folder that nothing may be served from outside of. */
+  /** The folder outside of which nothing may be served. */
   readonly root: string;
   readonly stats: Stats;
-  /** How it was found, and can be read. */
+  /** The access to the file system that found it, and can read it. */
   readonly disk: Disk;
 }
 
 export interface LocateOptions {
   readonly hidden: boolean;
-  /** How to ask for what is in a folder. */
+  /** Returns how to access a folder. */
   diskOf(folder: string): Disk;
 }
 
 /**
- * Finds what a decoded path below `base` names; `base` may be a file, which the empty path names. A number is the
- * status to answer: 400 for paths that climb out or hold a NUL, 404 for what does not exist, is hidden or lies outside
- * of the root behind a link, 403 for what may not be read and for what is neither file nor folder (never opened).
+ * Finds what a decoded path below `base` names; `base` may be a file, which the empty path names.
+ * Returns a number as the status of an error. 400: the path leaves the folder or contains a NUL.
+ * 404: it does not exist, is hidden, or a link leads out of the root. 403: it may not be read, or
+ * is neither file nor folder (and is never opened).
  */
 export async function locate(base: string, relative: string, options: LocateOptions): Promise<Found | number> {
   const segments = segmentsOf(relative);
@@ -41,7 +42,10 @@ export async function locate(base: string, relative: string, options: LocateOpti
   }
 }
 
-/** What is at the end of a way, or the first link on it; undefined where it leads nowhere. */
+/**
+ * Returns the stats of the last segment, or of the first link on the path; undefined if the path
+ * does not exist.
+ */
 async function walk(disk: Disk, base: string, segments: readonly string[]): Promise<Stats | undefined> {
   let path = base;
   let stats = segments.length === 0 ? await disk.lstat(base) : undefined;
@@ -62,18 +66,21 @@ async function throughLinks(base: string, segments: readonly string[]): Promise<
   return stats.isFile() || stats.isDirectory() ? { path, root, stats, disk: threads } : 403;
 }
 
-/** A single file is served from the folder that it is in. */
+/** The root of a single file is the folder that contains it. */
 function rootOf(base: string, segments: readonly string[], stats: Stats): string {
   return segments.length === 0 && !stats.isDirectory() ? dirname(base) : base;
 }
 
-/** The same with paths that have no links at all, as those need them who compare such paths. */
+/** Returns the same with resolved paths, for callers that compare paths. */
 export async function withRealPaths(found: Found): Promise<Found | undefined> {
   const [path, root] = await Promise.all([realpath(found.path), realpath(found.root)]);
   return isWithin(root, path) ? { ...found, path, root } : undefined;
 }
 
-/** A regular file beside a found one, or below a found folder; undefined when there is none that may be served. */
+/**
+ * Returns a regular file next to a found file, or below a found folder; undefined if it does not
+ * exist or may not be served.
+ */
 export async function locateFile(found: Found, candidate: string): Promise<Found | undefined> {
   const { root, disk } = found;
   const folder = found.stats.isDirectory() ? found.path : dirname(found.path);
@@ -99,14 +106,19 @@ const statuses: Readonly<Record<string, number | undefined>> = {
   EPERM: 403,
 };
 
-/** The status that an error of the file system stands for; throws it again when it is a failure of the server. */
+/**
+ * Returns the status for a file system error. Rethrows the error if it is a failure of the server.
+ */
 export function statusOf(error: unknown): number {
   const status = statuses[(error as NodeJS.ErrnoException).code ?? ""];
   if (status === undefined) throw error;
   return status;
 }
 
-/** Names on the way down, dots resolved; undefined for a path that climbs out or that no file can have. */
+/**
+ * Returns the segments of a path with dots resolved; undefined for a path that leaves the folder,
+ * or that no file can have.
+ */
 function segmentsOf(path: string): string[] | undefined {
   if (path.includes("\0") || (sep === "\\" && /[\\:]/.test(path))) return undefined;
   const segments: string[] = [];

@@ -1,7 +1,10 @@
 import { extname } from "node:path";
 import type { Context } from "koa";
 
-/** A function that sets Content-Type by the name of a file: `map` (extension to type) goes before Koa's table. */
+/**
+ * Returns a function that sets Content-Type by the name of a file. `map` (extension to type) takes
+ * precedence over Koa's table.
+ */
 export function mediaTypes(map: Readonly<Record<string, string>> = {}): (context: Context, path: string) => void {
   const own = new Map<string, string>();
   for (const [extension, type] of Object.entries(map)) own.set(`.${extension.replace(/^\./, "").toLowerCase()}`, type);
@@ -10,7 +13,7 @@ export function mediaTypes(map: Readonly<Record<string, string>> = {}): (context
     const type = own.get(extension);
     if (type !== undefined) context.set("Content-Type", type);
     else if (extension !== "") context.type = extension;
-    // What nobody knows is bytes; text types come with `charset=utf-8`.
+    // Unknown extensions are sent as bytes. Text types have `charset=utf-8`.
     if (context.type === "") context.set("Content-Type", "application/octet-stream");
   };
 }

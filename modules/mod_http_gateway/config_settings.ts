@@ -1,7 +1,10 @@
-/** What the repo's config says of the gateway at `Addresses.Gateway`, as go-ipfs and its later versions have it. */
+/**
+ * The settings of the gateway at `Addresses.Gateway` in the repo's config, as in go-ipfs and later
+ * Kubo versions.
+ */
 import { headerFault, type NodeModule, parseDuration } from "modhost/node";
 import { PublicGateways } from "./hosts/public_gateways.ts";
-import { answerHeaders, type GatewaySettings, timerTime } from "./settings.ts";
+import { type GatewaySettings, responseHeaders, timerTime } from "./settings.ts";
 
 type Config = NodeModule["lowLevel"]["repo"]["config"];
 
@@ -27,19 +30,22 @@ const DEFAULT_DURATION = "1h";
 const DEFAULT_CONCURRENT = 4096;
 
 export interface ConfigSettings extends GatewaySettings {
-  /** Where `/` leads; empty: nowhere. */
+  /** Target of a redirect from `/`; empty for none. */
   readonly rootRedirect: string;
-  /** `/p2p/PEER/http/PATH` leads to the HTTP services of peers. */
+  /** Whether `/p2p/PEER/http/PATH` leads to the HTTP services of peers. */
   readonly p2pProxy: boolean;
 }
 
 export interface FollowedSettings {
   readonly now: ConfigSettings;
-  /** Changes of the config are heard no longer. */
+  /** Stops following changes of the config. */
   end(): void;
 }
 
-/** Follows the config from now on. Of a time that cannot be used the former stays in force; at the start the default is. */
+/**
+ * Follows the config. If a changed time is invalid, the previous one stays in force; at the start,
+ * the default does.
+ */
 export function followConfig(config: Config, warn: (sentence: string) => void): FollowedSettings {
   const startTime: TimeOf = (key, standard) => {
     try {
@@ -59,10 +65,10 @@ export function followConfig(config: Config, warn: (sentence: string) => void): 
   };
 }
 
-/** Milliseconds; `standard` is that of a key without a value. */
+/** Milliseconds; `standard` is the default for a missing value. */
 type TimeOf = (key: "Gateway.RetrievalTimeout" | "Gateway.MaxRequestDuration", standard: string) => number;
 
-/** @throws NodeError for text that is no time */
+/** @throws NodeError for a text that is not a duration */
 const timeIn =
   (config: Config): TimeOf =>
   (key, standard) =>
@@ -79,7 +85,7 @@ function read(config: Config, timeOf: TimeOf, warn: (sentence: string) => void):
     routing: config.value("Gateway.ExposeRoutingAPI") ?? true,
     deserialized: config.value("Gateway.DeserializedResponses") ?? true,
     htmlErrors: config.value("Gateway.DisableHTMLErrors") !== true,
-    headers: answerHeaders(sendable(config.value("Gateway.HTTPHeaders") ?? {}, warn)),
+    headers: responseHeaders(sendable(config.value("Gateway.HTTPHeaders") ?? {}, warn)),
     maxRequests: config.value("Gateway.MaxConcurrentRequests") ?? DEFAULT_CONCURRENT,
     stallTime: timeOf("Gateway.RetrievalTimeout", DEFAULT_RETRIEVAL_TIMEOUT),
     totalTime: timeOf("Gateway.MaxRequestDuration", DEFAULT_DURATION),

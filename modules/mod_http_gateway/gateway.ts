@@ -1,30 +1,36 @@
-/** One gateway: what is asked of it, in the order in which the public specifications look at a request. */
+/** One gateway. It checks a request in the order of the public specifications. */
 import type { NodeModule } from "modhost/node";
 import type { RateLimit } from "../../core/http/index.ts";
 import type { HttpEvent, HttpRequest, ModuleLog, ResponseFields } from "../../core/types.ts";
-import { answerContent } from "./answers/index.ts";
-import type { Asked } from "./asked.ts";
-import { refusalAnswer } from "./errors/answer.ts";
+import { type ContentTarget, contentPath } from "./content_target.ts";
 import { Refusal, refusalOf, tooFast, tooLate, tooMany } from "./errors/refusal.ts";
+import { refusalResponse } from "./errors/response.ts";
+import type { GatewayCall } from "./gateway_call.ts";
 import { headerText } from "./headers/content.ts";
 import { DnsLinks } from "./hosts/dns_links.ts";
 import { PathBlocks } from "./path_blocks.ts";
-import { contentPath, type Place } from "./place.ts";
 import { Reading } from "./reading.ts";
 import { formatOf } from "./request/format.ts";
-import { placeOfPath } from "./request/path.ts";
+import { targetOfPath } from "./request/path.ts";
 import { queryOf } from "./request/query.ts";
 import { Redirect } from "./request/redirect.ts";
+import { respondWithContent } from "./responses/index.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { isWriting, writeAnswer } from "./write.ts";
+import { refuseWorker, sandboxed } from "./shared_origin.ts";
+import { isWriting, writeResponse } from "./write.ts";
 
 export interface GatewayDeps {
   readonly node: NodeModule;
   readonly log: ModuleLog;
-  /** As they are now. */
+  /** Returns the current settings. */
   readonly settings: () => GatewaySettings;
-  /** What each client may ask, as it is now. */
+  /** Returns the current rate limit per client. */
   readonly limit?: () => RateLimit | undefined;
+  /**
+   * Whether apps that trust pages of their own origin share the origin of this gateway's paths;
+   * never by default.
+   */
+  readonly sharesOrigin?: () => boolean;
 }
 
 const methodsOf = ({ writable }: GatewaySettings): string =>
@@ -35,46 +41,59 @@ export class Gateway {
   readonly #log: ModuleLog;
   readonly #settings: () => GatewaySettings;
   readonly #limit: GatewayDeps["limit"];
+  readonly #sharesOrigin: () => boolean;
   readonly #blocks: PathBlocks;
   readonly links: DnsLinks;
-  /** Requests that are being answered. */
+  /** Number of requests in flight. */
   #active = 0;
 
-  constructor({ node, log, settings, limit }: GatewayDeps) {
+  constructor({ node, log, settings, limit, sharesOrigin = () => false }: GatewayDeps) {
     this.#node = node;
     this.#log = log;
     this.#settings = settings;
     this.#limit = limit;
+    this.#sharesOrigin = sharesOrigin;
     this.#blocks = new PathBlocks(node);
     this.links = new DnsLinks(node);
   }
 
-  /** Answers a request of any method; `placeOf` says what it is for. Never rejects. */
-  async answer(event: HttpEvent, placeOf: (request: HttpRequest) => Place | Promise<Place>): Promise<ResponseFields> {
+  /**
+   * Responds to a request of any method. `targetOf` determines the requested content. Never
+   * rejects.
+   */
+  async respond(
+    event: HttpEvent,
+    targetOf: (request: HttpRequest) => ContentTarget | Promise<ContentTarget>,
+  ): Promise<ResponseFields> {
     const { request } = event;
     const settings = this.#settings();
-    let place: Place | undefined;
+    let target: ContentTarget | undefined;
+    const isolated = (response: ResponseFields) =>
+      target?.website === undefined && this.#sharesOrigin() ? sandboxed(response) : response;
     try {
       if (request.method === "OPTIONS")
         return { headers: { ...settings.headers, allow: methodsOf(settings) }, body: "" };
       if (settings.writable && isWriting(request)) {
         this.#admit(event, settings);
-        return await this.#write(request, settings, placeOf);
+        return await this.#write(request, settings, targetOf);
       }
       requireMethod(request, settings);
+      requireEscapes(request);
       this.#admit(event, settings);
-      place = await placeOf(request);
-      return await this.#content(event, place, settings);
+      target = await targetOf(request);
+      if (target.website === undefined && this.#sharesOrigin()) refuseWorker(request);
+      return isolated(await this.#content(event, target, settings));
     } catch (error) {
-      return this.#refused(error, request, settings, place);
+      return isolated(this.#refused(error, request, settings, target));
     }
   }
 
   /**
-   * As `answer`, for what is no content: within the same bounds. Of methods it has those of `methods`; where that is
-   * undefined `work` answers all of them, OPTIONS too. Never rejects.
+   * Responds to requests for other things than content, within the same limits. Only the methods in
+   * `methods` are allowed; if it is undefined, `work` handles every method, including OPTIONS.
+   * Never rejects.
    */
-  async answerBy(
+  async respondWith(
     event: HttpEvent,
     methods: string | undefined,
     work: (settings: GatewaySettings) => Promise<ResponseFields>,
@@ -100,7 +119,7 @@ export class Gateway {
 
   /** @throws {Refusal} 429 */
   #admit({ request, response }: HttpEvent, { maxRequests }: GatewaySettings): void {
-    // Who comes by a Unix socket has no address.
+    // Callers at a Unix socket have no address, so there is no limit for them.
     const wait = request.ip === "" ? 0 : (this.#limit?.()?.take(request.ip) ?? 0);
     if (wait > 0) throw tooFast(wait);
     if (maxRequests > 0 && this.#active >= maxRequests) throw tooMany();
@@ -111,21 +130,22 @@ export class Gateway {
   #write(
     request: HttpRequest,
     settings: GatewaySettings,
-    placeOf: (request: HttpRequest) => Place | Promise<Place>,
+    targetOf: (request: HttpRequest) => ContentTarget | Promise<ContentTarget>,
   ): Promise<ResponseFields> {
-    const place = async () => {
+    const target = async () => {
       try {
-        return await placeOf(request);
+        return await targetOf(request);
       } catch (thrown) {
-        // No client sends its body again to the host that a root has: what is read there is written here, too.
+        // Clients do not send a body again to the redirect target, the root's own host. So the
+        // request is handled here as for a path.
         const [, rest] = /^\/ipfs\/(.+)$/s.exec(request.path) ?? [];
         if (!(thrown instanceof Redirect) || rest === undefined) throw thrown;
-        return placeOfPath("ipfs", rest, request);
+        return targetOfPath("ipfs", rest, request);
       }
     };
     const isGone = () => request.signal.aborted;
     const reading = () => this.#reading(request, settings, settings.noFetch || this.#node.offline, isGone);
-    return writeAnswer({ node: this.#node, request, settings, place, reading });
+    return writeResponse({ node: this.#node, request, settings, target, reading });
   }
 
   #reading(request: HttpRequest, settings: GatewaySettings, offline: boolean, isGone: () => boolean): Reading {
@@ -134,14 +154,18 @@ export class Gateway {
     return new Reading(this.#node, request, deps);
   }
 
-  async #content({ request, response }: HttpEvent, place: Place, general: GatewaySettings): Promise<ResponseFields> {
-    const { deserialized = general.deserialized } = place;
+  async #content(
+    { request, response }: HttpEvent,
+    target: ContentTarget,
+    general: GatewaySettings,
+  ): Promise<ResponseFields> {
+    const { deserialized = general.deserialized } = target;
     const settings = deserialized === general.deserialized ? general : { ...general, deserialized };
     if (!this.#node.isOpen) await this.#node.open();
     const query = queryOf(request);
-    const cachedOnly = request.headers.cache_control === "only-if-cached";
+    const cachedOnly = request.header("cache-control") === "only-if-cached";
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
-    const path = contentPath(place);
+    const path = contentPath(target);
     const reading = this.#reading(request, settings, offline, () => response.finished);
     const { on_destroy } = response;
     response.on_destroy = () => {
@@ -151,10 +175,10 @@ export class Gateway {
     if (response.finished) reading.over();
     try {
       const wanted = formatOf(request, query);
-      const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };
-      const answer = await answerContent(asked);
-      if (typeof answer.body !== "object" || answer.body instanceof Uint8Array) reading.end();
-      return answer;
+      const call: GatewayCall = { node: this.#node, request, query, target, path, wanted, settings, reading };
+      const response = await respondWithContent(call);
+      if (typeof response.body !== "object" || response.body instanceof Uint8Array) reading.end();
+      return response;
     } catch (error) {
       const { isLate } = reading;
       reading.end();
@@ -165,17 +189,25 @@ export class Gateway {
     }
   }
 
-  #refused(thrown: unknown, request: HttpRequest, settings: GatewaySettings, place: Place | undefined): ResponseFields {
-    if (thrown instanceof Redirect) return thrown.answer(settings.headers);
-    const path = place === undefined ? request.path : contentPath(place);
+  #refused(
+    thrown: unknown,
+    request: HttpRequest,
+    settings: GatewaySettings,
+    target: ContentTarget | undefined,
+  ): ResponseFields {
+    if (thrown instanceof Redirect) return thrown.response(settings.headers);
+    const path = target === undefined ? request.path : contentPath(target);
     const refusal = refusalOf(thrown, path);
     const shown = refusal instanceof Refusal ? refusal : this.#otherwise(refusal, request);
-    const answer = refusalAnswer(shown, request, settings);
-    if (place !== undefined) (answer.headers ??= {}).x_ipfs_path = headerText(path);
-    return answer;
+    const response = refusalResponse(shown, request, settings);
+    if (target !== undefined) (response.headers ??= {}).x_ipfs_path = headerText(path);
+    return response;
   }
 
-  /** A fault of ours, of which the log has the words, and nobody else; or there is nobody any more who could be told. */
+  /**
+   * For a fault of the server, writes the details only to the log. If the client has disconnected,
+   * nobody sees the response.
+   */
   #otherwise(thrown: unknown, { id, method, url, signal }: HttpRequest): Refusal {
     if (signal.aborted) return new Refusal(503, "the client has gone");
     const what = thrown instanceof Error ? thrown.stack : String(thrown);
@@ -188,4 +220,14 @@ function requireMethod({ method }: HttpRequest, settings: GatewaySettings): void
   if (method === "GET" || method === "HEAD") return;
   const why = settings.writable ? "it neither reads nor writes" : "read only access";
   throw new Refusal(405, `Method ${method} not allowed: ${why}`, { headers: { allow: methodsOf(settings) } });
+}
+
+/**
+ * Programs interpret an invalid percent escape in different ways, so such a path must not match
+ * anything.
+ */
+function requireEscapes({ url }: HttpRequest): void {
+  const [bad] = /%(?![0-9a-f]{2}).{0,2}/i.exec(url.raw_path) ?? [];
+  if (bad !== undefined)
+    throw new Refusal(400, `invalid URL escape ${JSON.stringify(bad)}: write %25 for a percent sign`);
 }

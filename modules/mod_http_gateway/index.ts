@@ -1,8 +1,8 @@
-/** Content over plain HTTP, by its CID or by a name: the gateway of the node. */
+/** Serves content over plain HTTP, by its CID or by a name: the gateway of the node. */
 import { isDeepStrictEqual } from "node:util";
 import type { NodeModule } from "modhost/node";
 import { RateLimit, rateOption } from "../../core/http/index.ts";
-import type { HttpGateway, Module } from "../../core/types.ts";
+import type { Module } from "../../core/types.ts";
 import { Gateway, type GatewayDeps } from "./gateway.ts";
 import { readGatewaySpecs } from "./hosts/gateway_specs.ts";
 import { hostClaims } from "./hosts/index.ts";
@@ -12,7 +12,9 @@ import { serveAtRepoAddress } from "./repo_address.ts";
 import { pathRoutes } from "./routes.ts";
 import { routingRoutes } from "./routing/index.ts";
 import { gatewayFor } from "./serve_cid.ts";
-import { answerHeaders, type GatewaySettings, timerTime } from "./settings.ts";
+import { type GatewaySettings, responseHeaders, timerTime } from "./settings.ts";
+import { trustingApps } from "./shared_origin.ts";
+import type { HttpGateway } from "./types.ts";
 
 export { options };
 export const depends = ["http", "node"];
@@ -31,27 +33,31 @@ export default function load(module: GatewayModule): HttpGateway {
     limit = limitOf(module, limit);
   };
   const deps: GatewayDeps = { node, log: module.log, settings: () => settings };
-  // What other modules serve is theirs, and not the gateway's to count.
+  // The limit does not apply to content that other modules serve.
   const limited = { ...deps, limit: () => limit };
-  const gateway = new Gateway(limited);
+  const sharesOrigin = trustingApps(module as Module);
+  const gateway = new Gateway({ ...limited, sharesOrigin });
   module.provides("http", {
     default_path: "/",
     route: { ...pathRoutes(gateway), ...routingRoutes(gateway, deps) },
-    claims: hostClaims(gateway, deps.settings),
+    claims: hostClaims(gateway, deps.settings, sharesOrigin),
     streaming_uploads: true,
     cors: { enabled: false },
   });
   if (module.serves()) serveAtRepoAddress(module as Module, limited);
   const served = gatewayFor(deps);
-  // For modules that can do without a gateway, and so do not depend on one.
+  // For modules that can also work without a gateway, and therefore do not depend on one.
   module.add_item("content-gateway", served);
   return served;
 }
 
-/** A limit goes on where it is the same as before. @throws {ModhostError} OPTION_INVALID */
-function limitOf(module: GatewayModule, former: RateLimit | undefined): RateLimit | undefined {
+/**
+ * Returns the previous limit if its values have not changed, so that its counts continue. @throws
+ * {ModhostError} OPTION_INVALID
+ */
+function limitOf(module: GatewayModule, previous: RateLimit | undefined): RateLimit | undefined {
   const rate = rateOption(module.get_option("gateway_rate"), module.get_option("gateway_burst"), "gateway_rate");
-  return isDeepStrictEqual(rate, former?.rate) ? former : rate && new RateLimit(rate);
+  return isDeepStrictEqual(rate, previous?.rate) ? previous : rate && new RateLimit(rate);
 }
 
 function settingsOf(module: GatewayModule): GatewaySettings {
@@ -64,7 +70,7 @@ function settingsOf(module: GatewayModule): GatewaySettings {
     htmlErrors: module.get_option("gateway_html_errors"),
     publicGateways: new PublicGateways(readGatewaySpecs(module.get_option_object("gateway_public_gateways"))),
     dnslink: module.get_option("gateway_dnslink"),
-    headers: answerHeaders(module.get_option_object("gateway_headers") as Record<string, string | string[]>),
+    headers: responseHeaders(module.get_option_object("gateway_headers") as Record<string, string | string[]>),
     maxRequests: module.get_option("gateway_max_concurrent_requests"),
     stallTime: seconds("gateway_retrieval_timeout"),
     totalTime: seconds("gateway_max_request_duration"),

@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   gateway_no_fetch: {
     type: "boolean",
+    protects: true,
     default: true,
     applies: "live",
     describe:
@@ -60,6 +61,7 @@ export const options = {
   },
   gateway_rate: {
     type: "string",
+    protects: true,
     default: "",
     example: "50/s",
     applies: "live",

@@ -1,20 +1,23 @@
 /**
- * Blocks that paths lead through, kept in memory: those of directories are decoded once for many requests. A block that has
- * left the node is not served from here.
+ * Caches the blocks on paths, so that directories are decoded once for many requests. A block that
+ * was removed from the node is no longer served from the cache.
  */
 import { type NodeModule, type ReadBlock, type Resolved, readSoon } from "modhost/node";
 
 type Cid = Resolved["cid"];
 
-/** Bytes of all blocks that are kept. */
+/** Maximum number of bytes of all cached blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** A directory that is larger has its turn with each request. */
+/** Larger directories are not cached, and are decoded for each request. */
 const MAX_BLOCK_BYTES = 512 * 1024;
 const RAW = 0x55;
 
-interface Kept {
+interface CachedBlock {
   readonly bytes: Uint8Array;
-  /** `removals` of the store when it was there; undefined where nobody knows without asking. */
+  /**
+   * `removals` of the store at the last time the block was known to be stored; undefined if that
+   * needs a new check.
+   */
   removals: number | undefined;
 }
 
@@ -25,10 +28,13 @@ export interface Readers {
 
 export class PathBlocks {
   readonly #node: NodeModule;
-  /** By multihash and codec; the latest last. */
-  readonly #kept = new Map<string, Kept>();
+  /** By multihash and codec, the most recently used last. */
+  readonly #cache = new Map<string, CachedBlock>();
   #bytes = 0;
-  /** Those that are too large, while somebody uses them: all who ask at a time have the same, and it is decoded once. */
+  /**
+   * Blocks that are too large for the cache, as long as a request uses them. Concurrent requests
+   * share one decoded copy.
+   */
   readonly #used = new Map<string, WeakRef<Uint8Array>>();
   readonly #unused = new FinalizationRegistry<string>((key) => {
     if (this.#used.get(key)?.deref() === undefined) this.#used.delete(key);
@@ -38,22 +44,28 @@ export class PathBlocks {
     this.#node = node;
   }
 
-  /** Reads by `read` what is not kept, and by `readLeaf` what has no names, and is met at the end of a path, once. */
+  /**
+   * Reads uncached directory blocks with `read`. Blocks without names, which only occur at the end
+   * of a path, are read with `readLeaf` and not cached.
+   */
   reader(by: Readers): ReadBlock {
     const soon = (cid: Cid) =>
       cid.code === RAW ? readSoon(by.readLeaf, cid) : (this.#now(cid) ?? this.#read(cid, by.read));
     return Object.assign(async (cid: Cid) => soon(cid), { soon });
   }
 
-  /** What is kept, where nothing has left the node since it was there. @throws NodeError for what is denied */
+  /**
+   * Returns a cached block, if nothing has been removed from the node since it was stored. @throws
+   * NodeError for a denied block
+   */
   #now(cid: Cid): Uint8Array | undefined {
     const { blocks } = this.#node.lowLevel;
     blocks.denials?.requireBlock(cid);
     const key = keyOf(cid);
-    const kept = this.#kept.get(key);
-    if (kept?.removals === undefined || kept.removals !== blocks.store.removals) return undefined;
-    this.#touch(key, kept);
-    return kept.bytes;
+    const cached = this.#cache.get(key);
+    if (cached?.removals === undefined || cached.removals !== blocks.store.removals) return undefined;
+    this.#touch(key, cached);
+    return cached.bytes;
   }
 
   async #read(cid: Cid, read: ReadBlock): Promise<Uint8Array> {
@@ -63,28 +75,29 @@ export class PathBlocks {
     const known = this.#known(key);
     const { removals } = blocks.store;
     if (known !== undefined && (await blocks.has(cid))) {
-      const kept = this.#kept.get(key);
-      if (kept !== undefined) {
-        // What is here and not in the store, as directories of MFS may be, goes without being removed.
-        if (removals !== undefined && (await blocks.store.has(cid))) kept.removals = removals;
-        this.#touch(key, kept);
+      const cached = this.#cache.get(key);
+      if (cached !== undefined) {
+        // Blocks that are available but not in the store, such as MFS directories, disappear
+        // without a removal.
+        if (removals !== undefined && (await blocks.store.has(cid))) cached.removals = removals;
+        this.#touch(key, cached);
       }
       return known;
     }
     const bytes = await read(cid);
-    // Of many who came at once the others have it from the first.
+    // Of several concurrent readers, the others use the copy of the first.
     const other = this.#known(key);
     if (other === undefined) this.#keep(key, bytes);
     return other ?? bytes;
   }
 
   #known(key: string): Uint8Array | undefined {
-    return this.#kept.get(key)?.bytes ?? this.#used.get(key)?.deref();
+    return this.#cache.get(key)?.bytes ?? this.#used.get(key)?.deref();
   }
 
-  #touch(key: string, kept: Kept): void {
-    // While there is room for more, it does not matter who goes first.
-    if (this.#bytes > MAX_BYTES / 2 && this.#kept.delete(key)) this.#kept.set(key, kept);
+  #touch(key: string, cached: CachedBlock): void {
+    // The order only matters when the cache is at least half full.
+    if (this.#bytes > MAX_BYTES / 2 && this.#cache.delete(key)) this.#cache.set(key, cached);
   }
 
   #keep(key: string, bytes: Uint8Array): void {
@@ -93,12 +106,12 @@ export class PathBlocks {
       this.#unused.register(bytes, key);
       return;
     }
-    this.#bytes += bytes.length - (this.#kept.get(key)?.bytes.length ?? 0);
-    this.#kept.delete(key);
-    this.#kept.set(key, { bytes, removals: undefined });
-    for (const [oldest, { bytes: dropped }] of this.#kept) {
+    this.#bytes += bytes.length - (this.#cache.get(key)?.bytes.length ?? 0);
+    this.#cache.delete(key);
+    this.#cache.set(key, { bytes, removals: undefined });
+    for (const [oldest, { bytes: dropped }] of this.#cache) {
       if (this.#bytes <= MAX_BYTES) return;
-      this.#kept.delete(oldest);
+      this.#cache.delete(oldest);
       this.#bytes -= dropped.length;
     }
   }

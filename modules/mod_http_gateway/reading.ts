@@ -1,4 +1,4 @@
-/** How blocks are read for one answer: from whom, and how long that may take. */
+/** Reads the blocks for one response: decides who is asked for them, and limits the time. */
 import { setImmediate as turn } from "node:timers/promises";
 import { Lending, type NodeModule, type ReadBlock, readSoon } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
@@ -9,45 +9,49 @@ import type { PathBlocks } from "./path_blocks.ts";
 import type { GatewaySettings } from "./settings.ts";
 
 /**
- * Blocks that are read for one answer without a byte of it: graphs of few blocks have more paths than anybody can follow, and
- * may lead to nothing. More than any honest path or file needs.
+ * Maximum number of consecutive blocks that may be read without producing a byte of the response. A
+ * small graph can have more paths than anybody can follow, and lead to nothing. Every honest path
+ * or file needs fewer.
  */
 const MAX_FRUITLESS_BLOCKS = 8192;
 
-/** Shorter blocks have no buffer of the pool, and shorter parts of others are copied. */
+/** Shorter blocks do not use a pooled buffer, and shorter parts of blocks are copied. */
 const MIN_POOLED_BYTES = 16 * 1024;
 
 type Buffers = NodeModule["lowLevel"]["blocks"]["buffers"];
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
   readonly offline: boolean;
-  /** The client waits no more: without a signal, which costs more. */
+  /** Returns whether the client has disconnected. An abort signal would be more expensive. */
   readonly isGone: () => boolean;
   readonly blocks: PathBlocks;
   readonly links: DnsLinks;
 }
 
 export class Reading {
-  /** Nobody else is asked for blocks and names. */
+  /** Whether other nodes must not be asked for blocks and names. */
   readonly offline: boolean;
-  /** Aborts when nobody waits any more, and when it takes too long; undefined where everything is on this machine. */
+  /**
+   * Aborts when the client disconnects or a time limit is reached; undefined if everything is on
+   * this machine.
+   */
   readonly signal: AbortSignal | undefined;
-  /** Where domains lead. */
+  /** The DNSLinks of domains. */
   readonly links: DnsLinks;
   readonly #node: NodeModule;
   readonly #blocks: PathBlocks;
   readonly #isGone: () => boolean;
-  // Most requests need only some of them.
+  // Created on first use, because most requests need only some of them.
   #read: ReadBlock | undefined;
   #readLeaf: ReadBlock | undefined;
   #readPath: ReadBlock | undefined;
-  /** Blocks since the last bytes. */
+  /** Number of blocks since the last byte of the response. */
   #fruitless = 0;
   readonly #stallTime: number;
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #lending: Lending | undefined;
+  #leases: Lending | undefined;
   #isOver = false;
 
   constructor(
@@ -74,18 +78,21 @@ export class Reading {
     return this.#read;
   }
 
-  /** As `read`, for blocks that go to the client, into arrays of `buffers`: who has one may give it back. */
+  /**
+   * Like `read`, for blocks that are sent to the client. They use arrays of `buffers`, which can be
+   * returned.
+   */
   get readLeaf(): ReadBlock {
     this.#readLeaf ??= this.#reader(this.buffers);
     return this.#readLeaf;
   }
 
-  /** Those of `readLeaf`. */
+  /** The buffers of `readLeaf`. */
   get buffers(): Buffers {
     return this.#node.lowLevel.blocks.buffers;
   }
 
-  /** For blocks that paths lead through; those that have no names are as by `readLeaf`. */
+  /** Reads blocks on paths. Blocks without names are read as by `readLeaf`. */
   get readPath(): ReadBlock {
     this.#readPath ??= this.#blocks.reader(this);
     return this.#readPath;
@@ -96,27 +103,31 @@ export class Reading {
     return this.#bounded(this.#node.lowLevel.reader({ signal, offline, nameless: true, buffers }));
   }
 
-  /** What goes to the client passes through it: clients that are slow hold little together. */
-  get lending(): Lending {
-    if (this.#lending === undefined) {
-      this.#lending = new Lending({
+  /**
+   * Leases of the buffers that are sent to the client. They limit how much memory slow clients
+   * occupy together.
+   */
+  get leases(): Lending {
+    if (this.#leases === undefined) {
+      this.#leases = new Lending({
         release: (piece) => this.buffers.release(piece),
         waiting: (isWaiting) => (isWaiting ? clearTimeout(this.#timer) : this.#wait()),
       });
-      if (this.#isOver) this.#lending.end();
+      if (this.#isOver) this.#leases.end();
     }
-    return this.#lending;
+    return this.#leases;
   }
 
-  /** The client has the answer, or has left. */
+  /** Called when the client has received the response, or has disconnected. */
   over(): void {
     this.#isOver = true;
-    this.#lending?.end();
+    this.#leases?.end();
   }
 
-  /** What is read in vain ends, also where all blocks are on this machine. */
+  /** Limits fruitless reads, even when all blocks are on this machine. */
   #bounded(read: ReadBlock): ReadBlock {
-    // Not async: a promise of its own for each of very many blocks costs more than the rest of this.
+    // Not async, because a promise for each of very many blocks would cost more than everything
+    // else here.
     const refused = (): Promise<never> | undefined => {
       if (this.#isGone()) return Promise.reject(clientLeft());
       this.#fruitless += 1;
@@ -135,14 +146,17 @@ export class Reading {
     return Object.assign(bounded, { peek, soon, ...(part && { part }) });
   }
 
-  /** Bytes are here: nobody else is waited for meanwhile, however long the client takes for them. @throws {HttpError} 408 */
+  /**
+   * Called when bytes have arrived. The stall timer pauses then, however long the client takes to
+   * read them. @throws {HttpError} 408
+   */
   #came(piece: string | Uint8Array): void {
     if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
     clearTimeout(this.#timer);
     if (piece.length > 0) this.#fruitless = 0;
   }
 
-  /** From now on the next bytes are waited for. */
+  /** Restarts the stall timer until the next bytes arrive. */
   #wait(): void {
     if (this.#late === undefined) return;
     const left = Math.min(
@@ -158,39 +172,46 @@ export class Reading {
     this.#late?.abort(new DOMException("The next bytes did not come in time", "TimeoutError"));
   }
 
-  /** It was given up: the bytes did not come in time. */
+  /** Whether the response was abandoned because bytes did not arrive in time. */
   get isLate(): boolean {
     return this.#late?.signal.aborted === true;
   }
 
-  /** The answer is complete, or will never be. */
+  /** Called when the response is complete, or has failed. */
   end(): void {
     clearTimeout(this.#timer);
     this.#late = undefined;
   }
 
-  /** The bytes of an answer that is short, part of a block in the pool: as they are, or a copy where they would hold far more. */
+  /**
+   * Returns the bytes of a short response, which are part of a pooled block. Copies them if they
+   * would keep far more memory occupied.
+   */
   few(bytes: Uint8Array): Gathered {
     this.#came(bytes);
-    const body = bytes.length < MIN_POOLED_BYTES ? undefined : this.lent(bytes);
+    const body = bytes.length < MIN_POOLED_BYTES ? undefined : this.leased(bytes);
     if (body !== undefined) return { start: bytes, body };
     const copy = bytes.slice();
     this.buffers.release(bytes);
     return { start: copy, body: copy };
   }
 
-  /** The body of an answer that is all here, whose block goes back to the pool; undefined where too much is lent already. */
-  lent(bytes: Uint8Array): Uint8Array | PooledBody | undefined {
-    const { lending } = this;
-    if (!lending.lend(bytes)) return undefined;
+  /**
+   * Returns the body of a response that is completely in memory, and whose block returns to the
+   * pool; undefined if too much memory is already leased.
+   */
+  leased(bytes: Uint8Array): Uint8Array | PooledBody | undefined {
+    const { leases } = this;
+    if (!leases.lend(bytes)) return undefined;
     this.end();
     if (bytes.length < MIN_POOLED_BYTES) return bytes;
-    return { whole: bytes, [Symbol.asyncIterator]: () => only(bytes), release: (piece) => lending.release(piece) };
+    return { whole: bytes, [Symbol.asyncIterator]: () => only(bytes), release: (piece) => leases.release(piece) };
   }
 
   /**
-   * The `length` bytes of an answer that is short, in one piece; where some are missing, as a body that breaks off after those
-   * before them. Rejects where the first are missing. `release` takes back a piece.
+   * Returns the `length` bytes of a short response in one piece. If later bytes are missing,
+   * returns a body that breaks off after the earlier ones. Rejects if the first bytes are missing.
+   * `release` returns a piece to the pool.
    */
   async gather(
     pieces: AsyncIterable<Uint8Array>,
@@ -218,9 +239,10 @@ export class Reading {
   }
 
   /**
-   * The pieces of a body; `length` is that of all of them, where the answer says it. When they fail the answer is under way:
-   * the connection breaks off, so that nobody takes it for whole. That content is not all here, or not as long as it
-   * says, is no fault of this server.
+   * Yields the pieces of a body; `length` is their total length, if the response announces it. If
+   * reading fails after the response has begun, the connection is closed, so that nobody takes the
+   * response for complete. Missing content, or content shorter than announced, is not a fault of
+   * this server.
    */
   body<P extends string | Uint8Array>(
     pieces: AsyncIterable<P>,
@@ -247,7 +269,7 @@ export class Reading {
       }
       check(sent === length);
     } catch (error) {
-      // What has come so far is sent first, and so is the head.
+      // Waits until the head and earlier pieces have been sent.
       await turn();
       throw brokenOff(error);
     } finally {
@@ -258,7 +280,7 @@ export class Reading {
 
 export interface BodyOptions {
   readonly length?: number;
-  /** Takes back a piece that was sent. */
+  /** Returns a sent piece to the pool. */
   readonly release?: ((piece: Uint8Array) => void) | undefined;
 }
 
@@ -275,7 +297,7 @@ const clientLeft = () => new DOMException("The client waits no more", "AbortErro
 
 const wrongLength = (length: number) => `the content has not the ${length} bytes that it says`;
 
-/** A short body, and what is known of its bytes. */
+/** A short body, and what is known about its bytes. */
 export interface Gathered {
   readonly start: Uint8Array;
   readonly body: Uint8Array | PooledBody;

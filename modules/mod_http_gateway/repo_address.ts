@@ -1,4 +1,7 @@
-/** What stands at `Addresses.Gateway` of the repo, beside the read-only commands: content, `/version`, and where `/` leads. */
+/**
+ * Serves content, `/version` and the redirect of `/` at `Addresses.Gateway` of the repo, in
+ * addition to the read-only commands.
+ */
 import { versionFacts } from "modhost/node";
 import type { Module, RouteTable } from "../../core/types.ts";
 import { followConfig } from "./config_settings.ts";
@@ -8,10 +11,13 @@ import { p2pRoutes } from "./p2p_proxy/index.ts";
 import { pathRoutes } from "./routes.ts";
 import { routingRoutes } from "./routing/index.ts";
 
-/** Whoever listens there mounts items of this kind: `{ path, route, claims, tunnels, relays }`. */
+/**
+ * The module that listens there mounts items of this kind:
+ * `{ path, route, claims, tunnels, relays }`.
+ */
 const KIND = "gateway-page";
 
-/** Of the options of the host the limit of each client counts here, too: the config has none. */
+/** Of the host's options, the rate limit applies here too, because the config has none. */
 export function serveAtRepoAddress(module: Module, { node, limit }: Pick<GatewayDeps, "node" | "limit">): void {
   const settings = followConfig(node.lowLevel.repo.config, (sentence) => module.log.warn("%s", sentence));
   module.on_release("the gateway's part of the config", () => settings.end());

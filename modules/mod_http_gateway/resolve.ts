@@ -1,8 +1,8 @@
-/** From a place to the block that it leads to. */
+/** Resolves a target to the block that it leads to. */
 import { cidText, followNames, type NodeModule, type ReadBlock, type Resolved } from "modhost/node";
+import { type ContentTarget, contentPath } from "./content_target.ts";
 import { Refusal } from "./errors/refusal.ts";
 import type { DnsLinks } from "./hosts/dns_links.ts";
-import { contentPath, type Place } from "./place.ts";
 import { keyOf, rootCid } from "./request/path.ts";
 
 type Cid = Resolved["cid"];
@@ -11,33 +11,44 @@ export interface Found {
   readonly cid: Cid;
   /** The CID as text. */
   readonly text: string;
-  /** For X-Ipfs-Roots. */
+  /** The roots in X-Ipfs-Roots. */
   readonly roots: readonly Cid[];
-  /** The path that was followed. */
+  /** The root and the names that were followed. */
   readonly from: Pick<Start, "root" | "names">;
-  /** Where a name is below `/ipns`: seconds for which the answer may be kept, undefined where nobody says. */
+  /**
+   * Set for names below `/ipns`: seconds for which the response may be cached, undefined if
+   * unknown.
+   */
   readonly lifetime: { readonly seconds: number | undefined } | undefined;
 }
 
 export interface ReadingOf {
   readonly readPath: ReadBlock;
   readonly signal: AbortSignal | undefined;
-  /** Nobody else is asked. */
+  /** Whether other nodes must not be asked. */
   readonly offline: boolean;
   readonly links: Pick<DnsLinks, "find">;
 }
 
-/** @throws NodeError, {Refusal} 501 for a path that ends inside a document */
-export async function find(node: NodeModule, place: Place, reading: ReadingOf): Promise<Found> {
-  const { root, names, lifetime } = await start(node, place, reading);
+/**
+ * @param isOfBlock whether the caller wants the block of a document that contains the end of the
+ * path @throws NodeError, {Refusal} 501 for a path that ends inside a document, unless `isOfBlock`
+ */
+export async function find(
+  node: NodeModule,
+  target: ContentTarget,
+  reading: ReadingOf,
+  isOfBlock = false,
+): Promise<Found> {
+  const { root, names, lifetime } = await start(node, target, reading);
   const { cid, roots, remainder } = await followNames(rootCid(root), names, reading.readPath);
-  // What is answered need not be read: a condition may fit.
+  // The block itself is not read, because a condition may make that unnecessary.
   node.lowLevel.blocks.denials?.requireBlock(cid);
-  if (remainder.length > 0) {
+  if (remainder.length > 0 && !isOfBlock) {
     const rest = remainder.join("/");
     throw new Refusal(
       501,
-      `failed to resolve ${contentPath(place)}: the rest of the path, ${rest}, is a value inside ${cid}, which has no answer of its own`,
+      `failed to resolve ${contentPath(target)}: the rest of the path, ${rest}, is a value inside ${cid}, which has no answer of its own`,
     );
   }
   return { cid, text: cidText(cid), roots, from: { root, names }, lifetime };
@@ -46,14 +57,17 @@ export async function find(node: NodeModule, place: Place, reading: ReadingOf): 
 export interface Start extends Pick<Found, "lifetime"> {
   /** A CID. */
   readonly root: string;
-  /** What is to be followed from there. */
+  /** The names to follow from the root. */
   readonly names: readonly string[];
 }
 
-/** Where a place begins, once its name is resolved. @throws NodeError, {Refusal} 400 for names that lead to each other */
+/**
+ * Resolves the name of a target. Returns the root and the remaining names. @throws NodeError,
+ * {Refusal} 400 for names that refer to each other in a circle
+ */
 export async function start(
   node: NodeModule,
-  { namespace, root, below: within = [], segments: shown }: Place,
+  { namespace, root, below: within = [], segments: shown }: ContentTarget,
   how: Omit<ReadingOf, "readPath">,
 ): Promise<Start> {
   const segments = within.length === 0 ? shown : [...within, ...shown];
@@ -72,10 +86,13 @@ export async function start(
 }
 
 const NAMES = "/ipns/";
-/** Names that lead to each other. */
+/** Maximum number of names that refer to each other. */
 const MAX_NAMES = 32;
 
-/** Where a name leads: of a domain its first step is one that may have been looked up for the host already. */
+/**
+ * Returns the path that a name resolves to. For a domain, the first step may already be in the
+ * cache of host lookups.
+ */
 async function pathOf(node: NodeModule, root: string, { signal, offline, links }: Omit<ReadingOf, "readPath">) {
   const { names } = node.lowLevel;
   if (keyOf(root) !== undefined) return names.find(root, { signal, offline });

@@ -1,21 +1,18 @@
-/** Content of other modules: a handler, or middleware, that serves what a path leads to. */
+/**
+ * Serves content for other modules: as a handler, or as middleware, for everything below a path.
+ */
 import { Readable } from "node:stream";
 import { parseCid } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
-import type {
-  GatewayPath,
-  HttpEvent,
-  HttpGateway,
-  MiddlewareContext,
-  ResponseFields,
-  ServeCidOptions,
-} from "../../core/types.ts";
+import type { HttpEvent, MiddlewareContext, ResponseFields } from "../../core/types.ts";
+import type { ContentTarget, Namespace } from "./content_target.ts";
 import { Gateway, type GatewayDeps } from "./gateway.ts";
-import type { Namespace, Place } from "./place.ts";
+import { unescapedBytes } from "./request/byte_path.ts";
 import { namesIn } from "./request/path.ts";
+import type { GatewayPath, HttpGateway, ServeCidOptions } from "./types.ts";
 
-/** A path of the author, taken apart. */
-type Home = Pick<Place, "namespace" | "root" | "below">;
+/** The parsed path that the module's author has chosen. */
+type Home = Pick<ContentTarget, "namespace" | "root" | "below">;
 
 export function gatewayFor(deps: GatewayDeps): HttpGateway {
   const gateway = new Gateway(deps);
@@ -25,7 +22,7 @@ export function gatewayFor(deps: GatewayDeps): HttpGateway {
 
   function serve(path: GatewayPath, options: ServeCidOptions) {
     const known = typeof path === "string" ? homeOf(path) : undefined;
-    const place = async (event: HttpEvent, rest: string, prefix: string): Promise<Place> => {
+    const targetOf = async (event: HttpEvent, rest: string, prefix: string): Promise<ContentTarget> => {
       const home = known ?? homeOf(await (path as Exclude<GatewayPath, string>)(event));
       return {
         ...home,
@@ -34,42 +31,37 @@ export function gatewayFor(deps: GatewayDeps): HttpGateway {
         prefix,
         website: "app",
         gateway: "",
+        // A module's website is always served in full, whatever the gateway allows for paths from
+        // strangers.
+        deserialized: true,
       };
     };
     return (event: HttpEvent, rest: string, prefix: string) =>
-      chosen(options).answer(event, () => place(event, rest, prefix));
+      chosen(options).respond(event, () => targetOf(event, rest, prefix));
   }
 
   return {
     serve_cid(path, options = {}) {
-      const answer = serve(path, options);
-      // On a route without a wildcard there is no rest.
-      return (event, rest = "") => answer(event, rest, baseOf(event.request.path, rest));
+      const handler = serve(path, options);
+      // A route without a wildcard has no rest.
+      return (event, rest = "") => handler(event, rest, baseOf(event.request.path, rest));
     },
     koa(path, options = {}) {
-      const answer = serve(path, options);
+      const handler = serve(path, options);
       return async (context, next) => {
         if (context.method !== "GET" && context.method !== "HEAD") return next();
         const { event } = context.state as { event: HttpEvent };
-        const rest = decoded(context.path).replace(/^\//, "");
+        const rest = unescapedBytes(context.path).replace(/^\//, "");
         const prefix = context.mountPath ?? baseOf(event.request.path, rest);
-        pour(await answer(event, rest, prefix), context);
+        pour(await handler(event, rest, prefix), context);
         return undefined;
       };
     },
   };
 }
 
-/** What the URL has before the rest, without a slash at the end. */
+/** Returns the part of the URL before the rest, without a final slash. */
 const baseOf = (path: string, rest: string): string => path.slice(0, path.length - rest.length).replace(/\/$/, "");
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
-}
 
 /** @throws {HttpError} 400 */
 function homeOf(path: string): Home {
@@ -93,14 +85,14 @@ function homeOf(path: string): Home {
 function pour({ status_code = 200, headers = {}, body }: ResponseFields, context: MiddlewareContext): void {
   context.status = status_code;
   context.body = koaBody(body);
-  // After the body, for which Koa sets some of its own.
+  // Set after the body, because Koa sets some headers together with the body.
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined)
       context.set(name.replaceAll("_", "-"), typeof value === "number" ? String(value) : [value].flat().map(String));
   }
 }
 
-/** Koa knows texts, buffers and streams. */
+/** Koa supports strings, buffers and streams. */
 function koaBody(body: ResponseFields["body"] = ""): unknown {
   if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.length);
   return typeof body === "object" && Symbol.asyncIterator in body ? Readable.from(body) : body;

@@ -1,35 +1,47 @@
-/** What an operator decides of a gateway: by options for the ports of the host, by the repo's config at its own address. */
+/**
+ * The settings of a gateway. The host's options contain them for its ports, and the repo's config
+ * for its own address.
+ */
 import type { ResponseHeaders } from "../../core/types.ts";
 import type { PublicGateways } from "./hosts/public_gateways.ts";
 
 export interface GatewaySettings {
-  /** Only what is on this machine: nobody makes the node ask its peers. */
+  /**
+   * Whether to serve only content on this machine, so that clients cannot make the node contact
+   * peers.
+   */
   readonly noFetch: boolean;
-  /** Files, pages and documents are served, and not only what a client can check by its CID. */
+  /**
+   * Whether files, pages and documents are served, in addition to responses that clients can
+   * verify.
+   */
   readonly deserialized: boolean;
-  /** Browsers get a page for an error, everybody else a line of text. */
+  /** Whether browsers get an error page. Other clients get a line of text. */
   readonly htmlErrors: boolean;
-  /** Headers of every answer, those of CORS among them. */
+  /** Headers of every response, including CORS. */
   readonly headers: ResponseHeaders;
-  /** Requests at a time; 0: any number. */
+  /** Maximum number of concurrent requests; 0 for no limit. */
   readonly maxRequests: number;
-  /** Milliseconds without a byte after which an answer is given up; 0: none. */
+  /** Milliseconds without a byte after which a response is abandoned; 0 for no limit. */
   readonly stallTime: number;
-  /** Milliseconds for a whole answer; 0: none. */
+  /** Maximum time of a response in milliseconds; 0 for no limit. */
   readonly totalTime: number;
   /** Hosts that are known as gateways. */
   readonly publicGateways: PublicGateways;
-  /** Any other host is a website, where the DNS has a link for it. */
+  /** Whether any other host is a website if it has a DNSLink. */
   readonly dnslink: boolean;
-  /** Others may ask the node who has a block, where a peer is, and for records of names. */
+  /** Whether clients may ask the node who has a block, where a peer is, and for IPNS records. */
   readonly routing: boolean;
-  /** PUT, POST and DELETE make new content. */
+  /** Whether PUT, POST and DELETE create new content. */
   readonly writable: boolean;
-  /** Bytes of the largest file of which ranges are served; 0: of any. */
+  /** Size in bytes of the largest file with range support; 0 for no limit. */
   readonly maxRangeFile: number;
 }
 
-/** Node's timers take at most 31 bits of milliseconds, and fire at once for more: 24 days, for whatever is longer. */
+/**
+ * Node's timers use 31 bits of milliseconds, and fire at once for longer times. So times are
+ * limited to 24 days.
+ */
 export const timerTime = (milliseconds: number): number => Math.min(milliseconds, 2 ** 31 - 1);
 
 const METHODS = ["GET", "HEAD", "OPTIONS"];
@@ -43,15 +55,21 @@ const EXPOSED = [
   "X-Stream-Output",
 ];
 
-/** Lists that an operator adds to, and does not replace: browsers could not use the gateway without what is in them. */
+/**
+ * Lists that an operator extends rather than replaces, because browsers could not use the gateway
+ * without the defaults.
+ */
 const joined: Readonly<Record<string, readonly string[]>> = {
   access_control_allow_methods: METHODS,
   access_control_allow_headers: ALLOWED,
   access_control_expose_headers: EXPOSED,
 };
 
-/** Any page may read what is public anyway; `extra` are the operator's, by name in any spelling. */
-export function answerHeaders(extra: Readonly<Record<string, string | readonly string[]>> = {}): ResponseHeaders {
+/**
+ * Any page may read public content. `extra` contains the operator's headers; their names can have
+ * any spelling.
+ */
+export function responseHeaders(extra: Readonly<Record<string, string | readonly string[]>> = {}): ResponseHeaders {
   const headers: ResponseHeaders = {
     access_control_allow_origin: "*",
     access_control_allow_methods: METHODS.join(", "),

@@ -1,9 +1,9 @@
-/** New content by POST, PUT and DELETE, as go-ipfs 0.9 takes it where `Gateway.Writable` is on. */
+/** Creates new content by POST, PUT and DELETE, as go-ipfs 0.9 does if `Gateway.Writable` is on. */
 import { type EditTreeOptions, NodeError, type NodeModule, parseCid, putIntoTree, removeFromTree } from "modhost/node";
 import { isSameOrigin } from "../../core/http/index.ts";
 import type { HttpRequest, ResponseFields } from "../../core/types.ts";
+import { type ContentTarget, escapedPath } from "./content_target.ts";
 import { Refusal, tooLate } from "./errors/refusal.ts";
-import { escapedPath, type Place } from "./place.ts";
 import type { Reading } from "./reading.ts";
 import type { GatewaySettings } from "./settings.ts";
 
@@ -13,32 +13,33 @@ type Added = Awaited<ReturnType<NodeModule["add"]>>;
 export const isWriting = ({ method }: Pick<HttpRequest, "method">): boolean =>
   method === "POST" || method === "PUT" || method === "DELETE";
 
-export interface WriteAsked {
+export interface WriteCall {
   readonly node: NodeModule;
   readonly request: HttpRequest;
   readonly settings: GatewaySettings;
-  /** What is to be changed; not asked for by POST. */
-  readonly place: () => Promise<Place>;
-  /** Its directories may be elsewhere. */
+  /** Returns the content to change. POST does not call it. */
+  readonly target: () => Promise<ContentTarget>;
+  /** Reads the directories of the target, which other nodes may have. */
   readonly reading: () => Reading;
 }
 
 /**
- * POST adds the body as a file, wherever it goes. PUT puts it into the directory that the path names, and DELETE takes an entry
- * out: both give a new root. Nothing is pinned. @throws {Refusal}
+ * POST adds the body as a file, whatever the path is. PUT adds it to the directory that the path
+ * names, and DELETE removes an entry. Both create a new root. Nothing is pinned. @throws {Refusal}
  */
-export async function writeAnswer(asked: WriteAsked): Promise<ResponseFields> {
-  const { node, request, settings } = asked;
+export async function writeResponse(call: WriteCall): Promise<ResponseFields> {
+  const { node, request, settings } = call;
   requireOwnPage(request, settings);
   if (!node.isOpen) await node.open();
-  if (request.method === "POST") return created(settings, (await add(asked)).cid, []);
-  const { namespace, root, below = [], segments } = await asked.place();
+  if (request.method === "POST") return created(settings, (await add(call)).cid, []);
+  const { namespace, root, below = [], segments } = await call.target();
   if (namespace !== "ipfs") throw refused(400, "failed to parse the path: only ipfs paths supported");
   const path = [...below, ...segments];
   if (path.length === 0) throw refused(400, "empty path");
-  // The body first: it is not known before what waits for peers, and what for the client.
-  const link = request.method === "PUT" ? await add(asked) : undefined;
-  const reading = asked.reading();
+  // The body is read first. Only after that is a wait certain to be for peers and not for the
+  // client.
+  const link = request.method === "PUT" ? await add(call) : undefined;
+  const reading = call.reading();
   try {
     const { blocks, repo } = node.lowLevel;
     const sharded = repo.config.value("Experimental.ShardingEnabled");
@@ -58,8 +59,8 @@ export async function writeAnswer(asked: WriteAsked): Promise<ResponseFields> {
   }
 }
 
-/** @throws {Refusal} 504 where it takes longer than an answer may */
-async function add({ node, request, settings: { totalTime } }: WriteAsked): Promise<Added> {
+/** @throws {Refusal} 504 if it takes longer than a response may take */
+async function add({ node, request, settings: { totalTime } }: WriteCall): Promise<Added> {
   const late = totalTime > 0 ? AbortSignal.timeout(totalTime) : undefined;
   const signal = late === undefined ? request.signal : AbortSignal.any([request.signal, late]);
   try {
@@ -74,10 +75,13 @@ function created({ headers }: GatewaySettings, cid: Cid, path: readonly string[]
   return { status_code: 201, headers: { ...headers, ipfs_hash: `${cid}`, location }, body: "" };
 }
 
-/** Any page can send a POST without asking first: of other origins those may that the operator lets. @throws {Refusal} 403 */
+/**
+ * Any page can send a POST without a preflight request, so only origins that the operator allows
+ * may. @throws {Refusal} 403
+ */
 function requireOwnPage(request: HttpRequest, { headers }: GatewaySettings): void {
   const { method, url } = request;
-  if (isSameOrigin(request, url.host ?? request.headers.host)) return;
+  if (isSameOrigin(request, url.host ?? request.header("host"))) return;
   if (`${headers.access_control_allow_methods}`.split(/[\s,]+/).includes(method)) return;
   throw refused(
     403,

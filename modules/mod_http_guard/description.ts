@@ -1,4 +1,4 @@
-/** What a guard does, in words for people. Values of headers and passwords are not in it. */
+/** Describes a guard in words for people, without header values and passwords. */
 import type { MiddlewareDescription } from "../../core/types.ts";
 import type { GuardEntry } from "./options.ts";
 
@@ -6,7 +6,7 @@ export type Settings = NonNullable<MiddlewareDescription["settings"]>;
 
 const DAY = 86_400;
 
-/** In the order of the checks. `headers` are the names of those that it adds. */
+/** Describes the checks in their order. `headers` contains the names of added headers. */
 export function settingsOf(entry: GuardEntry, headers: readonly string[]): Settings {
   const { allow, deny, https, hsts, rate, burst, identity_headers } = entry;
   const addresses = [

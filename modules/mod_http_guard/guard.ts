@@ -1,4 +1,4 @@
-/** What the requests for one app have to meet, in a fixed order. */
+/** Checks the requests for one app in a fixed order. */
 import { addressesOf, checkHeaderName, type RateLimit, rateOption, readHeaders } from "../../core/http/index.ts";
 import type { HttpRequest, MiddlewareContext, Tokens } from "../../core/types.ts";
 import { type Settings, settingsOf } from "./description.ts";
@@ -8,10 +8,10 @@ import type { Refusal } from "./refusal.ts";
 import { SignIn } from "./sign_in.ts";
 import type { Users } from "./users.ts";
 
-/** RFC 8555, 8.3: authorities ask by plain HTTP. */
+/** Certificate authorities request these by plain HTTP (RFC 8555, 8.3). */
 const PROOFS = "/.well-known/acme-challenge/";
 
-/** By plain HTTP it is not to be sent: RFC 6797, 7.2. */
+/** Must not be sent over plain HTTP (RFC 6797, 7.2). */
 const STRICT = "strict-transport-security";
 
 const secureHeaders: Readonly<Record<string, string>> = {
@@ -21,20 +21,20 @@ const secureHeaders: Readonly<Record<string, string>> = {
   "Cross-Origin-Opener-Policy": "same-origin",
 };
 
-export interface GuardPlace {
+export interface GuardContext {
   readonly app: string;
-  /** Where the entry stands, for errors: `http_guard.notes`. */
+  /** Path of the entry in the options, for errors: `http_guard.notes`. */
   readonly option: string;
   readonly users: Users;
   readonly tokens: Tokens;
-  /** A limit goes on where it is the same as before. */
+  /** Returns the previous limit if its values have not changed, so that its counts continue. */
   limit(rate: RateLimit["rate"]): RateLimit;
-  /** The address of the request under HTTPS; undefined where it has none. */
+  /** Returns the HTTPS address of the request; undefined if there is none. */
   secureUrl(context: MiddlewareContext, request: HttpRequest): string | undefined;
 }
 
 export class Guard {
-  readonly #place: GuardPlace;
+  readonly #context: GuardContext;
   readonly #entry: GuardEntry;
   readonly #identity: IdentityHeaders | undefined;
   readonly #headers: readonly (readonly [string, string])[];
@@ -43,17 +43,17 @@ export class Guard {
   readonly #signIn: SignIn | undefined;
 
   /** @throws {ModhostError} OPTION_INVALID */
-  constructor(entry: GuardEntry, place: GuardPlace) {
-    const { option, app, users, tokens } = place;
+  constructor(entry: GuardEntry, context: GuardContext) {
+    const { option, app, users, tokens } = context;
     this.#entry = entry;
-    this.#place = place;
+    this.#context = context;
     for (const name of entry.identity_headers) checkHeaderName(name, `${option}.identity_headers`);
     this.#identity = entry.identity_headers.length > 0 ? new IdentityHeaders(entry.identity_headers) : undefined;
     this.#headers = headersOf(entry, option);
     const isDenied = addressesOf(entry.deny, `${option}.deny`);
     const isAllowed = entry.allow.length > 0 ? addressesOf(entry.allow, `${option}.allow`) : () => true;
     this.#mayAsk = (address) => !isDenied(address) && isAllowed(address);
-    this.#limit = limitOf(entry, place);
+    this.#limit = limitOf(entry, context);
     const { token_scope: scope } = entry;
     const needsSignIn = entry.users.length > 0 || scope !== "" || this.#identity !== undefined;
     const names = new Set(entry.users);
@@ -67,7 +67,9 @@ export class Guard {
     );
   }
 
-  /** Undefined: the request may go on. Its order is that of the README. */
+  /**
+   * Returns undefined if the request may continue. The README documents the order of the checks.
+   */
   check(context: MiddlewareContext, request: HttpRequest): Refusal | undefined | Promise<Refusal | undefined> {
     const { https } = this.#entry;
     const user = this.#identity?.take(context, request);
@@ -87,19 +89,19 @@ export class Guard {
   }
 
   #toHttps(context: MiddlewareContext, request: HttpRequest): Refusal {
-    const location = this.#place.secureUrl(context, request);
+    const location = this.#context.secureUrl(context, request);
     return location === undefined
       ? { reason: "https", status: 403, message: "This is served by HTTPS alone" }
       : { reason: "https", status: 308, message: "", headers: { location } };
   }
 }
 
-function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardPlace): RateLimit | undefined {
+function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardContext): RateLimit | undefined {
   const read = rateOption(rate, burst, `${option}.rate`);
   return read && limit(read);
 }
 
-/** What the option adds goes before what it stands for; an empty text takes a header away. */
+/** The option's own headers override the defaults. An empty text removes a header. */
 function headersOf({ secure_headers, hsts, headers }: GuardEntry, option: string): [string, string][] {
   const own = readHeaders(headers, `${option}.headers`);
   const named = new Set(own.map(([name]) => name.toLowerCase()));

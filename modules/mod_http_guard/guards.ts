@@ -1,4 +1,4 @@
-/** The guards of all hosts and apps, as the options are now. */
+/** The guards of all hosts and apps, by the current options. */
 import { statSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { RateLimit } from "../../core/http/index.ts";
@@ -14,9 +14,9 @@ const uptime = () => performance.now() / 1000;
 
 export class Guards {
   readonly #module: View;
-  /** By host; "*" has the options of the server. */
+  /** Options by host; "*" stands for the server. */
   readonly #views: Map<string, View>;
-  /** By host, then by app. */
+  /** Guards by host, then by app. */
   #guards: ReadonlyMap<string, ReadonlyMap<string, Guard>> = new Map();
   #limits: ReadonlyMap<string, RateLimit> = new Map();
   #files = "";
@@ -30,12 +30,12 @@ export class Guards {
     this.#views.set(view.host, view);
   }
 
-  /** The guard of an app where the request was sent to. */
+  /** Returns the guard of an app on the requested host. */
   of(host: string, app: string): Guard | undefined {
     return (this.#guards.get(host) ?? this.#guards.get("*"))?.get(app);
   }
 
-  /** What the guard of an app does, and what it does on hosts where that differs. */
+  /** Describes the guard of an app, and how it differs on single hosts. */
   settings(app: string): Settings {
     const settingsOn = (host: string) => this.of(host, app)?.settings ?? [{ title: "Guard", text: "none" }];
     const usual = settingsOn("*");
@@ -51,14 +51,14 @@ export class Guards {
   }
 
   /**
-   * Reads the options and the files of users; limits that are as before go on counting.
-   * @throws {ModhostError} OPTION_INVALID: nothing has changed then
+   * Reads the options and the files of users. Unchanged rate limits keep their counts. @throws
+   * {ModhostError} OPTION_INVALID, without changing anything
    */
   configure(): void {
     const files = this.#look();
     const limits = new Map<string, RateLimit>();
-    const limitsFor = (place: readonly string[]) => (rate: RateLimit["rate"]) => {
-      const key = JSON.stringify([...place, rate]);
+    const limitsFor = (scope: readonly string[]) => (rate: RateLimit["rate"]) => {
+      const key = JSON.stringify([...scope, rate]);
       const limit = this.#limits.get(key) ?? new RateLimit(rate);
       limits.set(key, limit);
       return limit;
@@ -69,9 +69,16 @@ export class Guards {
       return Object.entries(view.get_option("http_guard")).map(([app, entry]) => {
         const option = `http_guard.${app}`;
         const missing = entry.users.filter((name) => name !== "*" && !users.has(name));
-        if (missing.length > 0) log.warn("%s.users: nobody is named %s", option, missing.join(", "));
-        const place = { app, option, users, tokens, limit: limitsFor([host, app]), secureUrl: secureUrlBy(view) };
-        return [app, new Guard(entry, place)] as const;
+        if (missing.length > 0) log.warn("%s.users: no such user: %s", option, missing.join(", "));
+        const guardContext = {
+          app,
+          option,
+          users,
+          tokens,
+          limit: limitsFor([host, app]),
+          secureUrl: secureUrlBy(view),
+        };
+        return [app, new Guard(entry, guardContext)] as const;
       });
     };
     this.#guards = new Map([...this.#views].map(([host, view]) => [host, new Map(guardsOf(host, view))]));
@@ -79,7 +86,7 @@ export class Guards {
     this.#files = files;
   }
 
-  /** True once after a file of users has changed. */
+  /** Returns true once after a file of users has changed. */
   noticeFiles(): boolean {
     const before = this.#files;
     this.#files = this.#look();
@@ -96,14 +103,18 @@ export class Guards {
   }
 }
 
-/** Under the port of `http_external_url` where that is HTTPS; else that of the server, or, behind a proxy, the usual one. */
+/**
+ * Uses the port of `http_external_url` if that is an HTTPS URL, else the server's HTTPS port, or
+ * the default port behind a proxy.
+ */
 function secureUrlBy(view: View) {
-  return ({ originalUrl }: MiddlewareContext, { url, headers, from_proxy }: HttpRequest): string | undefined => {
-    const name = (url.host ?? headers.host)?.replace(/:\d*$/, "");
+  return ({ originalUrl }: MiddlewareContext, request: HttpRequest): string | undefined => {
+    const name = (request.url.host ?? request.header("host"))?.replace(/:\d*$/, "");
     if (name === undefined || name === "") return undefined;
     const external = (view as Module).get_option<string>("http_external_url");
     const own = view.listening().find(({ service }) => service === "https")?.port;
-    const isProxied = from_proxy && (headers.x_forwarded_proto ?? headers.forwarded) !== undefined;
+    const isProxied =
+      request.from_proxy && (request.header("x-forwarded-proto") ?? request.header("forwarded")) !== undefined;
     const port = external?.startsWith("https:") ? new URL(external).port : isProxied ? "" : String(own ?? "");
     return `https://${name}${port === "" || port === "443" ? "" : `:${port}`}${originalUrl}`;
   };

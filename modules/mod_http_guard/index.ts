@@ -1,4 +1,4 @@
-/** Guards before apps: who may ask, how often and how, by configuration. */
+/** Guards apps by configuration: decides who may send requests, how often, and how. */
 import { HttpError, reasonOf } from "../../core/index.ts";
 import type { HttpEvent, MiddlewareContext, Module } from "../../core/types.ts";
 import { Guards, type View } from "./guards.ts";
@@ -10,27 +10,29 @@ export { options };
 export const global = true;
 export const depends = ["http"];
 
-/** Further out than what others put before apps; the guard of all apps goes before that of one. */
+/**
+ * Guards run outside of all other middleware. The guard of all apps runs before that of one app.
+ */
 const ORDER_OF_ALL = -1000;
 const ORDER_OF_ONE = -999;
-/** Seconds between looks at the files of users. */
+/** Seconds between checks of the files of users. */
 const FILE_LOOK = 2;
 
 /**
- * One middleware for each app that an entry names, which looks its guard up for each request: so a change of the options
- * leaves open connections alone.
+ * Each app in the option gets one middleware, which looks up its guard for each request. So a
+ * change of the options does not affect open connections.
  */
 export default function load(module: View): void {
   const refusals = new Refusals();
-  module.provides("metrics", refusals.figures);
+  module.provides("metrics", refusals.metrics);
   const guards = new Guards(module);
-  const guarded = new Set<string>();
+  /** Functions that remove the middleware, by app. */
+  const guarded = new Map<string, () => Promise<void>>();
 
-  /** Puts the middleware before an app, for as long as the module is loaded. */
+  /** Inserts the middleware before an app, for as long as an entry names the app. */
   function guard(app: string): void {
-    guarded.add(app);
     const isOfAll = app === "*";
-    module.provides("http-middleware", {
+    const remove = module.provides("http-middleware", {
       name: `guard of ${app}`,
       order: isOfAll ? ORDER_OF_ALL : ORDER_OF_ONE,
       ...(isOfAll ? {} : { apps: [app] }),
@@ -40,38 +42,44 @@ export default function load(module: View): void {
         const refusal = await guards.of(request.host, app)?.check(context, request);
         if (refusal === undefined) return next();
         refusals.add(app, refusal.reason);
-        answer(context, refusal);
+        refuse(context, refusal);
       },
     });
+    guarded.set(app, remove);
   }
 
   function configure(): void {
     guards.configure();
     const { apps } = guards;
     for (const app of apps) if (!guarded.has(app)) guard(app);
+    for (const [app, remove] of guarded) {
+      if (apps.includes(app)) continue;
+      guarded.delete(app);
+      void remove();
+    }
     module.set_status("info", apps.length === 0 ? "no app has a guard" : `guards ${apps.join(", ")}`);
   }
 
   configure();
   module.changed = configure;
-  module.add_host = (view: Module) => {
+  module.add_host = (view: Module, isLast) => {
     guards.add(view as View);
-    configure();
+    if (isLast) configure();
   };
   module.add_timer(FILE_LOOK, () => {
     if (!guards.noticeFiles()) return FILE_LOOK;
     try {
       configure();
-      module.log.info("The file of users was read again");
+      module.log.info("Read the file of users again");
     } catch (error) {
-      module.log.error("The users stay as they were: %s", reasonOf(error));
+      module.log.error("Cannot read the users again, so the previous ones stay in force: %s", reasonOf(error));
     }
     return FILE_LOOK;
   });
 }
 
-/** A redirect as an answer, anything else as an error page. */
-function answer(context: MiddlewareContext, { status, message, headers = {} }: Refusal): void {
+/** Sends a redirect as a response, and anything else as an error page. */
+function refuse(context: MiddlewareContext, { status, message, headers = {} }: Refusal): void {
   if (status >= 400) throw Object.assign(new HttpError(status, message, { expose: true }), { headers });
   context.status = status;
   for (const [name, value] of Object.entries(headers)) context.set(name, value);

@@ -3,6 +3,7 @@ import type { OptionDeclarations, OptionValue } from "../../core/types.ts";
 export const options = {
   http_guard: {
     type: "object",
+    protects: true,
     keys: "apps",
     default: {},
     applies: "live",
@@ -63,6 +64,7 @@ export const options = {
   },
   http_guard_users: {
     type: "object",
+    protects: true,
     default: {},
     secret: true,
     applies: "live",
@@ -70,6 +72,7 @@ export const options = {
   },
   http_guard_users_file: {
     type: "path",
+    protects: true,
     must_exist: true,
     example: "./users",
     applies: "live",

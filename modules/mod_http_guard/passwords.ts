@@ -1,37 +1,40 @@
 /**
- * Passwords as they are kept: `$scrypt$ln=15,r=8,p=3$SALT$HASH`, the PHC string format, salt and hash in base64 without
- * padding.
+ * Stored passwords in the PHC string format: `$scrypt$ln=15,r=8,p=3$SALT$HASH`, with salt and hash
+ * in base64 without padding.
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 
-/** `ln` is the logarithm of N; parameters of RFC 7914. */
+/** Parameters of RFC 7914; `ln` is the logarithm of N. */
 export interface Cost {
   readonly ln: number;
   readonly r: number;
   readonly p: number;
 }
 
-export interface KeptPassword extends Cost {
+export interface StoredPassword extends Cost {
   readonly salt: Buffer;
   readonly hash: Buffer;
 }
 
-/** As OWASP recommends it: 32 MiB, about a tenth of a second. */
+/** The recommendation of OWASP: 32 MiB, about a tenth of a second. */
 const COST: Cost = { ln: 15, r: 8, p: 3 };
 const HASH_BYTES = 32;
-/** What one check may take: whoever writes the users decides, but not beyond this. */
+/**
+ * Upper bounds for one check. Whoever writes the file of users chooses the parameters, but not
+ * beyond these bounds.
+ */
 const MAX_MEMORY = 256 * 1024 * 1024;
 const MAX_PARALLEL = 16;
 
-/** The text to keep of a password. */
+/** Returns the text to store for a password. */
 export async function keepPassword(password: string, cost: Cost = COST): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, { ...cost, salt, hash: Buffer.alloc(HASH_BYTES) });
   return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${base64(salt)}$${base64(hash)}`;
 }
 
-/** Undefined for a text that is not of the form, or costs too much to check. */
-export function readKept(text: string): KeptPassword | undefined {
+/** Returns undefined for a text in another format, and for parameters that exceed the bounds. */
+export function readStored(text: string): StoredPassword | undefined {
   const found = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([\w+/-]{11,86})\$([\w+/-]{22,86})$/.exec(text);
   if (found === null) return undefined;
   const [ln, r, p] = found.slice(1, 4).map(Number) as [number, number, number];
@@ -39,17 +42,20 @@ export function readKept(text: string): KeptPassword | undefined {
   return { ln, r, p, salt: Buffer.from(found[4] as string, "base64"), hash: Buffer.from(found[5] as string, "base64") };
 }
 
-/** Takes as long for a wrong password as for the right one. */
-export async function isPassword(kept: KeptPassword, password: string): Promise<boolean> {
-  return timingSafeEqual(await derive(password, kept), kept.hash);
+/** Takes the same time for a wrong password as for the right one. */
+export async function isPassword(stored: StoredPassword, password: string): Promise<boolean> {
+  return timingSafeEqual(await derive(password, stored), stored.hash);
 }
 
-/** A password that nobody has: what is checked for users that are not there, so that it takes as long. */
-export function nobodysPassword(): KeptPassword {
+/**
+ * Returns a password that nobody has. It is checked for unknown users, so that the time does not
+ * reveal which users exist.
+ */
+export function nobodysPassword(): StoredPassword {
   return { ...COST, salt: randomBytes(16), hash: randomBytes(HASH_BYTES) };
 }
 
-function derive(password: string, { ln, r, p, salt, hash }: KeptPassword): Promise<Buffer> {
+function derive(password: string, { ln, r, p, salt, hash }: StoredPassword): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const settings = { N: 2 ** ln, r, p, maxmem: 2 * MAX_MEMORY };
   scrypt(password.normalize("NFC"), salt, hash.length, settings, (error, key) =>

@@ -1,4 +1,7 @@
-/** Why a request does not reach its app: values of the figures' label `reason`, in the order of the checks. */
+/**
+ * Why a request does not reach its app, as values of the metric label `reason`, in the order of the
+ * checks.
+ */
 export type Reason = "address" | "https" | "rate" | "sign_in" | "busy";
 
 export interface Refusal {

@@ -1,6 +1,6 @@
-/** What guards have refused: for the metrics, and for people. */
-import { createFigures } from "../../core/index.ts";
-import type { MetricFigures, MiddlewareDescription } from "../../core/types.ts";
+/** Counts what guards have refused, for the metrics and for the status of the module. */
+import { createMetrics } from "../../core/index.ts";
+import type { CountedMetrics, MiddlewareDescription } from "../../core/types.ts";
 import type { Reason } from "./refusal.ts";
 
 const TOTAL = "modhost_http_guard_refusals_total";
@@ -14,7 +14,7 @@ const titles: Readonly<Record<Reason, string>> = {
 };
 
 export class Refusals {
-  readonly figures: MetricFigures<typeof TOTAL> = createFigures({
+  readonly metrics: CountedMetrics<typeof TOTAL> = createMetrics({
     [TOTAL]: {
       kind: "counter",
       help: "Requests that a guard kept from an app: address, https (sent there), rate, sign_in, busy (too many passwords to check).",
@@ -24,7 +24,7 @@ export class Refusals {
   readonly #apps = new Map<string, Map<Reason, { value: number; last: number }>>();
 
   add(app: string, reason: Reason): void {
-    this.figures.add(TOTAL, 1, app, reason);
+    this.metrics.add(TOTAL, 1, app, reason);
     const reasons = this.#apps.get(app) ?? new Map<Reason, { value: number; last: number }>();
     this.#apps.set(app, reasons);
     reasons.set(reason, { value: (reasons.get(reason)?.value ?? 0) + 1, last: Date.now() });

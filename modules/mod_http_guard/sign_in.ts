@@ -1,4 +1,4 @@
-/** Who may ask: any one of the ways that the guard of an app takes suffices. */
+/** Checks who sends a request. Any one of the sign-in methods of the app's guard is enough. */
 import { readAuthorization } from "../../core/http/index.ts";
 import type { HttpRequest, Tokens } from "../../core/types.ts";
 import type { Refusal } from "./refusal.ts";
@@ -6,10 +6,10 @@ import type { Users } from "./users.ts";
 
 export interface SignInOptions {
   readonly realm: string;
-  /** Names that may sign in with a password; "*": everyone who has one. */
+  /** Names that may sign in with a password; "*" allows everybody who has one. */
   readonly names: ReadonlySet<string>;
   readonly users: Users;
-  /** The app whose scope a token must have; "" for no tokens. */
+  /** The app whose scope a token must have; "" if tokens are not accepted. */
   readonly scope: string;
   readonly tokens: Tokens;
 }
@@ -28,10 +28,10 @@ export class SignIn {
     this.#challenge = ways.join(", ");
   }
 
-  /** Undefined: let in. */
+  /** Returns undefined if the request may continue. */
   check(request: HttpRequest): Refusal | undefined | Promise<Refusal | undefined> {
     const { scope, names, tokens } = this.#options;
-    const presented = readAuthorization(request.headers.authorization);
+    const presented = readAuthorization(request.header("authorization"));
     if (presented?.scheme === "bearer" && scope !== "") {
       const found = tokens.authorize(request, { kind: "app", name: scope });
       return "status" in found ? { reason: "sign_in", ...found } : undefined;
@@ -50,14 +50,14 @@ export class SignIn {
       const message = "Too many sign-ins at once";
       return { reason: "busy", status: 429, message, headers: { retry_after: "5" } };
     }
-    // Asked after the password, so that the time tells nothing of who has access.
+    // Checked after the password, so that the time does not reveal who has access.
     if (verdict === "right" && (names.has("*") || names.has(name))) return undefined;
     return this.#unknown("The name or the password is wrong");
   }
 
   #unknown(message: string): Refusal {
     const headers = this.#challenge === "" ? {} : { headers: { www_authenticate: this.#challenge } };
-    // A client that cannot sign in by itself is not asked to.
+    // A client that cannot sign in gets 403 without a challenge.
     return { reason: "sign_in", status: this.#challenge === "" ? 403 : 401, message, ...headers };
   }
 }

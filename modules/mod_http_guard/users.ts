@@ -1,37 +1,45 @@
-/** Users with passwords, from the options and their file, and the check of what a request presents. */
+/**
+ * Users with passwords, from the options and their file, and the check of a request's credentials.
+ */
 import { createHmac, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { ModhostError, reasonOf } from "../../core/index.ts";
 import type { Module } from "../../core/types.ts";
 import type { options } from "./options.ts";
-import { isPassword, type KeptPassword, nobodysPassword, readKept } from "./passwords.ts";
+import { isPassword, nobodysPassword, readStored, type StoredPassword } from "./passwords.ts";
 
-/** How long a password that was right is remembered, as a keyed digest: checking it anew takes a tenth of a second. */
+/**
+ * Seconds for which a correct password is remembered as a keyed digest, because checking it again
+ * takes a tenth of a second.
+ */
 const REMEMBERED_SECONDS = 300;
 const MAX_REMEMBERED = 1000;
-/** Checks run one after the other, so that guesses leave processors to others; so many may wait. */
+/**
+ * Maximum number of waiting checks. They run one after the other, so that password guessing leaves
+ * processors to other work.
+ */
 const MAX_WAITING = 32;
 
 export type Verdict = "right" | "wrong" | "busy";
 
 /** The users of one configuration. */
 export class Users {
-  readonly #kept: ReadonlyMap<string, KeptPassword>;
+  readonly #stored: ReadonlyMap<string, StoredPassword>;
   readonly #nobody = nobodysPassword();
   readonly #key = randomBytes(32);
   readonly #now: () => number;
-  /** When what was right is forgotten, by digest. */
+  /** When each correct password expires from memory, by digest. */
   readonly #right = new Map<string, number>();
   readonly #running = new Map<string, Promise<Verdict>>();
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(kept: ReadonlyMap<string, KeptPassword>, now: () => number) {
-    this.#kept = kept;
+  constructor(stored: ReadonlyMap<string, StoredPassword>, now: () => number) {
+    this.#stored = stored;
     this.#now = now;
   }
 
   has(name: string): boolean {
-    return this.#kept.has(name);
+    return this.#stored.has(name);
   }
 
   check(name: string, password: string): Verdict | Promise<Verdict> {
@@ -53,9 +61,9 @@ export class Users {
   }
 
   async #isRight(name: string, password: string): Promise<boolean> {
-    const kept = this.#kept.get(name);
-    const matches = await isPassword(kept ?? this.#nobody, password);
-    return kept !== undefined && matches;
+    const stored = this.#stored.get(name);
+    const matches = await isPassword(stored ?? this.#nobody, password);
+    return stored !== undefined && matches;
   }
 
   #remember(digest: string): void {
@@ -65,36 +73,39 @@ export class Users {
 }
 
 /**
- * The users that the options of a host name.
- * @throws {ModhostError} OPTION_INVALID, which tells nothing of what was written for a password
+ * Returns the users in the options of a host. @throws {ModhostError} OPTION_INVALID, whose message
+ * never contains a password
  */
-export function readUsers(module: Module<typeof options>): Map<string, KeptPassword> {
-  const users = new Map<string, KeptPassword>();
+export function readUsers(module: Module<typeof options>): Map<string, StoredPassword> {
+  const users = new Map<string, StoredPassword>();
   for (const [name, text] of Object.entries(module.get_option("http_guard_users"))) {
-    users.set(name, keptOf(text, `http_guard_users.${name}`));
+    users.set(name, storedPasswordOf(text, `http_guard_users.${name}`));
   }
   const path = module.get_option("http_guard_users_file");
   if (path === undefined) return users;
-  const place = "http_guard_users_file";
+  const option = "http_guard_users_file";
   let lines: string[];
   try {
     lines = readFileSync(path, "utf8").split(/\r?\n/);
   } catch (error) {
     const value = JSON.stringify(path);
     const allowed = `that cannot be read: ${reasonOf(error)}`;
-    throw new ModhostError("OPTION_INVALID", { name: place, value, allowed }, { cause: error });
+    throw new ModhostError("OPTION_INVALID", { name: option, value, allowed }, { cause: error });
   }
   for (const [at, line] of lines.entries()) {
     if (line.trim() === "" || line.startsWith("#")) continue;
     const colon = line.indexOf(":");
-    users.set(line.slice(0, Math.max(colon, 0)), keptOf(line.slice(colon + 1).trim(), `${place}, line ${at + 1},`));
+    users.set(
+      line.slice(0, Math.max(colon, 0)),
+      storedPasswordOf(line.slice(colon + 1).trim(), `${option}, line ${at + 1},`),
+    );
   }
   return users;
 }
 
-function keptOf(text: unknown, name: string): KeptPassword {
-  const kept = typeof text === "string" ? readKept(text) : undefined;
-  if (kept !== undefined) return kept;
+function storedPasswordOf(text: unknown, name: string): StoredPassword {
+  const stored = typeof text === "string" ? readStored(text) : undefined;
+  if (stored !== undefined) return stored;
   const allowed = "it must be what `modhost password` prints: $scrypt$ln=15,r=8,p=3$SALT$HASH";
   throw new ModhostError("OPTION_INVALID", { name, value: "***", allowed });
 }

@@ -1,5 +1,9 @@
-/** Tells supervisors and load balancers how the server is: `/health/live` and `/health/ready`. */
-import type { HealthItem, HttpEvent, Module, ModuleState } from "../../core/types.ts";
+/**
+ * Reports the health of the server to supervisors and load balancers: `/health/live` and
+ * `/health/ready`.
+ */
+import { actAs, reasonOf } from "../../core/index.ts";
+import type { HealthItem, HttpEvent, Module, ModuleState, OwnedItem } from "../../core/types.ts";
 import { options } from "./options.ts";
 
 export { options };
@@ -10,23 +14,26 @@ export const depends = ["http"];
 export default function load(module: Module): void {
   let state: "starting" | "ready" | "stopping" = "starting";
   const optional = module.get_option_array("http_health_optional") ?? [];
-  /** What the configuration asks for: a module that somebody tries out later makes no server unready. */
+  /**
+   * The modules in the configuration. A module that is loaded later for a trial does not make the
+   * server unready.
+   */
   let configured = new Set<string>();
   module.ready = () => {
     if (state !== "starting") return;
     configured = new Set(module.modules().map(({ name }) => name));
     state = "ready";
   };
-  // Fired while connections are still taken, so that balancers send no new work here.
+  // Runs while connections are still accepted, so that load balancers stop sending requests here.
   module.hook("server-leaving", () => {
     state = "stopping";
   });
 
-  const problems = new Set<HealthItem["problem"]>();
+  const problems = new Set<OwnedItem<HealthItem>>();
   module.handle_items(
     "health-provider",
-    ({ item }) => problems.add(item.problem),
-    ({ item }) => problems.delete(item.problem),
+    (item) => problems.add(item),
+    (item) => problems.delete(item),
   );
 
   function live({ response }: HttpEvent): string {
@@ -40,7 +47,7 @@ export default function load(module: Module): void {
       [...new Set(states.filter((state) => state.status === status).map(({ name }) => name))].sort();
     const failed = named("failed");
     const isIncomplete = failed.some((name) => configured.has(name) && !optional.includes(name));
-    const reasons = [...problems].map((problem) => problem()).filter((reason) => reason !== undefined);
+    const reasons = [...problems].map(problemOf).filter((reason) => reason !== undefined);
     const isImpaired = isIncomplete || reasons.length > 0;
     const shown = state !== "ready" || !isImpaired ? state : isIncomplete ? "incomplete" : "impaired";
     const body = {
@@ -55,4 +62,13 @@ export default function load(module: Module): void {
   }
 
   module.provides("http", { route: { "GET /live": live, "GET /ready": ready } });
+}
+
+/** Returns the problem that a module reports. A check that throws is a problem, too. */
+function problemOf({ item, owner }: OwnedItem<HealthItem>): string | undefined {
+  try {
+    return actAs(owner, () => item.problem());
+  } catch (error) {
+    return `the health check of ${owner.name} failed: ${reasonOf(error)}`;
+  }
 }

@@ -1,21 +1,26 @@
-/** Writes a line a request: JSON for machines, or short text on a terminal. */
-import { isColored } from "../../core/http/index.ts";
+/** Writes one line per request: JSON for machines, or short text on a terminal. */
+import {
+  isColored,
+  isRpcPath,
+  type QueryMode,
+  shownQuery,
+  shownReferer,
+  shownText,
+  tracedFields,
+} from "../../core/http/index.ts";
 import type { HttpFinishedEvent, Module } from "../../core/types.ts";
 import { jsonLine } from "./line.ts";
 import { options } from "./options.ts";
-import { type QueryMode, shownQuery, shownReferer, shownText } from "./query.ts";
+
 import { TerminalLines } from "./terminal.ts";
 import { LineWriter } from "./writer.ts";
 
 export { options };
 export const global = true;
 
-/** Milliseconds that a line may wait for others: a person who watches should not notice. */
+/** Milliseconds that a line may wait for others. On a terminal the delay must not be noticeable. */
 const MAX_TERMINAL_DELAY = 20;
 const MAX_FILE_DELAY = 500;
-
-/** Query strings of the RPC carry keys: they are never logged, whatever the options say. */
-const rpcPath = /^\/api\/v0(?:\/|$)/;
 
 export default function load(module: Module): void {
   if (module.get_option_boolean("http_log") === false) return;
@@ -28,13 +33,16 @@ export default function load(module: Module): void {
   module.hook("logs-reopened", () => writer.reopen());
 
   const shown = (event: HttpFinishedEvent) => {
-    const { headers, url } = event.request;
+    const { request } = event;
+    const agent = request.header("user-agent");
+    const referer = request.header("referer");
     return {
-      path: shownText(url.raw_path, mode),
+      path: shownText(request.url.raw_path, mode),
       query: queryOf(event, mode),
-      agent: headers.user_agent === undefined ? undefined : shownText(headers.user_agent, mode),
-      referer: shownReferer(headers.referer, mode),
+      agent: agent === undefined ? undefined : shownText(agent, mode),
+      referer: shownReferer(referer, mode),
       slow: event.duration > slow,
+      traced: tracedFields(request),
     };
   };
   if (!terminal) {
@@ -46,13 +54,13 @@ export default function load(module: Module): void {
     writer.write(text),
   );
   module.hook("http-finished", (event: HttpFinishedEvent) => lines.add(event, shown));
-  // What is released last was opened first: the writer is still open.
+  // Resources are released in reverse order, so the writer is still open here.
   module.on_release("lines on the terminal", () => lines.flush());
 }
 
 function queryOf({ request, app }: HttpFinishedEvent, mode: QueryMode): string | undefined {
   const { query } = request.url;
-  if (query === undefined || app === "api" || rpcPath.test(request.path)) return undefined;
+  if (query === undefined || app === "api" || isRpcPath(request.path)) return undefined;
   return shownQuery(query, mode);
 }
 
@@ -67,7 +75,7 @@ function openWriter(module: Module, file: string | undefined, delay: number): Li
       failed: ({ message }) => module.set_status("error", `The log of requests cannot be written: ${message}`),
       recovered: (lost, { message }) => {
         module.set_status("info", "The log of requests is written again");
-        module.log.warn("The log of requests could not be written (%s): %d lines were dropped", message, lost);
+        module.log.warn("Could not write the request log (%s); dropped lines: %d", message, lost);
       },
     });
     module.on_release("log of requests", () => writer.close());

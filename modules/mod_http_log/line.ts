@@ -1,6 +1,6 @@
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
-/** Anything but printable ASCII that JSON text holds as it is. */
+/** Matches characters that JSON text must escape, and everything outside of printable ASCII. */
 const special = /[^ !#-[\]-~]/;
 
 const quote = (text: string): string => (special.test(text) ? JSON.stringify(text) : `"${text}"`);
@@ -8,7 +8,10 @@ const quote = (text: string): string => (special.test(text) ? JSON.stringify(tex
 const MAX_REMEMBERED_TEXTS = 500;
 const MAX_REMEMBERED_LENGTH = 200;
 
-/** Writes one field of the line. Most clients send what others sent before: the form of short texts is kept. */
+/**
+ * Returns a function that writes one field. It caches short texts in their written form, because
+ * most clients send the same few texts.
+ */
 function fieldOf(name: string): (text: string | undefined) => string {
   const known = new Map<string, string>();
   return (text) => {
@@ -32,8 +35,9 @@ const referer = fieldOf("referer");
 const token = fieldOf("token");
 
 /**
- * One line in the form that the host's log (pino) has. Written out here, since this runs for every request and going
- * over the object's fields costs several times as much as all the rest of the log.
+ * Returns one line in the format of the host's log. The fields are written out here, because this
+ * runs for every request, and iterating over an object costs several times as much as the rest of
+ * the log.
  */
 export function jsonLine(
   event: HttpFinishedEvent,
@@ -43,25 +47,32 @@ export function jsonLine(
     readonly agent: string | undefined;
     readonly referer: string | undefined;
     readonly slow: boolean;
+    readonly traced: Readonly<Record<string, unknown>> | undefined;
   },
 ): string {
   const { request } = event;
-  const { headers } = request;
   const level = shown.slow ? "warn" : "info";
-  // Most answers are complete: only the others say so.
+  // Most responses are complete, so only incomplete ones have the field.
   const complete = event.complete ? "" : ',"complete":false';
+  const traced = shown.traced === undefined ? "" : tracedText(shown.traced);
   return (
     `{"level":"${level}"${timeField()},"id":"${request.id}","ip":${quote(request.ip)},"method":"${request.method}"` +
-    `${host(headers.host)}${path(shown.path)}${query(shown.query)}` +
+    `${host(request.header("host"))}${path(shown.path)}${query(shown.query)}` +
     `,"status":${event.status},"bytes":${event.bytes},"ms":${Math.round(event.duration * 100) / 100}` +
-    `${app(event.app)}${token(request.token?.name)}${agent(shown.agent)}${referer(shown.referer)}${complete}}\n`
+    `${app(event.app)}${token(request.token?.name)}${agent(shown.agent)}${referer(shown.referer)}${complete}${traced}}\n`
   );
+}
+
+function tracedText(fields: Readonly<Record<string, unknown>>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `,${quote(name)}:${JSON.stringify(value) ?? "null"}`)
+    .join("");
 }
 
 let second = 0;
 let prefix = "";
 
-/** The time as pino writes it, ISO 8601, made anew only for its milliseconds. */
+/** Returns the time in ISO 8601. Only the milliseconds are formatted each time. */
 function timeField(): string {
   const now = Date.now();
   const current = now - (now % 1000);

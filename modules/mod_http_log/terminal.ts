@@ -1,35 +1,38 @@
-/** Requests as people see them on a terminal: a line for each, in columns, as long as anybody could read along. */
+/** Shows requests on a terminal: one line each, in columns, as long as a person can keep up. */
 import { cutTo, padTo, painter, type Style } from "../../core/http/index.ts";
 import { printable, size_text } from "../../core/net/http.ts";
 import type { HttpFinishedEvent } from "../../core/types.ts";
 
-/** Lines a second that people can follow; in a second behind one that had more of them, they cannot. */
+/**
+ * Maximum number of lines per second that a person can follow. In the second after a busier one,
+ * only a few lines are shown.
+ */
 const MAX_LINES = 40;
 const MAX_LINES_OF_BURST = 5;
-/** Failures that are shown beyond them. */
+/** Number of failures that are shown in addition. */
 const MAX_FAILURES = 20;
 const WINDOW_MS = 1000;
 
-/** Columns that paths are padded to, so that what follows stands below each other. */
+/** Width to which paths are padded, so that the next columns are aligned. */
 const PATH_COLUMNS = 40;
 const MIN_PATH_COLUMNS = 12;
 const APP_COLUMNS = 14;
 
-/** What of a request may be shown. */
+/** The parts of a request that may be shown. */
 export interface ShownRequest {
   readonly path: string;
   readonly query: string | undefined;
   readonly slow: boolean;
 }
 
-/** What the lines are made for. */
+/** Settings of the terminal. */
 export interface TerminalSettings {
   readonly isColored: boolean;
-  /** Of the terminal, in columns; undefined where nobody knows: nothing is cut then. */
+  /** Width of the terminal in columns; undefined if it is unknown, so that nothing is cut. */
   width(): number | undefined;
 }
 
-/** `12:34:56 GET  /hello?a=1   200   3.1 ms  1.2 kB  hello`. */
+/** Returns a line such as `12:34:56 GET /hello?a=1 200 3.1 ms 1.2 kB hello`. */
 export function terminalLine(
   { request, status, bytes, duration, complete, app }: HttpFinishedEvent,
   { path, query, slow }: ShownRequest,
@@ -38,11 +41,12 @@ export function terminalLine(
   const paint = painter(isColored);
   const [columns = Number.POSITIVE_INFINITY, left] = [width(), complete ? "" : "  client left"];
   const method = printable(request.method).padEnd(4);
-  const figures = `${timeText(duration).padStart(8)}  ${size_text(bytes).padStart(7)}`;
+  const numbers = `${timeText(duration).padStart(8)}  ${size_text(bytes).padStart(7)}`;
   const name = cutTo(printable(app ?? ""), APP_COLUMNS);
-  // Time, status and the spaces between all columns; the end is left out where it would leave no room for the path.
+  // Width of time, status and the spaces between all columns. The end is omitted if it would leave
+  // no room for the path.
   const taken = 8 + 1 + method.length + 2 + 2 + 3 + left.length;
-  const ends = [`  ${figures}  ${name}`, `  ${figures}`, ""];
+  const ends = [`  ${numbers}  ${name}`, `  ${numbers}`, ""];
   const end = ends.find((each) => columns - taken - each.length >= MIN_PATH_COLUMNS) ?? "";
   const room = Math.max(MIN_PATH_COLUMNS, columns - taken - end.length);
   const target = cutTo(printable(path + (query === undefined ? "" : `?${query}`)), room);
@@ -58,8 +62,8 @@ export function terminalLine(
 }
 
 /**
- * The lines of requests as they come: all of them, or the first of a second, its failures, and at its end a sum of the
- * others. What is summed up costs a few additions.
+ * Shows requests as they finish: all of them, or in busy seconds the first ones, the failures, and
+ * a summary of the rest. Summarizing costs only a few additions.
  */
 export class TerminalLines {
   readonly #settings: TerminalSettings;
@@ -81,7 +85,7 @@ export class TerminalLines {
     else this.#sum(event);
   }
 
-  /** Tells what was summed up until now. */
+  /** Shows the summary so far. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -93,7 +97,7 @@ export class TerminalLines {
     if (requests > 0) this.#write(this.#sumLine(requests, bytes, classes));
   }
 
-  /** A burst goes on until a second has had no more lines than can be shown. */
+  /** A burst ends when a second has had no more lines than can be shown. */
   #next(): void {
     this.flush();
     if (this.#allowed < MAX_LINES) this.#timer = setTimeout(() => this.#next(), WINDOW_MS).unref();

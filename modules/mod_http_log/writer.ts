@@ -1,16 +1,19 @@
 import { LineSink, type SinkOptions } from "../../core/http/index.ts";
 
-/** Lines wait until there are this many characters of them, or the time given has passed. */
+/** Waiting lines are written when they reach this size, or when the delay has passed. */
 const MAX_BATCH_BYTES = 64 * 1024;
 
-/** Writes lines to a file or to standard output, in batches and without holding anybody up. */
+/** Writes lines to a file or to standard output, in batches and without blocking. */
 export class LineWriter {
   readonly #sink: LineSink;
   readonly #delay: number;
   #waiting = "";
   #timer: NodeJS.Timeout | undefined;
 
-  /** Lines wait at most `delay` milliseconds. Throws when the file cannot be opened; folders on the way are made. */
+  /**
+   * Lines wait at most `delay` milliseconds. Creates missing folders. Throws if the file cannot be
+   * opened.
+   */
   constructor(file: string | undefined, delay: number, reports: Pick<SinkOptions, "failed" | "recovered">) {
     this.#delay = delay;
     const options = { ...reports, isAsync: true, rest: () => this.#taken() };
@@ -23,13 +26,19 @@ export class LineWriter {
     else this.#timer ??= setTimeout(() => this.#flush(), this.#delay).unref();
   }
 
-  /** Opens the file again. @throws what opening a file throws: the former goes on then */
+  /**
+   * Opens the file again, for log rotation. @throws the error of opening the file; writing then
+   * continues to the old file
+   */
   reopen(): void {
     this.#flush();
     this.#sink.reopen();
   }
 
-  /** Resolves when all is written and the file is closed, or whoever reads it has had time for that. */
+  /**
+   * Resolves when everything is written and the file is closed, or after a time limit for a slow
+   * reader.
+   */
   async close(): Promise<void> {
     this.#flush();
     await this.#sink.close();
@@ -40,7 +49,7 @@ export class LineWriter {
     if (lines !== "") this.#sink.write(lines);
   }
 
-  /** What has waited until now. */
+  /** Returns the waiting lines. */
   #taken(): string {
     clearTimeout(this.#timer);
     this.#timer = undefined;

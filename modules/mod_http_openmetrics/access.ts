@@ -1,4 +1,4 @@
-/** Who may read the figures. */
+/** Decides who may read the metrics. */
 import {
   addressesOf,
   findToken,
@@ -23,10 +23,11 @@ const refusals: Readonly<Record<StrangerReason, string>> = {
 };
 
 /**
- * Tells why a request is refused; undefined where it may read. By the options: a token opens to everybody, an address to
- * whoever asks from there, and through no proxy. A caller of this machine may be a browser that was led here: it has to name the
- * host as no foreign page can.
- * @throws {ModhostError} OPTION_INVALID
+ * Returns a function that returns the reason for refusing a request; undefined if it may read the
+ * metrics. By the options, a token gives access from anywhere, and an address gives access to
+ * direct callers without a proxy. A caller on this machine may be a browser that another page has
+ * sent here, so it must name the host in a way that no foreign page can. @throws {ModhostError}
+ * OPTION_INVALID
  */
 export function accessOf(module: Module): Access {
   const includes = addressesOf(module.get_option_array("openmetrics_allow_ips") ?? [], "openmetrics_allow_ips");
@@ -37,12 +38,12 @@ export function accessOf(module: Module): Access {
     read: (fields) => (Object.keys(fields).length === 0 ? {} : undefined),
   });
   return (request) => {
-    const held = module.tokens.identify(request);
-    if (held !== undefined) {
+    const token = module.tokens.identify(request);
+    if (token !== undefined) {
       const need = { kind: "metrics" } as const;
-      return "status" in held ? held : held.allows(need) ? undefined : module.tokens.lacks(held, need);
+      return "status" in token ? token : token.allows(need) ? undefined : module.tokens.lacks(token, need);
     }
-    const presented = readAuthorization(request.headers.authorization);
+    const presented = readAuthorization(request.header("authorization"));
     if (presented?.scheme === "bearer") {
       return findToken([presented.credentials], tokens) === undefined
         ? forbidden("that token is not one of the option openmetrics_tokens")

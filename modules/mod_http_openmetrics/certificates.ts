@@ -1,4 +1,4 @@
-/** The certificates of the server: when each of them ends, and how it stands with those that are ordered by ACME. */
+/** Metrics of the server's certificates: when each expires, and the state of ACME orders. */
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
 export const certificateMetrics = {
@@ -25,7 +25,7 @@ type Sample = MetricSample & { readonly name: keyof typeof certificateMetrics };
 
 const secondsOf = (time: string) => Date.parse(time) / 1000;
 
-export function certificateFigures({ server }: Module): MetricsProvider {
+export function certificateMetricsProvider({ server }: Module): MetricsProvider {
   return {
     metrics: certificateMetrics,
     collect: () =>

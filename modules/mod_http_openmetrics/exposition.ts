@@ -1,4 +1,4 @@
-/** The figures as text: Prometheus 0.0.4, and OpenMetrics 1.0. */
+/** Formats metrics as text: Prometheus 0.0.4 and OpenMetrics 1.0. */
 import type { HistogramValue, MetricDeclaration } from "../../core/types.ts";
 
 /** All series of one metric. */
@@ -21,7 +21,7 @@ export const contentTypes: Readonly<Record<Format, string>> = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/** The form that a client asks for: OpenMetrics where its Accept header puts it before plain text. */
+/** Returns the format for a client: OpenMetrics if its Accept header prefers it to plain text. */
 export function formatFor(accept = ""): Format {
   const weights = accept.split(",").map((part) => {
     const [type = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
@@ -34,7 +34,7 @@ export function formatFor(accept = ""): Format {
   return open > 0 && open >= best("text/plain", "text/*", "*/*") ? "openmetrics" : "prometheus";
 }
 
-/** The families as one text. */
+/** Returns the families as one text. */
 export function expose(families: readonly Family[], format: Format): string {
   const text = families.map((family) => exposeFamily(family, format)).join("");
   return format === "openmetrics" ? `${text}# EOF\n` : text;
@@ -43,7 +43,7 @@ export function expose(families: readonly Family[], format: Format): string {
 function exposeFamily({ name, declaration, series }: Family, format: Format): string {
   const { kind, help, unit } = declaration;
   const isOpen = format === "openmetrics";
-  // In OpenMetrics the suffix belongs to the sample.
+  // In OpenMetrics the suffix belongs to the sample and not to the family.
   const family = isOpen && kind === "counter" ? name.replace(/_total$/, "") : name;
   let text = `# HELP ${family} ${escaped(help, isOpen)}\n# TYPE ${family} ${kind}\n`;
   if (isOpen && unit !== undefined && family.endsWith(`_${unit}`)) text += `# UNIT ${family} ${unit}\n`;
@@ -72,7 +72,7 @@ function histogramText(
   return `${text}${name}_sum${labelText(labels)} ${numberText(sum)}\n${name}_count${labelText(labels)} ${count}\n`;
 }
 
-/** OpenMetrics wants the bounds of buckets as floating-point numbers. */
+/** OpenMetrics requires bucket bounds to be floating-point numbers. */
 function boundText(bound: number, isOpen: boolean): string {
   return isOpen && Number.isInteger(bound) ? `${bound}.0` : numberText(bound);
 }

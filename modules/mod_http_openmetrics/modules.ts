@@ -1,5 +1,8 @@
-/** The modules of the server: their states, what they hold, and how often they came and went. */
-import { createFigures } from "../../core/index.ts";
+/**
+ * Metrics of the server's modules: their states, their resources, and how often they were loaded
+ * and unloaded.
+ */
+import { createMetrics } from "../../core/index.ts";
 import type {
   MetricDeclarations,
   MetricSample,
@@ -37,7 +40,7 @@ export const moduleMetrics = {
   },
 } as const satisfies MetricDeclarations;
 
-/** A state that is none of these does not compile. */
+/** A missing state is a compile error. */
 const statuses = Object.keys({
   loading: 0,
   loaded: 0,
@@ -46,9 +49,9 @@ const statuses = Object.keys({
   unloading: 0,
 } satisfies Record<ModuleState["status"], 0>);
 
-/** Figures of the modules; `failed` counts a module that did not give its own. */
-export function moduleFigures(module: Module): { provider: MetricsProvider; failed(module: string): void } {
-  const counted = createFigures({
+/** Provides metrics of the modules. `failed` counts modules that failed to provide their own. */
+export function moduleMetricsProvider(module: Module): { provider: MetricsProvider; failed(module: string): void } {
+  const counted = createMetrics({
     modhost_module_changes_total: moduleMetrics.modhost_module_changes_total,
     modhost_metrics_failures_total: moduleMetrics.modhost_metrics_failures_total,
   });

@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   openmetrics_allow_ips: {
     type: "strings",
+    protects: true,
     default: ["127.0.0.1", "::1"],
     per_host: false,
     example: ["127.0.0.1", "::1", "10.0.0.0/8"],
@@ -10,6 +11,7 @@ export const options = {
   },
   openmetrics_tokens: {
     type: "any",
+    protects: true,
     secret: "keys",
     per_host: false,
     example: ["a-long-random-text"],

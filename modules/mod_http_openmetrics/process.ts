@@ -1,27 +1,56 @@
-/** The process and its event loop, under the names that clients of Prometheus give to them. */
+/**
+ * Metrics of the process and its event loop, under the names that Prometheus client libraries use.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from "node:perf_hooks";
-import { createFigures } from "../../core/index.ts";
+import { setImmediate as immediate } from "node:timers/promises";
+import { getHeapSpaceStatistics } from "node:v8";
+import { createMetrics } from "../../core/index.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
+const SPACE = { kind: "gauge", unit: "bytes", labels: ["space"] } as const;
+/** With several processes, the highest value counts. */
+const LAG = { kind: "gauge", unit: "seconds", processes: "max" } as const;
+const TYPED = { kind: "gauge", labels: ["type"], max_series: 100 } as const;
+
+/**
+ * Names, labels and buckets are those of `collectDefaultMetrics` in prom-client, so that existing
+ * dashboards for Node.js work.
+ */
 export const processMetrics = {
   process_cpu_seconds_total: { kind: "counter", unit: "seconds", help: "CPU time of the process, user and system." },
-  process_start_time_seconds: { kind: "gauge", unit: "seconds", help: "When the process began, since 1970." },
+  process_cpu_user_seconds_total: { kind: "counter", unit: "seconds", help: "CPU time of the process, user." },
+  process_cpu_system_seconds_total: { kind: "counter", unit: "seconds", help: "CPU time of the process, system." },
+  process_start_time_seconds: {
+    kind: "gauge",
+    unit: "seconds",
+    processes: "max",
+    help: "When the process began, since 1970.",
+  },
   process_resident_memory_bytes: { kind: "gauge", unit: "bytes", help: "Memory of the process that is resident." },
   process_virtual_memory_bytes: { kind: "gauge", unit: "bytes", help: "Address space of the process." },
+  process_heap_bytes: { kind: "gauge", unit: "bytes", help: "Data segment of the process." },
   process_open_fds: { kind: "gauge", help: "Open file descriptors." },
   process_max_fds: { kind: "gauge", help: "File descriptors that may be open." },
-  nodejs_version_info: { kind: "gauge", help: "The version of Node.js.", labels: ["version"] },
+  nodejs_version_info: {
+    kind: "gauge",
+    processes: "max",
+    help: "The version of Node.js.",
+    labels: ["version", "major", "minor", "patch"],
+  },
   nodejs_heap_size_total_bytes: { kind: "gauge", unit: "bytes", help: "The JavaScript heap." },
   nodejs_heap_size_used_bytes: { kind: "gauge", unit: "bytes", help: "What is used of the JavaScript heap." },
+  nodejs_heap_space_size_total_bytes: { ...SPACE, help: "The spaces of the JavaScript heap." },
+  nodejs_heap_space_size_used_bytes: { ...SPACE, help: "What is used of the spaces of the JavaScript heap." },
+  nodejs_heap_space_size_available_bytes: { ...SPACE, help: "What is free of the spaces of the JavaScript heap." },
   nodejs_external_memory_bytes: { kind: "gauge", unit: "bytes", help: "Memory that JavaScript objects hold outside." },
   nodejs_array_buffers_bytes: { kind: "gauge", unit: "bytes", help: "Memory of buffers, part of the external." },
-  nodejs_active_resources: {
-    kind: "gauge",
-    help: "What keeps the event loop alive, by its type.",
-    labels: ["type"],
-    max_series: 100,
-  },
+  nodejs_active_resources: { ...TYPED, help: "What keeps the event loop alive, by its type." },
+  nodejs_active_resources_total: { kind: "gauge", help: "What keeps the event loop alive." },
+  nodejs_active_handles: { ...TYPED, help: "Handles of libuv that keep the event loop alive, by their class." },
+  nodejs_active_handles_total: { kind: "gauge", help: "Handles of libuv that keep the event loop alive." },
+  nodejs_active_requests: { ...TYPED, help: "Requests to libuv that are under way, by their class." },
+  nodejs_active_requests_total: { kind: "gauge", help: "Requests to libuv that are under way." },
   nodejs_eventloop_active_seconds_total: {
     kind: "counter",
     unit: "seconds",
@@ -32,14 +61,15 @@ export const processMetrics = {
     unit: "seconds",
     help: "Time in which the event loop waited.",
   },
-  nodejs_eventloop_lag_p50_seconds: { kind: "gauge", unit: "seconds", help: "Delay of the event loop, median." },
-  nodejs_eventloop_lag_p99_seconds: {
-    kind: "gauge",
-    unit: "seconds",
-    help: "Delay of the event loop, 99th percentile.",
-  },
-  nodejs_eventloop_lag_max_seconds: { kind: "gauge", unit: "seconds", help: "The longest delay of the event loop." },
-  modhost_info: { kind: "gauge", help: "The version of the host.", labels: ["version"] },
+  nodejs_eventloop_lag_seconds: { ...LAG, help: "Delay of the event loop, measured when the metrics are read." },
+  nodejs_eventloop_lag_min_seconds: { ...LAG, help: "The shortest delay of the event loop." },
+  nodejs_eventloop_lag_max_seconds: { ...LAG, help: "The longest delay of the event loop." },
+  nodejs_eventloop_lag_mean_seconds: { ...LAG, help: "Delay of the event loop, mean." },
+  nodejs_eventloop_lag_stddev_seconds: { ...LAG, help: "Delay of the event loop, standard deviation." },
+  nodejs_eventloop_lag_p50_seconds: { ...LAG, help: "Delay of the event loop, median." },
+  nodejs_eventloop_lag_p90_seconds: { ...LAG, help: "Delay of the event loop, 90th percentile." },
+  nodejs_eventloop_lag_p99_seconds: { ...LAG, help: "Delay of the event loop, 99th percentile." },
+  modhost_info: { kind: "gauge", processes: "max", help: "The version of the host.", labels: ["version"] },
 } as const satisfies MetricDeclarations;
 
 export const gcMetrics = {
@@ -48,17 +78,20 @@ export const gcMetrics = {
     unit: "seconds",
     help: "Garbage collections, by their kind.",
     labels: ["kind"],
-    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5],
   },
 } as const satisfies MetricDeclarations;
 
-/** The delay is looked at in such steps, milliseconds. */
+/** Resolution of the delay measurement in milliseconds. */
 const RESOLUTION = 20;
-/** Delays are of the time since a look that is at least so many seconds ago: several who look do not disturb each other. */
+/**
+ * Minimum period in seconds that the delays cover. So several readers do not disturb each other's
+ * measurements.
+ */
 const MIN_WINDOW = 10;
 
-/** Figures of the process, watched for as long as the module is there. */
-export function processFigures(module: Module, version: string): MetricsProvider {
+/** Provides metrics of the process, measured while the module is loaded. */
+export function processMetricsProvider(module: Module, version: string): MetricsProvider {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
   delay.enable();
   let since = performance.now();
@@ -67,43 +100,53 @@ export function processFigures(module: Module, version: string): MetricsProvider
   const started = performance.timeOrigin / 1000;
 
   const lag = (): MetricSample[] => {
-    // What is measured is the time between two looks of its own.
+    // The histogram measures the time between two of its own ticks, which includes the resolution.
     const over = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - RESOLUTION / 1000);
+    const values = {
+      min: over(delay.min),
+      max: over(delay.max),
+      mean: over(delay.mean),
+      stddev: delay.stddev / 1e9,
+      p50: over(delay.percentile(50)),
+      p90: over(delay.percentile(90)),
+      p99: over(delay.percentile(99)),
+    };
     const isEmpty = delay.count === 0;
-    const samples = [
-      { name: "nodejs_eventloop_lag_p50_seconds", value: isEmpty ? 0 : over(delay.percentile(50)) },
-      { name: "nodejs_eventloop_lag_p99_seconds", value: isEmpty ? 0 : over(delay.percentile(99)) },
-      { name: "nodejs_eventloop_lag_max_seconds", value: isEmpty ? 0 : over(delay.max) },
-    ];
     if (performance.now() - since > MIN_WINDOW * 1000) {
       delay.reset();
       since = performance.now();
     }
-    return samples;
+    return Object.entries(values).map(([name, value]) => ({
+      name: `nodejs_eventloop_lag_${name}_seconds`,
+      value: isEmpty ? 0 : value,
+    }));
   };
 
-  const collect = (): MetricSample[] => {
+  const collect = async (): Promise<MetricSample[]> => {
+    const startedAt = performance.now();
+    await immediate();
+    const lagNow = (performance.now() - startedAt) / 1000;
     const { user, system } = process.cpuUsage();
     const memory = process.memoryUsage();
     const loop = performance.eventLoopUtilization();
-    const resources = Map.groupBy(process.getActiveResourcesInfo(), (type) => type);
+    const [major = "", minor = "", patch = ""] = process.versions.node.split(".");
     return [
       { name: "process_cpu_seconds_total", value: (user + system) / 1e6 },
+      { name: "process_cpu_user_seconds_total", value: user / 1e6 },
+      { name: "process_cpu_system_seconds_total", value: system / 1e6 },
       { name: "process_start_time_seconds", value: started },
       { name: "process_resident_memory_bytes", value: memory.rss },
-      { name: "nodejs_version_info", labels: { version: process.version }, value: 1 },
+      { name: "nodejs_version_info", labels: { version: process.version, major, minor, patch }, value: 1 },
       { name: "nodejs_heap_size_total_bytes", value: memory.heapTotal },
       { name: "nodejs_heap_size_used_bytes", value: memory.heapUsed },
       { name: "nodejs_external_memory_bytes", value: memory.external },
       { name: "nodejs_array_buffers_bytes", value: memory.arrayBuffers },
       { name: "nodejs_eventloop_active_seconds_total", value: loop.active / 1000 },
       { name: "nodejs_eventloop_idle_seconds_total", value: loop.idle / 1000 },
+      { name: "nodejs_eventloop_lag_seconds", value: lagNow },
       { name: "modhost_info", labels: { version }, value: 1 },
-      ...[...resources].map(([type, all]) => ({
-        name: "nodejs_active_resources",
-        labels: { type },
-        value: all.length,
-      })),
+      ...heapSpaces(),
+      ...activeThings(),
       ...lag(),
       ...systemFacts(maxFds),
     ];
@@ -111,9 +154,42 @@ export function processFigures(module: Module, version: string): MetricsProvider
   return { metrics: processMetrics, collect };
 }
 
-/** Garbage collections, watched for as long as the module is there. */
-export function gcFigures(module: Module): MetricsProvider {
-  const figures = createFigures(gcMetrics);
+function heapSpaces(): MetricSample[] {
+  return getHeapSpaceStatistics().flatMap(({ space_name, space_size, space_used_size, space_available_size }) => {
+    const labels = { space: space_name.replace(/_space$/, "") };
+    return [
+      { name: "nodejs_heap_space_size_total_bytes", labels, value: space_size },
+      { name: "nodejs_heap_space_size_used_bytes", labels, value: space_used_size },
+      { name: "nodejs_heap_space_size_available_bytes", labels, value: space_available_size },
+    ];
+  });
+}
+
+/** Only these undocumented functions of Node.js return handles and requests. */
+const { _getActiveHandles: handles, _getActiveRequests: requests } = process as unknown as Partial<
+  Record<"_getActiveHandles" | "_getActiveRequests", () => object[]>
+>;
+
+function activeThings(): MetricSample[] {
+  const classes = (all: readonly object[] = []) => all.map((each) => each.constructor?.name ?? typeof each);
+  const lists = {
+    resources: process.getActiveResourcesInfo(),
+    handles: classes(handles?.call(process)),
+    requests: classes(requests?.call(process)),
+  };
+  return Object.entries(lists).flatMap(([what, types]) => {
+    const name = `nodejs_active_${what}`;
+    const byType = [...Map.groupBy(types, (type) => type)];
+    return [
+      ...byType.map(([type, all]) => ({ name, labels: { type }, value: all.length })),
+      { name: `${name}_total`, value: types.length },
+    ];
+  });
+}
+
+/** Provides metrics of garbage collections, counted while the module is loaded. */
+export function gcProvider(module: Module): MetricsProvider {
+  const series = createMetrics(gcMetrics);
   const kinds: Readonly<Record<number, string>> = {
     [constants.NODE_PERFORMANCE_GC_MAJOR]: "major",
     [constants.NODE_PERFORMANCE_GC_MINOR]: "minor",
@@ -123,22 +199,28 @@ export function gcFigures(module: Module): MetricsProvider {
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
       const { kind } = (entry as unknown as { detail: { kind: number } }).detail;
-      figures.observe("nodejs_gc_duration_seconds", entry.duration / 1000, kinds[kind] ?? "other");
+      series.observe("nodejs_gc_duration_seconds", entry.duration / 1000, kinds[kind] ?? "other");
     }
   });
   observer.observe({ entryTypes: ["gc"] });
   module.on_release("garbage collections", () => observer.disconnect(), "watch");
-  return figures;
+  return series;
 }
 
-/** What only the system knows; left out where it does not say. */
+/** Returns samples that only the operating system knows. Unknown values are left out. */
 function systemFacts(maxFds: number | undefined): MetricSample[] {
   const samples: MetricSample[] = [];
   if (maxFds !== undefined) samples.push({ name: "process_max_fds", value: maxFds });
   try {
-    const [pages = ""] = readFileSync("/proc/self/statm", "utf8").split(" ");
-    samples.push({ name: "process_virtual_memory_bytes", value: Number(pages) * 4096 });
-    // Reading the folder has it open itself.
+    const status = readFileSync("/proc/self/status", "utf8");
+    for (const [name, field] of [
+      ["process_virtual_memory_bytes", "VmSize"],
+      ["process_heap_bytes", "VmData"],
+    ] as const) {
+      const [, kibibytes] = new RegExp(`^${field}:\\s*(\\d+) kB$`, "m").exec(status) ?? [];
+      if (kibibytes !== undefined) samples.push({ name, value: Number(kibibytes) * 1024 });
+    }
+    // Reading the folder opens one more descriptor, which is subtracted.
     samples.push({ name: "process_open_fds", value: readdirSync("/proc/self/fd").length - 1 });
   } catch {} // There is no /proc.
   return samples;

@@ -1,6 +1,6 @@
-/** What modules give to `module.provides("metrics")`, gathered when somebody looks. */
+/** Collects metrics from the providers of `module.provides("metrics")` on request. */
 import { isDeepStrictEqual } from "node:util";
-import { ModhostError, metricFaults, reasonOf } from "../../core/index.ts";
+import { actAs, ModhostError, metricFaults, reasonOf } from "../../core/index.ts";
 import type {
   HistogramValue,
   MetricDeclaration,
@@ -13,7 +13,7 @@ import type { Family, Series } from "./exposition.ts";
 
 type Provider = OwnedItem<MetricsProvider>;
 
-/** What one provider has given. */
+/** The metrics of one provider. */
 interface Collected {
   readonly metrics: MetricsProvider["metrics"];
   /** The virtual host of its module. */
@@ -21,27 +21,27 @@ interface Collected {
   readonly samples: readonly MetricSample[];
 }
 
-/** Figures of other processes of the server. */
-export interface FiguresElsewhere {
+/** Metrics of other processes of the server. */
+export interface MetricsSource {
   collect(): Promise<readonly Collected[]>;
 }
 
-/** The providers that are there now. */
+/** The current providers. */
 export class Registry {
   readonly #providers = new Set<Provider>();
-  readonly #elsewhere = new Set<FiguresElsewhere>();
+  readonly #sources = new Set<MetricsSource>();
   readonly #timeout: number;
-  /** Providers whose failure was told. */
+  /** Providers whose failure was logged. */
   readonly #failing = new WeakSet<Provider>();
   readonly #failed: (module: string) => void;
 
-  /** `timeout` in seconds; `failed` hears of each look at which a module gave nothing. */
+  /** `timeout` is in seconds. `failed` is called each time a module provides no metrics. */
   constructor(timeout: number, failed: (module: string) => void) {
     this.#timeout = timeout;
     this.#failed = failed;
   }
 
-  /** @throws {ModhostError} METRICS_INVALID: its module is not loaded then */
+  /** @throws {ModhostError} METRICS_INVALID. Its module is then not loaded */
   add(provider: Provider): void {
     const { item, owner } = provider;
     const faults = metricFaults(item.metrics);
@@ -56,21 +56,21 @@ export class Registry {
     this.#providers.add(provider);
   }
 
-  /** Until what is returned is called. */
-  beside(elsewhere: FiguresElsewhere): () => void {
-    this.#elsewhere.add(elsewhere);
-    return () => void this.#elsewhere.delete(elsewhere);
+  /** Adds a source until the returned function is called. */
+  addSource(source: MetricsSource): () => void {
+    this.#sources.add(source);
+    return () => void this.#sources.delete(source);
   }
 
   remove(provider: Provider): void {
     this.#providers.delete(provider);
   }
 
-  /** All figures as they are now, by name. A module that fails to give its own, or takes too long, is left out. */
+  /** Resolves to all current metrics by name. A module that fails or takes too long is left out. */
   async collect(): Promise<Family[]> {
-    const asked = this.#current().map((provider) => this.#ask(provider));
-    const elsewhere = [...this.#elsewhere].map((each) => within(this.#timeout, () => each.collect()).catch(() => []));
-    const collected = [...(await Promise.all(asked)), ...(await Promise.all(elsewhere)).flat()];
+    const pending = this.#current().map((provider) => this.#ask(provider));
+    const source = [...this.#sources].map((each) => within(this.#timeout, () => each.collect()).catch(() => []));
+    const collected = [...(await Promise.all(pending)), ...(await Promise.all(source)).flat()];
     const families = new Map<string, { declaration: MetricDeclaration; series: Map<string, Series> }>();
     for (const { metrics, host, samples } of collected) {
       for (const [name, declaration] of Object.entries(metrics)) {
@@ -96,7 +96,7 @@ export class Registry {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Of a module that is being reloaded, those of the next instance. */
+  /** While a module is being reloaded, only the provider of its next instance counts. */
   #current(): Provider[] {
     const all = [...this.#providers];
     return all.filter(({ owner }) => all.findLast((other) => isSameModule(other.owner, owner))?.owner === owner);
@@ -105,7 +105,7 @@ export class Registry {
   async #ask(provider: Provider): Promise<Collected> {
     const { owner, item } = provider;
     try {
-      const samples = await within(this.#timeout, () => item.collect());
+      const samples = await within(this.#timeout, () => actAs(owner, () => item.collect()));
       this.#failing.delete(provider);
       return { metrics: item.metrics, host: owner.host, samples: [...samples] };
     } catch (error) {
@@ -120,10 +120,13 @@ export class Registry {
 const isSameModule = (a: Module, b: Module) => a.name === b.name && a.host === b.host;
 
 function warn(owner: Module, error: unknown): void {
-  owner.log.warn("its figures are left out until it gives them again: %s", reasonOf(error));
+  owner.log.warn("cannot collect its metrics, which are left out for now: %s", reasonOf(error));
 }
 
-/** Names that stand for different things; in OpenMetrics a counter has its name without `_total`. */
+/**
+ * Returns names that both use with different meanings. In OpenMetrics a counter's name has no
+ * `_total`.
+ */
 function clashes(own: MetricsProvider, other: MetricsProvider): string[] {
   const taken = new Map(Object.entries(other.metrics).map(([name, each]) => [family(name, each), { name, each }]));
   return Object.entries(own.metrics).flatMap(([name, each]) => {
@@ -134,7 +137,7 @@ function clashes(own: MetricsProvider, other: MetricsProvider): string[] {
 
 const family = (name: string, { kind }: MetricDeclaration) => (kind === "counter" ? name.replace(/_total$/, "") : name);
 
-/** Of two instances of one module, or of two processes. */
+/** Merges values of two instances of one module, or of two processes. */
 function merged(a: Series["value"], b: Series["value"], { processes }: MetricDeclaration): Series["value"] {
   if (processes === "max") return Math.max(Number(a), Number(b));
   if (typeof a === "number" || typeof b === "number") return Number(a) + Number(b);

@@ -1,50 +1,50 @@
-/** Requests by module and route, as the server counts them. */
+/** Request metrics by module and route. */
 import { type HttpModule, latencyBounds, type RouteCounts, statusClasses } from "../../core/http/index.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
-const place = { labels: ["module", "route"] } as const;
+const routeLabels = { labels: ["module", "route"] } as const;
 
 export const requestMetrics = {
   modhost_http_requests_total: {
     kind: "counter",
     help: "Requests that are over, by the class of their status; none where the client left before one was sent.",
-    ...place,
-    labels: [...place.labels, "class"],
+    ...routeLabels,
+    labels: [...routeLabels.labels, "class"],
   },
   modhost_http_requests_incomplete_total: {
     kind: "counter",
     help: "Requests whose client did not receive the whole answer.",
-    ...place,
+    ...routeLabels,
   },
   modhost_http_request_duration_seconds: {
     kind: "histogram",
     unit: "seconds",
     help: "Time from the parsed head of a request to the end of its answer.",
-    ...place,
+    ...routeLabels,
     buckets: latencyBounds,
   },
   modhost_http_request_bytes_total: {
     kind: "counter",
     unit: "bytes",
     help: "Bytes of request bodies that were read.",
-    ...place,
+    ...routeLabels,
   },
   modhost_http_response_bytes_total: {
     kind: "counter",
     unit: "bytes",
     help: "Bytes of answer bodies that were written.",
-    ...place,
+    ...routeLabels,
   },
   modhost_http_handler_seconds_total: {
     kind: "counter",
     unit: "seconds",
     help: "Time for which handlers kept the event loop, each up to its first await.",
-    ...place,
+    ...routeLabels,
   },
 } as const satisfies MetricDeclarations;
 
-/** Counts for as long as the module is there. */
-export function requestFigures(module: Module): MetricsProvider {
+/** Counts while the module is loaded. */
+export function requestMetricsProvider(module: Module): MetricsProvider {
   const counts = module.depends<HttpModule>("http").counts(module);
   return { metrics: requestMetrics, collect: () => [...counts].flatMap(samplesOf) };
 }

@@ -1,4 +1,4 @@
-/** The tokens of the server: what was done with each, and what was refused. There are as many series as there are tokens. */
+/** Token metrics: how each token was used, and what was refused. Each token has its own series. */
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
 const tokenMetrics = {
@@ -28,11 +28,11 @@ const tokenMetrics = {
 
 type Sample = MetricSample & { readonly name: keyof typeof tokenMetrics };
 
-export function tokenFigures({ server }: Module): MetricsProvider {
+export function tokenMetricsProvider({ server }: Module): MetricsProvider {
   return {
     metrics: tokenMetrics,
     collect: () =>
-      server.tokens.figures().flatMap(({ name: token, requests, received, sent, refused }) => {
+      server.tokens.metrics().flatMap(({ name: token, requests, received, sent, refused }) => {
         const samples = Object.entries(refused).map(([reason, value]): Sample => {
           return { name: "modhost_token_refusals_total", labels: { token: token ?? "", reason }, value };
         });

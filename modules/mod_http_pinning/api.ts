@@ -10,16 +10,17 @@ import type {
   TokenRefusal,
   Tokens,
 } from "../../core/types.ts";
-import { ApiFailure, failureAnswer, json, refusalAnswer, unavailableAnswer } from "./failure.ts";
+import { ApiFailure, failureResponse, json, refusalResponse, unavailableResponse } from "./failure.ts";
 import { readFilter } from "./filter.ts";
 import { readWish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
 import type { Requests } from "./requests.ts";
+import { anyUser } from "./scopes.ts";
 import { type Users, userBy, userOf } from "./users.ts";
 
 export interface ApiParts {
   readonly users: Users;
-  /** Of the server. */
+  /** Tokens of the server. */
   readonly tokens: Tokens;
   readonly log: ModuleLog;
   readonly node: Node;
@@ -39,25 +40,27 @@ const MAX_DELEGATES = 20;
 
 export function pinningRoutes(parts: ApiParts): RouteTable {
   const { log } = parts;
-  const answered =
+  const withFailures =
     (run: (call: Call) => Promise<ResponseFields>): Handler =>
     async (event, rest = "") => {
       try {
         const user = callerOf(parts, event.request);
-        if (typeof user === "object") return refusalAnswer(user);
+        if (typeof user === "object") return refusalResponse(user);
         if (user === undefined) throw new ApiFailure("UNAUTHORIZED", "The access token is missing or not known");
         return await run({ event, user, id: rest });
       } catch (error) {
-        if (error instanceof ApiFailure) return failureAnswer(error);
+        if (error instanceof ApiFailure) return failureResponse(error);
         const wait = retryAfter(error);
-        if (wait !== undefined) return unavailableAnswer((error as Error).message, wait);
+        if (wait !== undefined) return unavailableResponse((error as Error).message, wait);
         log.error("request %s failed: %s", event.request.id, error instanceof Error ? error.stack : error);
-        return failureAnswer(
+        return failureResponse(
           new ApiFailure("INTERNAL_SERVER_ERROR", `See the log for the request ${event.request.id}`),
         );
       }
     };
-  const nothing = answered(() => Promise.reject(new ApiFailure("NOT_FOUND", "There are only /pins and what is below")));
+  const nothing = withFailures(() =>
+    Promise.reject(new ApiFailure("NOT_FOUND", "There are only /pins and what is below")),
+  );
 
   async function shown(request: PinRequest, delegates?: readonly string[]) {
     const { id, status, created, wish, details } = request;
@@ -82,19 +85,19 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
   }
 
   return {
-    "GET /pins": answered(async ({ event, user }) => {
+    "GET /pins": withFailures(async ({ event, user }) => {
       const { count, results } = await parts.requests().list(user, readFilter(event.request.url.query ?? ""));
       const delegates = await ownAddresses(parts.node);
       return json(200, { count, results: await Promise.all(results.map((request) => shown(request, delegates))) });
     }),
-    "POST /pins": answered((call) => add(call)),
-    "GET /pins/*": answered(async ({ user, id }) => {
+    "POST /pins": withFailures((call) => add(call)),
+    "GET /pins/*": withFailures(async ({ user, id }) => {
       const request = await parts.requests().get(user, id);
       if (request === undefined) throw missing(id);
       return json(200, await shown(request));
     }),
-    "POST /pins/*": answered((call) => add(call, call.id)),
-    "DELETE /pins/*": answered(async ({ user, id }) => {
+    "POST /pins/*": withFailures((call) => add(call, call.id)),
+    "DELETE /pins/*": withFailures(async ({ user, id }) => {
       const left = await parts.requests().leave(user, id);
       if (left === undefined) throw missing(id);
       parts.take(left);
@@ -106,18 +109,20 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
   };
 }
 
-/** The user who calls; undefined for a token that is not known. */
+/** Returns the calling user; undefined for an unknown token. */
 function callerOf({ users, tokens }: ApiParts, request: HttpRequest): string | TokenRefusal | undefined {
-  const own = userBy(request.headers.authorization, users);
-  const held = own === undefined ? tokens.identify(request) : undefined;
-  if (held === undefined) return own;
-  if ("status" in held) return held;
-  return held.allows({ kind: "pinning" }) ? userOf(held) : tokens.lacks(held, { kind: "pinning" });
+  const own = userBy(request.header("authorization"), users);
+  const token = own === undefined ? tokens.identify(request) : undefined;
+  if (token === undefined) return own;
+  if ("status" in token) return token;
+  return token.allows(anyUser) ? userOf(token) : tokens.lacks(token, anyUser);
 }
 
 const missing = (id: string | undefined) => new ApiFailure("NOT_FOUND", `There is no pin request ${id}`);
 
-/** The addresses that clients should connect to; empty while the node has no network. */
+/**
+ * Resolves to the addresses that clients should connect to; empty while the node has no network.
+ */
 async function ownAddresses(node: Node): Promise<readonly string[]> {
   const { addresses } = await node.id();
   return (addresses ?? []).slice(0, MAX_DELEGATES).map(String);

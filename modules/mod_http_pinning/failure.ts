@@ -19,17 +19,22 @@ export class ApiFailure extends Error {
   }
 }
 
-/** What the service needs is away; @param wait seconds until it may be back */
-export function unavailableAnswer(details: string, wait: number): ResponseFields {
-  const answer = failureAnswer(new ApiFailure("SERVICE_UNAVAILABLE", details));
-  return { ...answer, headers: { ...answer.headers, retry_after: wait } };
+/**
+ * Responds that a service is temporarily unavailable. @param wait seconds until it may be available
+ * again
+ */
+export function unavailableResponse(details: string, wait: number): ResponseFields {
+  const response = failureResponse(new ApiFailure("SERVICE_UNAVAILABLE", details));
+  return { ...response, headers: { ...response.headers, retry_after: wait } };
 }
 
 export const badRequest = (details: string) => new ApiFailure("BAD_REQUEST", details);
 
-export function failureAnswer({ reason, message: details }: ApiFailure): ResponseFields {
-  const answer = json(statuses[reason], { error: { reason, details } });
-  return reason === "UNAUTHORIZED" ? { ...answer, headers: { ...answer.headers, www_authenticate: "Bearer" } } : answer;
+export function failureResponse({ reason, message: details }: ApiFailure): ResponseFields {
+  const response = json(statuses[reason], { error: { reason, details } });
+  return reason === "UNAUTHORIZED"
+    ? { ...response, headers: { ...response.headers, www_authenticate: "Bearer" } }
+    : response;
 }
 
 const reasons = { 401: "UNAUTHORIZED", 403: "FORBIDDEN", 429: "TOO_MANY_REQUESTS" } as const satisfies Record<
@@ -37,10 +42,10 @@ const reasons = { 401: "UNAUTHORIZED", 403: "FORBIDDEN", 429: "TOO_MANY_REQUESTS
   string
 >;
 
-/** A token of the server that is not let in. */
-export function refusalAnswer({ status, message, headers }: TokenRefusal): ResponseFields {
-  const answer = json(status, { error: { reason: reasons[status], details: message } });
-  return { ...answer, headers: { ...answer.headers, ...headers } };
+/** Responds to a server token that has no access. */
+export function refusalResponse({ status, message, headers }: TokenRefusal): ResponseFields {
+  const response = json(status, { error: { reason: reasons[status], details: message } });
+  return { ...response, headers: { ...response.headers, ...headers } };
 }
 
 export function json(status_code: number, value: object): ResponseFields {

@@ -4,6 +4,7 @@ import type { Module } from "../../core/types.ts";
 import { pinningRoutes } from "./api.ts";
 import { options } from "./options.ts";
 import { Requests } from "./requests.ts";
+import { scopes } from "./scopes.ts";
 import { usersFrom } from "./users.ts";
 import { Work } from "./work.ts";
 
@@ -31,11 +32,11 @@ export default function load(module: Module<typeof options>): void {
   };
 
   module.ready = () => {
-    if (users.length === 0)
-      log.warn("nobody can pin here without a token of the server: the option pinning_tokens is not set");
+    if (users.length === 0) log.warn("the option pinning_tokens is not set, so only tokens of the server can pin");
     service().work.start();
   };
   module.unload = () => opened?.work.stop();
+  for (const kind of scopes) module.provides("token-scope", kind);
   module.provides("http", {
     route: pinningRoutes({
       users,

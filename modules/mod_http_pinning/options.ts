@@ -3,6 +3,7 @@ import type { OptionDeclarations } from "../../core/types.ts";
 export const options = {
   pinning_tokens: {
     type: "any",
+    protects: true,
     secret: "keys",
     example: { "a-long-random-text": { user: "anna" } },
     describe:

@@ -12,13 +12,16 @@ export interface PinRequest {
   readonly status: Status;
   /** Milliseconds since 1970, unique per user. */
   readonly created: number;
-  /** The session of the host that fetches it, where several share a store; others take it over when that is gone. */
+  /**
+   * The session of the host that fetches it, if several share a store. Other hosts take the request
+   * over when that session ends.
+   */
   readonly worker?: number | undefined;
   /** The reason of a failure. */
   readonly details?: string;
   /**
-   * Set when the request has been removed, as far as callers can see. Its pin is released once the request with the key
-   * `after`, if there is one, is settled.
+   * Set when the request has been removed, as far as callers can see. Its pin is released once the
+   * request with the key `after`, if there is one, is settled.
    */
   readonly leaving?: { readonly after?: string };
 }

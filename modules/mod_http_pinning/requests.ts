@@ -1,7 +1,8 @@
 /**
- * Pin requests, stored in the node's metadata: `requests/<user>/<id>` holds a request, with ids that sort newest first;
- * `cids/<cid>/<key>` is an index of the requests for a CID, `open/<key>` one of those for which there is still work to do. Where
- * several hosts share a store they have the same requests, and each is worked on by one of them.
+ * Pin requests, stored in the node's metadata. `requests/<user>/<id>` contains a request, with ids
+ * that sort newest first. `cids/<cid>/<key>` is an index of the requests for a CID, and
+ * `open/<key>` is an index of unfinished requests. Hosts that share a store have the same requests,
+ * and one of them works on each.
  */
 import { randomBytes } from "node:crypto";
 import { type MetadataStore, type MetadataWriter, prefixedStore, prefixedWriter, readJsonEntry } from "modhost/node";
@@ -9,8 +10,8 @@ import type { Filter } from "./filter.ts";
 import type { Wish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
 
-type Kept = Omit<PinRequest, "key" | "id">;
-export type Change = Partial<Pick<Kept, "status" | "details">>;
+type StoredRequest = Omit<PinRequest, "key" | "id">;
+export type Change = Partial<Pick<StoredRequest, "status" | "details">>;
 
 export interface Page {
   /** Number of all matching requests, including those on this page. */
@@ -32,30 +33,30 @@ const inverted = (moment: number): string =>
 
 const isId = (text: string): boolean => /^[0-9a-f]{28}$/.test(text);
 
-const encode = (kept: Kept): Uint8Array => Buffer.from(JSON.stringify(kept));
+const encode = (stored: StoredRequest): Uint8Array => Buffer.from(JSON.stringify(stored));
 const ofUser = (user: string): string => `${encodeURIComponent(user)}/`;
 
 function decode(key: string, bytes: Uint8Array): PinRequest {
-  const kept = readJsonEntry(PREFIX + folder + key, bytes, (json) => json as Kept);
-  return { ...kept, key, id: key.slice(key.indexOf("/") + 1) };
+  const stored = readJsonEntry(PREFIX + folder + key, bytes, (json) => json as StoredRequest);
+  return { ...stored, key, id: key.slice(key.indexOf("/") + 1) };
 }
 
-/** Whether there is still work to do for a request. */
+/** Whether a request is unfinished. */
 export const isOpen = ({ status, leaving }: PinRequest): boolean =>
   leaving !== undefined || status === "queued" || status === "pinning";
 
-/** Who works on requests, by its session; undefined where this host alone has the store. */
+/** The sessions that work on requests; undefined if this host has the store to itself. */
 export interface Workers {
   readonly own: number;
   /** Sessions that are alive. */
   readonly alive: readonly number[];
 }
 
-/** Whether a request is for this host to work on: nobody else does who is alive. */
+/** Whether this host may work on a request, because no other live session does. */
 export const isFree = ({ worker }: PinRequest, workers: Workers | undefined): boolean =>
   workers === undefined || worker === undefined || worker === workers.own || !workers.alive.includes(worker);
 
-/** A pin, within a transaction of the whole metadata. */
+/** Access to a pin within a transaction of the whole metadata. */
 export interface PinWithin {
   isThere(writer: MetadataWriter): boolean;
   release(writer: MetadataWriter): void;
@@ -65,30 +66,30 @@ export class Requests {
   readonly #metadata: MetadataStore;
   readonly #store: MetadataStore;
 
-  /** `metadata` is the whole of the node's. */
+  /** `metadata` is the whole metadata store of the node. */
   constructor(metadata: MetadataStore) {
     this.#metadata = metadata;
     this.#store = prefixedStore(metadata, PREFIX);
   }
 
   /**
-   * Adds a request, durably, and removes the one that it replaces in the same transaction. @returns the new request,
-   * then the replaced one; empty if the request to be replaced does not exist
+   * Adds a request, durably, and removes the one that it replaces in the same transaction. @returns
+   * the new request, then the replaced one; empty if the request to be replaced does not exist
    */
   async add(user: string, wish: Wish, replaced?: string, worker?: number): Promise<readonly PinRequest[]> {
     return this.#store.transaction((writer) => {
       const created = Math.max(Date.now(), newestOf(writer, user) + 1);
       const id = inverted(created) + randomBytes(8).toString("hex");
       const key = ofUser(user) + id;
-      const kept: Kept = { wish, status: "queued", created, ...(worker !== undefined && { worker }) };
-      let former: PinRequest | undefined;
+      const stored: StoredRequest = { wish, status: "queued", created, ...(worker !== undefined && { worker }) };
+      let previous: PinRequest | undefined;
       if (replaced !== undefined) {
-        former = leave(writer, user, replaced, { after: key });
-        if (former === undefined) return [];
+        previous = leave(writer, user, replaced, { after: key });
+        if (previous === undefined) return [];
       }
-      write(writer, { ...kept, key, id });
+      write(writer, { ...stored, key, id });
       writer.put(`cids/${wish.cid}/${key}`, new Uint8Array());
-      return [{ ...kept, key, id }, ...(former === undefined ? [] : [former])];
+      return [{ ...stored, key, id }, ...(previous === undefined ? [] : [previous])];
     });
   }
 
@@ -123,7 +124,10 @@ export class Requests {
     return { count, results };
   }
 
-  /** The requests of all users for which there is still work to do; also of earlier versions, which had no index of them. */
+  /**
+   * Yields the unfinished requests of all users, including those of earlier versions, which had no
+   * index.
+   */
   async *open(): AsyncGenerator<PinRequest, void, undefined> {
     for await (const [key, bytes] of this.#store.range({ prefix: folder })) {
       const request = decode(key.slice(folder.length), bytes);
@@ -131,7 +135,7 @@ export class Requests {
     }
   }
 
-  /** The same from the index alone. */
+  /** Yields the unfinished requests by the index alone. */
   async *left(): AsyncGenerator<PinRequest, void, undefined> {
     for await (const [key] of this.#store.range({ prefix: openFolder })) {
       const request = await this.at(key.slice(openFolder.length));
@@ -140,8 +144,8 @@ export class Requests {
   }
 
   /**
-   * Begins to fetch. @returns the new state; undefined if it does not exist, has been removed, is settled, or another host is at
-   * work on it
+   * Begins to fetch. @returns the new state; undefined if the request does not exist, has been
+   * removed, is settled, or another host is working on it
    */
   claim(key: string, workers: Workers | undefined): Promise<PinRequest | undefined> {
     return this.#store.transaction((writer) => {
@@ -151,7 +155,9 @@ export class Requests {
     });
   }
 
-  /** Leaves requests that this session had begun with to whoever wants them. */
+  /**
+   * Releases the requests that this session has claimed, so that other hosts can take them over.
+   */
   async unclaim(own: number): Promise<void> {
     const keys: string[] = [];
     for await (const { key, worker } of this.left()) if (worker === own) keys.push(key);
@@ -165,11 +171,9 @@ export class Requests {
   }
 
   /**
-   * Ends the work on a request, unless it was removed, is settled, or another host has taken it over. `pin` is asked in the same
-   * transaction, with the whole of the metadata.
-   *
-   * @param claimed as `claim` gave it
-   * @returns false if the pin is not there; true in any other case
+   * Ends the work on a request, unless it was removed, is settled, or another host has taken it
+   * over. `pin` is checked in the same transaction. @param claimed the result of `claim` @returns
+   * false if the pin does not exist; true in all other cases
    */
   settle(claimed: PinRequest, change: Change, pin?: PinWithin): Promise<boolean> {
     const { key, worker } = claimed;
@@ -179,13 +183,15 @@ export class Requests {
       const request = readUnsettled(writer, key);
       if (request?.worker === worker && request !== undefined)
         write(writer, { ...request, ...change, worker: undefined });
-      // Another host took it for that of one that is gone, and has removed it.
+      // Another host considered this session dead, took the request over, and has removed it.
       if (!writer.has(folder + key) && isLast(writer, claimed)) pin?.release(all);
       return true;
     });
   }
 
-  /** Deletes a request and its index entries, and releases its pin if no other request has its CID. */
+  /**
+   * Deletes a request and its index entries, and releases its pin if no other request has its CID.
+   */
   async forget(request: PinRequest, { release }: Pick<PinWithin, "release">): Promise<void> {
     const { key, wish } = request;
     await this.#metadata.transaction((all) => {
@@ -203,7 +209,10 @@ function isLast(writer: MetadataWriter, { key, wish: { cid } }: PinRequest): boo
   return [...writer.range({ prefix, limit: 2 })].every(([found]) => found === prefix + key);
 }
 
-/** Creation time of a user's newest request, which lies in the future if the clock was set back; 0 if there is none. */
+/**
+ * Creation time of a user's newest request, which lies in the future if the clock was set back; 0
+ * if there is none.
+ */
 function newestOf(writer: MetadataWriter, user: string): number {
   for (const [key, bytes] of writer.range({ prefix: folder + ofUser(user), limit: 1 })) {
     return decode(key.slice(folder.length), bytes).created;
@@ -233,8 +242,8 @@ function leave(
 }
 
 function write(writer: MetadataWriter, request: PinRequest): PinRequest {
-  const { key, id: _, ...kept } = request;
-  writer.put(folder + key, encode(kept));
+  const { key, id: _, ...stored } = request;
+  writer.put(folder + key, encode(stored));
   if (isOpen(request)) writer.put(openFolder + key, new Uint8Array());
   else writer.delete(openFolder + key);
   return request;

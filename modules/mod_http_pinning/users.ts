@@ -2,6 +2,7 @@
 
 import { findToken, type KnownToken, readAuthorization, readTokens } from "../../core/http/index.ts";
 import type { PresentedToken } from "../../core/types.ts";
+import { userScopes } from "./scopes.ts";
 
 /** The user of tokens that name none. */
 const unnamed = "";
@@ -19,12 +20,15 @@ export function usersFrom(option: unknown): Users {
   });
 }
 
-/** Whose pins a token of the server is for; one for everything has those of tokens that name no user. */
+/** Returns the user of a server token. A token for everything belongs to the unnamed user. */
 export function userOf({ scopes }: PresentedToken): string {
-  return scopes.find((scope) => scope.startsWith("pinning:"))?.slice("pinning:".length) ?? unnamed;
+  return scopes.map((scope) => userScopes.parse(scope)).find((user) => user !== undefined) ?? unnamed;
 }
 
-/** The user of the bearer token in an Authorization header; undefined if there is none or it is not known. */
+/**
+ * Returns the user of the bearer token in an Authorization header; undefined if the header or the
+ * user is unknown.
+ */
 export function userBy(header: string | undefined, users: Users): string | undefined {
   const { scheme, credentials = "" } = readAuthorization(header) ?? {};
   return scheme === "bearer" ? findToken([credentials], users)?.user : undefined;

@@ -1,4 +1,4 @@
-/** Background work: pins what was requested, and releases pins that no request needs any more. */
+/** Works in the background: pins what was requested, and releases pins that no request needs. */
 import { type Node, parseCid, parsePeerAddress, retryAfter } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
 import type { Wish } from "./pin_object.ts";
@@ -13,16 +13,22 @@ export interface WorkParts {
   readonly parallel: number;
   /** Milliseconds without progress after which a pin fails. */
   readonly patience: number;
-  /** Milliseconds between looks at what other hosts of a shared store have left, or do not know of; by default 5 s. */
+  /**
+   * Milliseconds between checks for requests that other hosts of a shared store have left; by
+   * default 5 s.
+   */
   readonly lookEvery?: number | undefined;
 }
 
 const LOOK_EVERY_MS = 5000;
 
-/** Owner of the pins made here, so that they are released with the last request and other pins are not. */
+/**
+ * Owner of the pins made here, so that they are released with the last request and other pins are
+ * not.
+ */
 const owner = "mod_http_pinning";
 
-/** Bytes of the longest name that a pin of the node has: a request may have a longer one. */
+/** Maximum length of a pin's name in bytes. A request may have a longer name. */
 const MAX_PIN_NAME = 255;
 
 const nameOf = ({ name = "" }: Wish): string => (Buffer.byteLength(name) > MAX_PIN_NAME ? "" : name);
@@ -38,7 +44,7 @@ export class Work {
   readonly #tasks = new Map<string, Task>();
   /** Key of the replaced request, by the key of the request that replaces it. */
   readonly #replaced = new Map<string, string>();
-  /** By the key of the request. */
+  /** Running removals, by the key of the request. */
   readonly #removals = new Map<string, Promise<void>>();
   readonly #stop = new AbortController();
   #begun: Promise<void> | undefined;
@@ -50,7 +56,10 @@ export class Work {
     this.#parts = parts;
   }
 
-  /** Resumes requests left by an earlier process, oldest first, once the node has its network and can find blocks. */
+  /**
+   * Resumes requests left by an earlier process, oldest first, once the node has its network and
+   * can find blocks.
+   */
   start(): void {
     this.#begun ??= this.#begin();
   }
@@ -63,7 +72,7 @@ export class Work {
       this.#canFetch = true;
       await this.#takeAll(requests.open());
     } catch (error) {
-      if (!this.#stop.signal.aborted) log.error("what was asked for before is not gone on with: %s", error);
+      if (!this.#stop.signal.aborted) log.error("Cannot resume pending pin requests: %s", error);
     }
     if (node.lowLevel.shared !== undefined && !this.#stop.signal.aborted) this.#plan();
   }
@@ -75,7 +84,7 @@ export class Work {
     for (const request of left.sort((a, b) => a.created - b.created)) this.take(request);
   }
 
-  /** Who works on requests now; undefined where this host alone does. */
+  /** Returns the sessions that work on requests; undefined if this host has the store to itself. */
   async #workers(): Promise<Workers | undefined> {
     const { shared } = this.#parts.node.lowLevel;
     return shared && { own: shared.session, alive: await shared.sessions() };
@@ -87,17 +96,20 @@ export class Work {
     }, this.#parts.lookEvery ?? LOOK_EVERY_MS).unref();
   }
 
-  /** Takes over what a host has left that is gone, and ends what was removed by way of another host. Never rejects. */
+  /**
+   * Takes over requests of hosts that have gone, and finishes removals that were requested through
+   * another host. Never rejects.
+   */
   async #look(): Promise<void> {
     const { requests, log } = this.#parts;
     await this.#takeAll(requests.left()).catch((error) => {
       if (!this.#stop.signal.aborted)
-        log.warn("what other hosts have left is not looked for: %s", (error as Error).message);
+        log.warn("Cannot check for pin requests of other hosts: %s", (error as Error).message);
     });
     if (!this.#stop.signal.aborted) this.#plan();
   }
 
-  /** Schedules the work that the state of a request calls for, if any. */
+  /** Schedules the work that the state of a request requires, if any. */
   take(request: PinRequest): void {
     if (this.#stop.signal.aborted || !isOpen(request)) return;
     const { key, leaving } = request;
@@ -109,13 +121,16 @@ export class Work {
     if (leaving.after !== undefined) this.#replaced.set(leaving.after, key);
     if (this.#removals.has(key)) return;
     const removal = this.#remove(request).catch((error: Error) =>
-      this.#parts.log.error("the pin of %s stays: %s", request.wish.cid, error.message),
+      this.#parts.log.error("Cannot release the pin of %s: %s", request.wish.cid, error.message),
     );
     this.#removals.set(key, removal);
     void removal.finally(() => this.#removals.delete(key));
   }
 
-  /** Aborts running work. The stored requests stay, and the next start resumes them, or another host of a shared store. */
+  /**
+   * Aborts running work. The next start resumes the stored requests, or another host of a shared
+   * store takes them over.
+   */
   async stop(): Promise<void> {
     this.#stop.abort();
     clearTimeout(this.#timer);
@@ -126,7 +141,7 @@ export class Work {
     await Promise.all([...[...this.#tasks.values()].map(({ ended }) => ended), ...this.#removals.values()]);
     const { node, requests } = this.#parts;
     const { shared } = node.lowLevel;
-    // Where it fails, they are taken over when the session is gone.
+    // If this fails, other hosts take the requests over when the session has ended.
     if (shared !== undefined) await requests.unclaim(shared.session).catch(() => undefined);
   }
 
@@ -137,7 +152,7 @@ export class Work {
       this.#waiting.delete(key);
       const leave = new AbortController();
       const ended = this.#pin(key, leave.signal)
-        .catch((error) => this.#parts.log.error("a pin is not gone on with: %s", error))
+        .catch((error) => this.#parts.log.error("Cannot continue with a pin request: %s", error))
         .finally(() => {
           this.#tasks.delete(key);
           this.#fill();
@@ -158,7 +173,10 @@ export class Work {
     await this.#settled(key);
   }
 
-  /** Pins and records the result. @returns the reason of a failure; undefined on success or if `left` was aborted */
+  /**
+   * Pins and records the result. @returns the reason of a failure; undefined on success or if
+   * `left` was aborted
+   */
   async #fetch(request: PinRequest, left: AbortSignal): Promise<string | undefined> {
     const { node, requests, patience, log } = this.#parts;
     const { pins } = node.lowLevel;
@@ -170,12 +188,13 @@ export class Work {
     try {
       for (;;) {
         await pins.add(cid, "recursive", { owner, name: nameOf(wish), signal, progress: () => timer.refresh() });
-        // If the pin already existed, its last request may have been removed meanwhile, and the pin with it: try again.
+        // If the pin already existed, its last request may have been removed meanwhile, and the pin
+        // with it: try again.
         if (await requests.settle(request, { status: "pinned" }, pinOf(node, cid))) return undefined;
       }
     } catch (error) {
       if (left.aborted) return undefined;
-      // A later look goes on with it.
+      // A later check continues with it.
       if (retryAfter(error) !== undefined) throw error;
       if (late.signal.aborted) return `nothing of it arrived for ${patience / 1000} seconds`;
       if ((error as Error).name !== "NodeError") log.error("pinning %s failed: %s", wish.cid, (error as Error).stack);
@@ -186,8 +205,9 @@ export class Work {
   }
 
   /**
-   * Connects to the origins of a request, ignoring invalid addresses. Unlike connections made by `swarm.connect`, which
-   * the operator asked for, these may be closed by the connection manager like any other.
+   * Connects to the origins of a request, ignoring invalid addresses. Unlike connections made by
+   * `swarm.connect`, which the operator asked for, these may be closed by the connection manager
+   * like any other.
    */
   async #meet({ wish: { cid, origins = [] } }: PinRequest): Promise<void> {
     const { node, log } = this.#parts;
@@ -201,7 +221,7 @@ export class Work {
     });
     const { swarm } = await node.lowLevel.network();
     swarm.connectAll(addresses, (id, { message }) =>
-      log.info("the origin %s of %s is not reached: %s", id, cid, message),
+      log.info("Cannot reach the origin %s of %s: %s", id, cid, message),
     );
   }
 
@@ -216,13 +236,14 @@ export class Work {
   async #remove(request: PinRequest): Promise<void> {
     const { node, requests } = this.#parts;
     const { key, wish, leaving } = request;
-    // Whoever fetches it ends that first, and finds this with its next look.
+    // The host that fetches it ends that first, and finishes the removal in its next check.
     if (!isFree(request, await this.#workers())) return;
     this.#waiting.delete(key);
     const task = this.#tasks.get(key);
     task?.leave.abort();
     await task?.ended;
-    // Wait until the replacing request is settled, so that blocks they share are not collected in between.
+    // Wait until the replacing request is settled, so that blocks they share are not collected in
+    // between.
     const next = leaving?.after === undefined ? undefined : await requests.at(leaving.after);
     if (next !== undefined && isOpen(next)) return;
     const cid = parseCid(wish.cid);

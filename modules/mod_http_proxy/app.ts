@@ -1,12 +1,12 @@
-/** An app that upstreams answer: its settings of now, and the choice among its upstreams. */
+/** A proxied app: its current settings, and the choice among its upstreams. */
 import { createHash } from "node:crypto";
 import type { Settings } from "./settings.ts";
 import { Upstream, upstreamKey } from "./upstream.ts";
 
-/** Seconds after which to ask again, where nothing tells when an upstream comes back. */
+/** Seconds after which clients should retry if it is unknown when an upstream comes back. */
 const MIN_RETRY_AFTER = 1;
 
-/** Why no upstream can be asked. */
+/** Why no upstream is available. */
 export interface Unavailable {
   readonly reason: string;
   /** Seconds. */
@@ -22,26 +22,26 @@ export class ProxiedApp {
   readonly #byKey: ReadonlyMap<string, Upstream>;
   #next = 0;
 
-  /** Goes on with those of the former upstreams that are the same. */
-  constructor(host: string, name: string, settings: Settings, former?: ProxiedApp) {
+  /** Keeps those of the previous upstreams that have not changed. */
+  constructor(host: string, name: string, settings: Settings, previous?: ProxiedApp) {
     this.host = host;
     this.name = name;
     this.settings = settings;
     this.#byKey = new Map(
       settings.addresses.map((address) => {
         const key = upstreamKey(address, settings);
-        return [key, former?.same(key) ?? new Upstream(address, settings)];
+        return [key, previous?.same(key) ?? new Upstream(address, settings)];
       }),
     );
     this.upstreams = [...this.#byKey.values()];
-    for (const upstream of former?.upstreams ?? []) {
+    for (const upstream of previous?.upstreams ?? []) {
       const same = this.find(upstream.name);
-      // An upstream with other connections is as the operator wanted it before.
+      // If only the connection settings of an upstream have changed, it stays drained.
       if (same !== undefined) same.drained = upstream.drained;
     }
   }
 
-  /** The upstream of that key. */
+  /** Returns the upstream with that key. */
   same(key: string): Upstream | undefined {
     return this.#byKey.get(key);
   }
@@ -50,13 +50,19 @@ export class ProxiedApp {
     return this.upstreams.find((upstream) => upstream.name === name);
   }
 
-  /** An upstream has failed a request: true when it gets no more for a time. The only one always gets them. */
+  /**
+   * Records that an upstream has failed a request. Returns true if it gets no requests for a time.
+   * A single upstream always gets requests.
+   */
   failed(upstream: Upstream, now: number, reason: string): boolean {
     const counts = this.upstreams.length > 1;
     return upstream.failed(now, reason, counts ? this.settings : { ...this.settings, fail_after: 0 });
   }
 
-  /** The upstream for a request of a client, without those that have failed it. */
+  /**
+   * Returns the upstream for a client's request, except those that have already failed this
+   * request.
+   */
   choose(now: number, client: string, failed: ReadonlySet<Upstream>): Upstream | Unavailable {
     const { balance, max_connections } = this.settings;
     const well = this.upstreams.filter((upstream) => upstream.state(now) === "healthy" && !failed.has(upstream));
@@ -70,7 +76,7 @@ export class ProxiedApp {
     return this.#turn(free.filter(({ inFlight }) => inFlight === least));
   }
 
-  /** One after the other, in the order of the option, whichever of them may be chosen. */
+  /** Returns the available upstreams in rotation, in the order of the option. */
   #turn(among: readonly Upstream[]): Upstream {
     const { upstreams } = this;
     for (;;) {
@@ -88,7 +94,7 @@ export class ProxiedApp {
   }
 }
 
-/** Rendezvous hashing: when an upstream comes or goes, only the clients move that it has, or had. */
+/** Rendezvous hashing: when an upstream is added or removed, only clients of that upstream move. */
 function nearest(upstreams: readonly Upstream[], client: string): Upstream {
   const weighed = upstreams.map((upstream) => {
     const digest = createHash("sha1").update(`${client} ${upstream.name}`).digest();

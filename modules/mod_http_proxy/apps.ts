@@ -1,22 +1,25 @@
-/** The apps of the configuration: mounted, checked, and exchanged as it changes. */
+/**
+ * Mounts the apps of the configuration, checks their upstreams, and replaces them when the
+ * configuration changes.
+ */
 import { isDeepStrictEqual } from "node:util";
 import { httpMethods } from "../../core/http/index.ts";
 import type { HttpEvent, HttpProvider, Module, RouteTable, WebSocketEvent } from "../../core/types.ts";
-import { handle, upgrade } from "./answer.ts";
 import { ProxiedApp } from "./app.ts";
-import { ProxyFigures } from "./figures.ts";
 import type { ForwardDeps } from "./forward.ts";
 import { HealthChecks } from "./health.ts";
+import { ProxyMetrics } from "./metrics.ts";
 import { operationsOf, shapes } from "./operations.ts";
 import type { options, ProxyOptions } from "./options.ts";
+import { handle, upgrade } from "./respond.ts";
 import { readSettings } from "./settings.ts";
 
 export type View = Module<typeof options>;
 
-/** What a reload hands on: the upstreams that are drained. */
+/** The drained upstreams, which a reload passes to the next instance. */
 export type Drained = readonly { readonly host: string; readonly app: string; readonly upstream: string }[];
 
-/** An app at one of its hosts. */
+/** An app that is mounted on one of its hosts. */
 interface Mounted {
   app: ProxiedApp;
   readonly unmount: () => Promise<void>;
@@ -24,11 +27,11 @@ interface Mounted {
 
 export class ProxiedApps {
   readonly #module: View;
-  readonly #figures = new ProxyFigures();
+  readonly #metrics = new ProxyMetrics();
   readonly #checks: HealthChecks;
-  /** By host. */
+  /** Options by host. */
   readonly #views = new Map<string, View>();
-  /** By host, then by name. */
+  /** Mounted apps by host, then by name. */
   readonly #mounted = new Map<string, Map<string, Mounted>>();
   readonly #deps: ForwardDeps;
   #isServing = false;
@@ -38,43 +41,43 @@ export class ProxiedApps {
     this.#module = module;
     const family = () =>
       (module as Module).get_option("http_legacy_x_forwarded") === false ? "forwarded" : "x-forwarded";
-    this.#deps = { module, figures: this.#figures, family };
-    const tell = () => this.#tell();
+    this.#deps = { module, metrics: this.#metrics, family };
+    const report = () => this.#report();
     const apps = () => this.apps;
     const now = () => module.now();
-    this.#checks = new HealthChecks({ module, changed: tell });
-    module.provides("metrics", this.#figures.provider(apps, now));
+    this.#checks = new HealthChecks({ module, changed: report });
+    module.provides("metrics", this.#metrics.provider(apps, now));
     module.provides("admin", {
-      operations: operationsOf({ apps, now, changed: tell }),
+      operations: operationsOf({ apps, now, changed: report }),
       shapes,
       pages: { folder: new URL("pages/", import.meta.url), script: "main.js" },
     });
   }
 
-  /** Those of now, each once. */
+  /** Returns the apps of all hosts, each once. */
   get apps(): ReadonlySet<ProxiedApp> {
     return new Set([...this.#mounted.values()].flatMap((host) => [...host.values()].map(({ app }) => app)));
   }
 
-  /** Serves the apps of a host, too. */
-  add(view: View): void {
+  /** Adds the apps of a host. The options are read when the last host is added. */
+  add(view: View, isLast: boolean): void {
     this.#views.set(view.host, view);
-    this.configure();
+    if (isLast) this.configure();
   }
 
-  /** Ports are open: upstreams are asked how they are. */
+  /** Called when ports are open: starts the health checks. */
   start(): void {
     this.#isServing = this.#module.serves();
     this.#check();
   }
 
   /**
-   * Reads the options: what is new is mounted, what is no more is taken back, and upstreams that stay keep their connections.
-   * @throws {ModhostError} OPTION_INVALID: nothing has changed then
+   * Reads the options: mounts new apps, removes deleted ones, and keeps the connections of
+   * unchanged upstreams. @throws {ModhostError} OPTION_INVALID, without changing anything
    */
   configure(): void {
-    const former = this.apps;
-    const next = this.#read(former);
+    const previous = this.apps;
+    const next = this.#read(previous);
     for (const [host, view] of this.#views) {
       const mounted = this.#mounted.get(host) ?? new Map<string, Mounted>();
       this.#mounted.set(host, mounted);
@@ -90,12 +93,12 @@ export class ProxiedApps {
         else mounted.set(name, this.#mount(view, name, app));
       }
     }
-    this.#release(former);
+    this.#release(previous);
     this.#check();
-    this.#tell();
+    this.#report();
   }
 
-  /** After the last request: the connections that were kept are closed. */
+  /** Called after the last request: closes idle connections. */
   close(): void {
     for (const { upstreams } of this.apps) for (const upstream of upstreams) upstream.retire();
   }
@@ -113,11 +116,13 @@ export class ProxiedApps {
         if (found !== undefined) found.drained = true;
       }
     }
-    this.#tell();
+    this.#report();
   }
 
-  /** The apps of each host, by name: a host that has what the server has shares it with those that do, too. */
-  #read(former: ReadonlySet<ProxiedApp>): Map<string, ReadonlyMap<string, ProxiedApp>> {
+  /**
+   * Returns the apps of each host by name. Hosts with the server's options share the server's apps.
+   */
+  #read(previous: ReadonlySet<ProxiedApp>): Map<string, ReadonlyMap<string, ProxiedApp>> {
     const shared = this.#module.get_option("http_proxy");
     const made = new Map<string, ReadonlyMap<string, ProxiedApp>>();
     const appsOf = (host: string, entries: ProxyOptions) => {
@@ -125,7 +130,7 @@ export class ProxiedApps {
       if (known !== undefined) return known;
       const apps = new Map(
         Object.entries(entries).map(([name, entry]) => {
-          const before = [...former].find((app) => app.host === host && app.name === name);
+          const before = [...previous].find((app) => app.host === host && app.name === name);
           return [name, new ProxiedApp(host, name, readSettings(entry, `http_proxy.${name}`), before)];
         }),
       );
@@ -141,7 +146,7 @@ export class ProxiedApps {
   }
 
   #mount(view: View, name: string, app: ProxiedApp): Mounted {
-    // Looked up for each request: a change of the options leaves open connections alone.
+    // Looked up for each request, so that a change of the options does not affect open connections.
     const current = () => mounted.app;
     const route: RouteTable = {};
     for (const method of httpMethods) {
@@ -150,7 +155,7 @@ export class ProxiedApps {
     }
     route["WS /*"] = (event: WebSocketEvent, rest: string | undefined) =>
       upgrade(event, rest ?? "", current(), this.#deps);
-    // Whether a page may open a websocket is for the upstream to say, which knows its own.
+    // The upstream decides which pages may open a websocket, because it knows its own pages.
     const provider: HttpProvider = {
       name,
       name_option: "http_proxy",
@@ -163,16 +168,16 @@ export class ProxiedApps {
     return mounted;
   }
 
-  /** Lets go of upstreams that no app has any more. */
-  #release(former: ReadonlySet<ProxiedApp>): void {
+  /** Retires upstreams that belong to no app. */
+  #release(previous: ReadonlySet<ProxiedApp>): void {
     const apps = [...this.apps];
     const used = new Set(apps.flatMap(({ upstreams }) => upstreams));
-    for (const app of former) {
+    for (const app of previous) {
       const next = apps.find(({ host, name }) => host === app.host && name === app.name);
       for (const upstream of app.upstreams) {
         if (used.has(upstream)) continue;
         upstream.retire();
-        if (next?.find(upstream.name) === undefined) this.#figures.forget(app, upstream);
+        if (next?.find(upstream.name) === undefined) this.#metrics.forget(app, upstream);
       }
     }
   }
@@ -181,8 +186,11 @@ export class ProxiedApps {
     if (this.#isServing) this.#checks.configure(this.apps);
   }
 
-  /** The status of the module, when it has changed. Upstreams that have failed come back by themselves: it says nothing of them. */
-  #tell(): void {
+  /**
+   * Updates the module's status if it has changed. Failed upstreams recover by themselves, so they
+   * do not appear in it.
+   */
+  #report(): void {
     const apps = [...this.apps];
     const upstreams = apps.flatMap((app) => app.upstreams);
     const well = upstreams.filter((upstream) => upstream.state(Number.POSITIVE_INFINITY) === "healthy").length;

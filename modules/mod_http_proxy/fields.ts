@@ -1,65 +1,97 @@
-/** Header fields on their way: what an upstream gets of a request, and a client of an answer. */
+/**
+ * The header fields of forwarded messages: of requests to upstreams, and of their responses to
+ * clients.
+ */
 import type { IncomingMessage } from "node:http";
-import { answerFieldsOf, type Framing, passedFields, requestHopFields, viaOf } from "../../core/http/index.ts";
+import {
+  type Framing,
+  foldedName,
+  mayTrail,
+  passedFields,
+  responseFieldsOf,
+  trailersOf,
+  viaOf,
+} from "../../core/http/index.ts";
 import type { HttpRequest } from "../../core/types.ts";
 import { type Family, forwardedFields, forwardingFields, hostOf } from "./forwarded.ts";
-import { dashed, type Header, type Settings, type UpstreamAddress } from "./settings.ts";
+import type { Header, Settings, UpstreamAddress } from "./settings.ts";
 
 export interface RequestFieldsDeps {
   readonly settings: Settings;
   readonly address: UpstreamAddress;
   readonly family: Family;
-  /** Of the app, where upstreams do not see it. */
+  /** The path of the app, if upstreams do not see it. */
   readonly prefix: string;
   readonly framing: Framing;
   readonly isUpgrade: boolean;
 }
 
-/** As a flat list of names and values, as Node's client takes it. */
+/** Returns a flat list of names and values, as Node's client takes it. */
 export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): string[] {
   const { settings, address, family, prefix, framing, isUpgrade } = deps;
-  const { headers } = request;
-  const { requestHeaders, requestNames } = settings;
+  const { requestHeaders } = settings;
+  const takesTrailers = wantsTrailers(request.header("te"));
   const own = [
     ...forwardedFields(request, family, prefix),
     "Via",
     viaOf(request),
-    // The one word of this header that is for whoever answers: trailers may follow (RFC 9110, 10.1.4).
-    ...(wantsTrailers(headers.te) ? ["TE", "trailers"] : []),
+    // The server that responds may send trailers (RFC 9110, 10.1.4). Other words of this header
+    // concern one connection.
+    ...(takesTrailers ? ["TE", "trailers"] : []),
   ];
-  const passed = passedFields(request, (key) => isWithheld(key, requestNames));
+  const counts = countsHops(request);
+  const passed = passedFields(
+    request,
+    (folded, isOther) =>
+      isWithheld(folded, isOther || !request.from_proxy, requestHeaders) || (counts && folded === "max-forwards"),
+  );
   const fields = ["Host", hostFor(settings.host, request, address), ...passed];
   for (let at = 0; at < own.length; at += 2) {
-    if (!requestHeaders.has((own[at] as string).toLowerCase())) fields.push(own[at] as string, own[at + 1] as string);
+    if (!requestHeaders.has(foldedName(own[at] as string))) fields.push(own[at] as string, own[at + 1] as string);
   }
+  const hops = hopsLeft(request);
+  if (hops !== undefined) fields.push("Max-Forwards", String(hops - 1));
   addConfigured(fields, requestHeaders);
   if (isUpgrade) return [...fields, "Connection", "Upgrade", "Upgrade", "websocket"];
-  if (wantsTrailers(headers.te)) fields.push("Connection", "keep-alive, TE");
+  if (takesTrailers) fields.push("Connection", "keep-alive, TE");
   if (framing.length !== undefined) fields.push("Content-Length", framing.length);
   else if (framing.hasBody) {
-    if (headers.trailer !== undefined) fields.push("Trailer", headers.trailer);
+    const trailer = request.header("trailer");
+    if (trailer !== undefined) fields.push("Trailer", trailer);
     fields.push("Transfer-Encoding", "chunked");
   }
   if (framing.expects) fields.push("Expect", "100-continue");
   return fields;
 }
 
-/** Not a client's to say. `configured`: what the option sets or takes away. */
-function isWithheld(key: string, configured: ReadonlySet<string>): boolean {
-  const seen = dashed(key);
-  return forwardingFields.has(seen) || configured.has(seen);
+/**
+ * Whether a field is not forwarded. `isOfClient`: no trusted proxy sent it. `configured`: the
+ * headers that `request_headers` sets or removes.
+ */
+function isWithheld(folded: string, isOfClient: boolean, configured: Settings["requestHeaders"]): boolean {
+  if (forwardingFields.has(folded) || configured.has(folded)) return true;
+  // Programs also trust fields of this family that the proxy does not write, such as
+  // X-Forwarded-Ssl.
+  return isOfClient && folded.startsWith("x-forwarded-");
 }
 
-/** What follows the body of a request, less what is none of a client's to say, wherever it stands. */
-export function requestTrailers(raw: readonly string[], { requestNames }: Settings): [string, string][] {
-  const trailers: [string, string][] = [];
-  for (let at = 0; at < raw.length; at += 2) {
-    const key = (raw[at] as string).toLowerCase();
-    if (requestHopFields.has(key) || isWithheld(key, requestNames)) continue;
-    trailers.push([raw[at] as string, raw[at + 1] as string]);
-  }
-  return trailers;
+/** Returns the trailers of a request to forward, without fields that a client may not send. */
+export function requestTrailers(request: HttpRequest, { requestHeaders }: Settings): [string, string][] {
+  return trailersOf(request.raw).filter(
+    ([name, value]) => mayTrail(name, value) && !isWithheld(foldedName(name), true, requestHeaders),
+  );
 }
+
+/**
+ * Servers that an OPTIONS or TRACE may still pass (RFC 9110, 7.6.2); undefined for any number of
+ * them.
+ */
+export function hopsLeft(request: HttpRequest): number | undefined {
+  const value = countsHops(request) ? request.header("max-forwards") : undefined;
+  return value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : undefined;
+}
+
+const countsHops = ({ method }: HttpRequest): boolean => method === "OPTIONS" || method === "TRACE";
 
 function wantsTrailers(te: string | undefined): boolean {
   return te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(te);
@@ -75,15 +107,15 @@ function addConfigured(fields: string[], headers: ReadonlyMap<string, Header>): 
 }
 
 /**
- * The fields of an answer that go on to the client, as a flat list; undefined when one of them cannot be sent. `location`
- * gives the address for clients of one that is the upstream's own.
+ * Returns the fields of a response to the client, as a flat list; undefined if one of them cannot
+ * be sent. `location` returns the address for clients of an address of the upstream.
  */
-export function answerFields(
+export function responseFields(
   incoming: IncomingMessage,
   settings: Settings,
   location: (url: string) => string,
 ): string[] | undefined {
-  const fields = answerFieldsOf(incoming, { withheld: settings.responseHeaders, location });
+  const fields = responseFieldsOf(incoming, { withheld: settings.responseHeaders, location });
   if (fields !== undefined) addConfigured(fields, settings.responseHeaders);
   return fields;
 }

@@ -1,60 +1,69 @@
-/** A request on its way: to one upstream or to one after the other, until one answers. */
-import { framingOf, isLooping } from "../../core/http/index.ts";
+/** Forwards a request to one upstream after the other until one responds. */
+import {
+  announcedBody,
+  type Framing,
+  framingOf,
+  isLooping,
+  OutgoingRequest,
+  type Received as ReceivedResponse,
+  RelayFault,
+  relayEarlyHints,
+} from "../../core/http/index.ts";
 import type { HttpEvent, Module } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
-import { type Answer, Attempt, type AttemptDeps } from "./attempt.ts";
-import { UpstreamFault } from "./fault.ts";
-import { requestFields } from "./fields.ts";
-import type { ProxyFigures } from "./figures.ts";
+import { requestFields, requestTrailers } from "./fields.ts";
 import type { Family } from "./forwarded.ts";
-import { type AskedPath, askedPath } from "./paths.ts";
+import type { ProxyMetrics } from "./metrics.ts";
+import { type TargetPath, targetPath } from "./paths.ts";
 import { Upstream } from "./upstream.ts";
 
 /** Methods that may be sent twice (RFC 9110, 9.2.2). */
 const idempotent: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"]);
-const EARLY_HINTS = 103;
 const LOOP_DETECTED = 508;
+
+/** The highest status of a response (RFC 9110, 15). */
+const MAX_STATUS = 599;
+
+/** Bytes of the largest head of a response. */
+const MAX_HEADER_SIZE = 64 * 1024;
 
 export interface ForwardDeps {
   readonly module: Pick<Module, "log" | "now">;
-  readonly figures: ProxyFigures;
-  /** Headers by which trusted proxies tell who asks. */
+  readonly metrics: ProxyMetrics;
+  /** The family of headers by which trusted proxies tell the client. */
   readonly family: () => Family;
 }
 
-/** A request for an app whose upstreams answer. */
+/** A request for an app of the proxy. */
 export interface ProxiedRequest {
   readonly event: HttpEvent;
   readonly app: ProxiedApp;
   /** The decoded path below the app. */
   readonly rest: string;
-  /** It asks for a websocket. */
+  /** Whether the request is for a websocket. */
   readonly isUpgrade: boolean;
 }
 
-/** An answer, and the upstream that it is of. */
-export interface Received extends Answer {
+/** A response, and the upstream that has sent it. */
+export interface Received extends ReceivedResponse {
   readonly upstream: Upstream;
-  readonly path: AskedPath;
+  readonly path: TargetPath;
 }
 
 /**
- * Asks upstreams until one answers. Gives a status where none does or none can be asked, and undefined where nobody waits
- * any more; rejects with what went wrong with the body on its way from the client.
+ * Sends the request to upstreams until one responds. Resolves to a status if none responds or none
+ * is available, and to undefined if the client has left. Rejects with the error of the body on its
+ * way from the client.
  */
-export async function askUpstreams(proxied: ProxiedRequest, deps: ForwardDeps): Promise<Received | number | undefined> {
+export async function forward(proxied: ProxiedRequest, deps: ForwardDeps): Promise<Received | number | undefined> {
   const { event, app, rest } = proxied;
   const { request } = event;
   const { settings } = app;
-  const { module, figures } = deps;
-  const path = askedPath(request, rest, settings.path);
+  const { module, metrics } = deps;
+  const path = targetPath(request, rest, settings.path);
   if (path === undefined) return 400;
   if (isLooping(request)) {
-    module.log.warn(
-      "%s: request %s goes round in a circle: an upstream leads back to this server",
-      app.name,
-      request.id,
-    );
+    module.log.warn("%s: request %s loops: an upstream forwards it back to this server", app.name, request.id);
     return LOOP_DETECTED;
   }
   const framing = framingOf(request);
@@ -62,28 +71,36 @@ export async function askUpstreams(proxied: ProxiedRequest, deps: ForwardDeps): 
   const began = performance.now();
   const until = module.now() + settings.retry_time;
   const failed = new Set<Upstream>();
-  let last: UpstreamFault | undefined;
-  /** Asked again by a connection of its own, since one that was kept turned out to be closed. */
+  let current: OutgoingRequest | undefined;
+  // The client has left, or the response is complete and the rest of the request is of no use.
+  event.response.raw.once("close", () => current?.abort());
+  let last: RelayFault | undefined;
+  /**
+   * An upstream that gets the request again on a new connection, because an idle one turned out to
+   * be closed.
+   */
   let stale: Upstream | undefined;
   for (let attempts = 0; ; attempts += 1) {
     const upstream = stale ?? app.choose(module.now(), request.ip, failed);
     if (!(upstream instanceof Upstream)) return last === undefined ? unavailable(proxied, deps, upstream) : last.status;
-    if (attempts > 0) figures.retried(app, upstream);
-    const attempt = attemptOf(proxied, deps, { upstream, path, framing, isFresh: stale !== undefined });
-    if (attempt === undefined) return 400;
-    // Nobody waits any more, or the answer is complete, and so is the request.
-    event.response.on_destroy = () => attempt.abort();
+    if (attempts > 0) metrics.retried(app, upstream);
+    const attempt = open(proxied, deps, { path, framing }, upstream, stale !== undefined);
+    current = attempt;
     try {
-      const answer = await attempt.answer;
-      const status = answer.incoming.statusCode ?? 502;
-      figures.answered(app, upstream, status, (performance.now() - began) / 1000);
-      return { ...answer, upstream, path };
+      const received = await attempt.response;
+      const status = received.incoming.statusCode ?? 502;
+      if (status > MAX_STATUS) {
+        received.incoming.destroy();
+        throw new RelayFault("bad_answer", `it answered with the status ${status}`);
+      }
+      metrics.responded(app, upstream, status, (performance.now() - began) / 1000);
+      return { ...received, upstream, path };
     } catch (error) {
       if (event.response.finished) return undefined;
-      if (!(error instanceof UpstreamFault)) throw error;
-      const wasKept = attempt.isReused && error.reason === "lost";
+      if (!(error instanceof RelayFault)) throw error;
+      const wasIdle = attempt.isReused && error.reason === "lost";
       const isHarmless = !attempt.hasBegunBody && (!attempt.isConnected || idempotent.has(request.method));
-      stale = wasKept && isHarmless && stale === undefined ? upstream : undefined;
+      stale = wasIdle && isHarmless && stale === undefined ? upstream : undefined;
       if (stale !== undefined) continue;
       failedBy(proxied, deps, upstream, error);
       if (!isHarmless || failed.size >= settings.retries || module.now() >= until) return error.status;
@@ -93,46 +110,53 @@ export async function askUpstreams(proxied: ProxiedRequest, deps: ForwardDeps): 
   }
 }
 
-/** Undefined for a path that no request line can have: HTTP/2 lets more characters through. */
-function attemptOf(
+/** Opens a request to an upstream, on a new connection if it has to be fresh. */
+function open(
   { event, app: { settings }, isUpgrade }: ProxiedRequest,
   { family }: ForwardDeps,
-  { path, ...how }: Pick<AttemptDeps, "upstream" | "framing" | "isFresh"> & { readonly path: AskedPath },
-): Attempt | undefined {
-  const { address } = how.upstream;
-  const fields = requestFields(event.request, {
-    settings,
-    address,
+  { path, framing }: { readonly path: TargetPath; readonly framing: Framing },
+  upstream: Upstream,
+  isFresh: boolean,
+): OutgoingRequest {
+  const { request, response } = event;
+  const { address } = upstream;
+  const fields = requestFields(request, {
+    ...{ settings, address, framing, isUpgrade },
     family: family(),
     prefix: path.hidden,
-    framing: how.framing,
-    isUpgrade,
   });
-  try {
-    return new Attempt({
-      ...how,
-      isUpgrade,
-      request: event.request,
-      settings,
-      fields,
+  const opened = upstream.open(
+    {
+      method: request.method,
       path: `${address.basePath}${path.target}`,
-      informed: (status, raw) => inform(event, status, raw),
-    });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_UNESCAPED_CHARACTERS") return undefined;
-    throw error;
-  }
+      headers: fields as never,
+      maxHeaderSize: MAX_HEADER_SIZE,
+    },
+    isFresh,
+  );
+  upstream.begin();
+  const { connect_timeout: connect, response_timeout, idle_timeout: idle, max_body } = settings;
+  const limit = max_body > 0 ? max_body : undefined;
+  return new OutgoingRequest(opened, {
+    body: framing.hasBody ? announcedBody(request.body_stream, framing, limit) : undefined,
+    trailers: () => requestTrailers(request, settings),
+    expects: framing.expects,
+    isUpgrade,
+    timeouts: { connect, response: response_timeout, idle },
+    informed: (status, rawHeaders) => relayEarlyHints(request.raw, response.raw, status, rawHeaders),
+    ended: () => upstream.end(),
+  });
 }
 
-/** An upstream has failed a request: it is counted, and told in the log. */
+/** Counts and logs that an upstream has failed a request. */
 export function failedBy(
   { event, app }: ProxiedRequest,
-  { module, figures }: ForwardDeps,
+  { module, metrics }: ForwardDeps,
   upstream: Upstream,
-  fault: UpstreamFault,
+  fault: RelayFault,
 ): void {
   const { method, url, id } = event.request;
-  figures.failed(app, upstream, fault.reason);
+  metrics.failed(app, upstream, fault.reason);
   module.log.warn(
     "%s: the upstream %s failed %s %s (request %s): %s",
     app.name,
@@ -155,11 +179,11 @@ export function failedBy(
 
 function unavailable(
   { event, app }: ProxiedRequest,
-  { module, figures }: ForwardDeps,
+  { module, metrics }: ForwardDeps,
   { reason, retryAfter }: { readonly reason: string; readonly retryAfter: number },
 ): number {
   const { method, url, id } = event.request;
-  figures.unavailable(app);
+  metrics.unavailable(app);
   const names = app.upstreams.map(({ name }) => name).join(", ");
   module.log.warn(
     "%s: no upstream for %s %s (request %s): of %s %s",
@@ -172,17 +196,4 @@ function unavailable(
   );
   event.response.headers.retry_after = String(retryAfter);
   return 503;
-}
-
-/** Answers before the answer: of these, clients get 103. */
-function inform({ response }: HttpEvent, status: number, rawHeaders: readonly string[]): void {
-  const link: string[] = [];
-  for (let at = 0; at < rawHeaders.length; at += 2)
-    if ((rawHeaders[at] as string).toLowerCase() === "link") link.push(rawHeaders[at + 1] as string);
-  if (status !== EARLY_HINTS || link.length === 0 || response.headers_sent) return;
-  try {
-    response.raw.writeEarlyHints({ link });
-  } catch {
-    // Links in another form than Node's: a client does without these hints.
-  }
 }

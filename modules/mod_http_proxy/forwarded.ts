@@ -1,8 +1,10 @@
-/** Who asks, for upstreams: the forwarding headers of this proxy, and of those before it that are trusted. */
-import { lineOf } from "../../core/http/index.ts";
+/**
+ * Forwarding headers, which describe the client to upstreams: this proxy's own, and those of
+ * trusted proxies before it.
+ */
 import type { HttpRequest } from "../../core/types.ts";
 
-/** Headers that only proxies may write: whatever others say by them is dropped. In lower case, with dashes. */
+/** Folded names of headers that only proxies may send. From other clients they are dropped. */
 export const forwardingFields: ReadonlySet<string> = new Set([
   "forwarded",
   "x-forwarded-for",
@@ -15,29 +17,35 @@ export const forwardingFields: ReadonlySet<string> = new Set([
   "x-request-id",
 ]);
 
-/** The family of headers by which trusted proxies tell: the option `http_legacy_x_forwarded`. The other one is no proxy's word. */
+/**
+ * The family of headers that trusted proxies use, by the option `http_legacy_x_forwarded`. Headers
+ * of the other family are not trusted.
+ */
 export type Family = "x-forwarded" | "forwarded";
 
-/** As a flat list of names and values. `prefix`: of the app, where upstreams do not see it. */
+/**
+ * Returns a flat list of names and values. `prefix` is the path of the app, if upstreams do not see
+ * it.
+ */
 export function forwardedFields(request: HttpRequest, family: Family, prefix: string): string[] {
   const isTrusted = request.from_proxy;
-  const told = (name: string) => (isTrusted ? lineOf(request.raw.rawHeaders, name) : undefined);
+  const trusted = (name: string) => (isTrusted ? request.header(name) : undefined);
   const peer = request.conn.ip() || "unknown";
   const proto = request.secure ? "https" : "http";
-  const listed = family === "x-forwarded" ? told("x-forwarded-host") : undefined;
+  const listed = family === "x-forwarded" ? trusted("x-forwarded-host") : undefined;
   const host = listed ?? request.forwarded_host ?? hostOf(request);
-  const before = family === "forwarded" ? told("forwarded") : undefined;
+  const before = family === "forwarded" ? trusted("forwarded") : undefined;
   const addresses =
-    family === "x-forwarded" ? listOf(told("x-forwarded-for")) : before === undefined ? [] : forsOf(before);
+    family === "x-forwarded" ? listOf(trusted("x-forwarded-for")) : before === undefined ? [] : forsOf(before);
   const chain = [...addresses, peer];
-  // The first hop is the client's: its scheme and host are those that it asked for.
-  const asked = before === undefined ? host : hostOf(request);
-  const facts = [`proto=${proto}`, ...(asked === undefined ? [] : [`host=${quoted(asked)}`])].join(";");
+  // The first hop is the client's, so it has the scheme and host that the client requested.
+  const requestedHost = before === undefined ? host : hostOf(request);
+  const facts = [`proto=${proto}`, ...(requestedHost === undefined ? [] : [`host=${quoted(requestedHost)}`])].join(";");
   const hops =
     before === undefined
       ? chain.map((address, at) => `for=${nodeOf(address)}${at === 0 ? `;${facts}` : ""}`)
       : [before, `for=${nodeOf(peer)};${facts}`];
-  const base = `${told("x-forwarded-prefix") ?? ""}${prefix}`;
+  const base = `${trusted("x-forwarded-prefix") ?? ""}${prefix}`;
   return [
     "X-Forwarded-For",
     chain.join(", "),
@@ -54,8 +62,8 @@ export function forwardedFields(request: HttpRequest, family: Family, prefix: st
   ];
 }
 
-export function hostOf({ url, headers }: HttpRequest): string | undefined {
-  return url.host ?? headers.host;
+export function hostOf(request: HttpRequest): string | undefined {
+  return request.url.host ?? request.header("host");
 }
 
 function listOf(value: string | undefined): string[] {
@@ -71,7 +79,7 @@ function forsOf(forwarded: string): string[] {
   );
 }
 
-/** RFC 7239, 6: addresses of IPv6 in brackets and quotes. */
+/** RFC 7239, 6: IPv6 addresses have brackets and quotes. */
 function nodeOf(address: string): string {
   return quoted(address.includes(":") && !address.includes("[") && !address.includes(".") ? `[${address}]` : address);
 }

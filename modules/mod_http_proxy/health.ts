@@ -1,11 +1,11 @@
-/** Asks upstreams whether they are healthy, again and again. */
+/** Checks the health of upstreams at regular intervals. */
 import type { Module, Timer } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import type { Upstream } from "./upstream.ts";
 
 export interface HealthDeps {
   readonly module: Pick<Module, "add_timer" | "log">;
-  /** Hears that an upstream has become healthy or unhealthy. */
+  /** Called when an upstream has become healthy or unhealthy. */
   changed(): void;
 }
 
@@ -22,7 +22,7 @@ export class HealthChecks {
     this.#deps = deps;
   }
 
-  /** Checks the upstreams of these apps from now on, those that are new at once. */
+  /** Checks the upstreams of these apps from now on. New upstreams are checked at once. */
   configure(apps: Iterable<ProxiedApp>): void {
     const wanted = new Map<Upstream, ProxiedApp>();
     for (const app of apps) {
@@ -42,7 +42,7 @@ export class HealthChecks {
     }
   }
 
-  /** Gives the seconds until the next check. */
+  /** Checks an upstream. Resolves to the seconds until the next check. */
   async #check(upstream: Upstream): Promise<number> {
     const app = this.#checks.get(upstream)?.app;
     if (app === undefined) return Number.POSITIVE_INFINITY;
@@ -60,7 +60,7 @@ export class HealthChecks {
   }
 }
 
-/** What is wrong with the answer of an upstream to a check; undefined when it is a good one. */
+/** Resolves to the fault of an upstream in a check; undefined when it is healthy. */
 function problemOf(upstream: Upstream, { settings }: ProxiedApp): Promise<string | undefined> {
   const { health_path, health_timeout, host, isHealthy } = settings;
   const { basePath, authority } = upstream.address;
@@ -72,12 +72,12 @@ function problemOf(upstream: Upstream, { settings }: ProxiedApp): Promise<string
     resolve(`it did not answer within ${health_timeout} s`);
     outgoing.destroy();
   }, health_timeout * 1000);
-  outgoing.once("response", (answer) => {
-    const { statusCode = 0 } = answer;
+  outgoing.once("response", (incoming) => {
+    const { statusCode = 0 } = incoming;
     resolve(isHealthy(statusCode) ? undefined : `it answered ${statusCode}`);
-    // The body says nothing, and may have no end.
-    if (answer.headers["content-length"] === undefined) outgoing.destroy();
-    else answer.resume();
+    // The body is not needed, and may be endless.
+    if (incoming.headers["content-length"] === undefined) outgoing.destroy();
+    else incoming.resume();
   });
   outgoing.on("error", (error: NodeJS.ErrnoException) => resolve(error.message || String(error.code)));
   outgoing.once("close", () => {

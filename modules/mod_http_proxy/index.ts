@@ -1,4 +1,4 @@
-/** A reverse proxy: apps of the configuration that other servers answer. */
+/** A reverse proxy: forwards requests for configured apps to other servers. */
 
 import { type Drained, ProxiedApps, type View } from "./apps.ts";
 import { options } from "./options.ts";
@@ -9,9 +9,9 @@ export const depends = ["http"];
 
 export default function load(module: View): void {
   const proxy = new ProxiedApps(module);
-  // Where there are virtual hosts, each has the apps of its own options.
-  if (module.hosts().length === 0) proxy.add(module);
-  module.add_host = (view) => proxy.add(view as View);
+  // With virtual hosts, each has the apps of its own options.
+  if (module.hosts().length === 0) proxy.add(module, true);
+  module.add_host = (view, isLast) => proxy.add(view as View, isLast);
   module.changed = () => proxy.configure();
   module.ready = () => proxy.start();
   module.save = () => proxy.save();

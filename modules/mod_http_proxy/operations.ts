@@ -1,4 +1,4 @@
-/** The upstreams in the Admin API: how they are, and taking one out and back. */
+/** Operations on upstreams in the Admin API: show their state, drain and undrain them. */
 import { defineOperation, HttpError } from "../../core/index.ts";
 import type { AdminOperation } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
@@ -7,7 +7,7 @@ import type { Upstream } from "./upstream.ts";
 export interface OperationsDeps {
   readonly apps: () => Iterable<ProxiedApp>;
   readonly now: () => number;
-  /** An upstream was drained, or is no more. */
+  /** Called when an upstream has been drained or undrained. */
   changed(): void;
 }
 
@@ -66,7 +66,7 @@ export function operationsOf({ apps, now, changed }: OperationsDeps): AdminOpera
       scope: "admin",
       help,
       input,
-      answer: "ProxyUpstream",
+      response: "ProxyUpstream",
       run({ server, by, input }) {
         const set = () => {
           const { app, upstream } = find(input);
@@ -84,7 +84,7 @@ export function operationsOf({ apps, now, changed }: OperationsDeps): AdminOpera
       path: "/http_proxy/upstreams",
       scope: "read",
       help: "The servers that answer for proxied apps: health, what they have in flight, and what they failed",
-      answer: { type: "array", items: { $ref: "#/components/schemas/ProxyUpstream" } },
+      response: { type: "array", items: { $ref: "#/components/schemas/ProxyUpstream" } },
       run: () => [...apps()].flatMap((app) => app.upstreams.map((upstream) => shown(app, upstream))),
     }),
     switching("drain", "Send an upstream no further requests; those that it has go on"),

@@ -1,45 +1,40 @@
-/** An entry of the option as the proxy goes by it: checked, and taken apart. */
+/** Checks and parses an entry of the option for the proxy. */
 import { readFileSync } from "node:fs";
-import { readHeaders } from "../../core/http/index.ts";
+import { foldedName, readHeaders } from "../../core/http/index.ts";
 import { invalidOption, reasonOf } from "../../core/index.ts";
 import type { ProxyEntry } from "./options.ts";
 
-/** Where an upstream listens. */
+/** The address that an upstream listens at. */
 export interface UpstreamAddress {
-  /** As the option has it: what logs, figures and the Admin API call it. */
+  /** The address as it is in the option. Logs, metrics and the Admin API use it as the name. */
   readonly name: string;
   readonly secure: boolean;
   readonly hostname: string;
   readonly port: number;
-  /** Of a Unix socket, instead of name and port. */
+  /** The path of a Unix socket, in place of name and port. */
   readonly socketPath: string | undefined;
-  /** Goes before all paths, without a slash at its end. */
+  /** Prefix of all paths, without a final slash. */
   readonly basePath: string;
-  /** What the Host header says when it is the upstream's. */
+  /** The Host header, if it is the upstream's own. */
   readonly authority: string;
 }
 
 export interface Settings extends Omit<ProxyEntry, "upstreams" | "request_headers" | "response_headers"> {
   readonly addresses: readonly UpstreamAddress[];
   readonly ca: string | undefined;
-  /** In lower case; undefined: it is taken away. */
+  /** Headers by folded name, as in the next field. */
   readonly requestHeaders: ReadonlyMap<string, Header>;
-  /** The names of these as `dashed` has them. */
-  readonly requestNames: ReadonlySet<string>;
   readonly responseHeaders: ReadonlyMap<string, Header>;
   readonly isHealthy: (status: number) => boolean;
 }
 
 export interface Header {
   readonly name: string;
-  /** Empty: it is taken away. */
+  /** An empty value removes the header. */
   readonly value: string;
 }
 
-/** A name in lower case as servers see it that take `_` for `-`: no client shall set by one what is set by the other. */
-export const dashed = (name: string): string => name.toLowerCase().replaceAll("_", "-");
-
-/** What the proxy writes by itself, and options of its own set. */
+/** Fields that the proxy writes itself, or that have an option of their own. */
 const ownFields: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -61,13 +56,12 @@ export function readSettings(entry: ProxyEntry, option: string): Settings {
     throw invalidOption(`${option}.path`, path, "it must be strip, keep, or a path that begins with a slash");
   if (!/^[\w.:[\]-]+$/.test(host))
     throw invalidOption(`${option}.host`, host, "it must be client, upstream, or the name of a host");
-  if (health_path !== "" && !/^\/[\x21-\x7e]*$/.test(health_path))
-    throw invalidOption(`${option}.health_path`, health_path, "it must be a path that begins with a slash");
+  if (health_path !== "" && !/^\/[\x21\x22\x24-\x7e]*$/.test(health_path))
+    throw invalidOption(`${option}.health_path`, health_path, "it must be a path that begins with a slash, without #");
   return {
     ...entry,
     addresses: upstreams.map((upstream) => addressOf(upstream, `${option}.upstreams`)),
     ca: tls_ca === undefined ? undefined : readCa(tls_ca, `${option}.tls_ca`),
-    requestNames: new Set(Object.keys(request_headers).map(dashed)),
     requestHeaders: headerMap(request_headers, `${option}.request_headers`),
     responseHeaders: headerMap(response_headers, `${option}.response_headers`),
     isHealthy: statusesOf(health_status, `${option}.health_status`),
@@ -113,16 +107,19 @@ function readCa(path: string, option: string): string {
 }
 
 function headerMap(headers: Readonly<Record<string, unknown>>, option: string): Map<string, Header> {
-  return new Map(
-    readHeaders(headers, option).map(([name, value]) => {
-      const key = name.toLowerCase();
-      if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header by itself");
-      return [key, { name, value }];
-    }),
-  );
+  const map = new Map<string, Header>();
+  for (const [name, value] of readHeaders(headers, option)) {
+    const key = foldedName(name);
+    if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header by itself");
+    const other = map.get(key)?.name;
+    if (other !== undefined)
+      throw invalidOption(`${option}.${name}`, value, `many servers treat it as ${other}: set only one of them`);
+    map.set(key, { name, value });
+  }
+  return map;
 }
 
-/** `200, 300-399` */
+/** Parses a text such as `200, 300-399`. */
 function statusesOf(text: string, option: string): (status: number) => boolean {
   const ranges = text.split(",").map((part) => {
     const [, from, to = from] = /^\s*(\d{3})(?:-(\d{3}))?\s*$/.exec(part) ?? [];

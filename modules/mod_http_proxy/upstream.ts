@@ -1,4 +1,4 @@
-/** One server that requests are handed to: its connections, what it is doing, and whether it is well. */
+/** One server that requests are forwarded to: its connections, its load, and its health. */
 import type * as Http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
@@ -9,30 +9,32 @@ const http = process.getBuiltinModule("node:http");
 
 export type UpstreamState = "healthy" | "unhealthy" | "failing" | "drained";
 
-/** Connections of an upstream are kept apart from those made by other rules. */
-const keptFields = ["keep_alive", "max_idle", "ca", "tls_server_name", "tls_insecure"] as const;
+/**
+ * Settings that connections depend on. An upstream with other settings gets its own connections.
+ */
+const connectionFields = ["keep_alive", "max_idle", "ca", "tls_server_name", "tls_insecure"] as const;
 
-/** What makes two upstreams of two configurations the same one. */
+/** Returns a key that is the same for the same upstream in two configurations. */
 export function upstreamKey(address: UpstreamAddress, settings: Settings): string {
-  return JSON.stringify([address.name, ...keptFields.map((field) => settings[field])]);
+  return JSON.stringify([address.name, ...connectionFields.map((field) => settings[field])]);
 }
 
 export class Upstream {
   readonly address: UpstreamAddress;
-  /** By request of the operator it gets no further requests. */
+  /** Whether the operator has drained it, so that it gets no further requests. */
   drained = false;
-  /** Requests and websockets. */
+  /** Number of open requests and websockets. */
   inFlight = 0;
   requests = 0;
   failures = 0;
-  /** Why it failed last. */
+  /** Reason of the latest failure. */
   lastFailure: string | undefined;
   readonly #agent: Http.Agent;
-  /** By its own answers to checks. */
+  /** By its responses to health checks. */
   #isUnhealthy = false;
-  /** Checks in a row that say otherwise. */
+  /** Number of consecutive checks that contradict the current state. */
   #contrary = 0;
-  /** Times of failures that still count. */
+  /** Times of the failures that still count. */
   #failed: number[] = [];
   #outUntil = 0;
   #isRetired = false;
@@ -40,7 +42,7 @@ export class Upstream {
   constructor(address: UpstreamAddress, settings: Settings) {
     this.address = address;
     const { keep_alive, max_idle, ca, tls_server_name, tls_insecure } = settings;
-    const kept = {
+    const pool = {
       keepAlive: keep_alive > 0 && max_idle > 0,
       timeout: keep_alive * 1000,
       maxFreeSockets: Math.max(1, max_idle),
@@ -48,15 +50,15 @@ export class Upstream {
     };
     const servername = tls_server_name !== "" ? tls_server_name : isIP(address.hostname) > 0 ? "" : address.hostname;
     this.#agent = address.secure
-      ? new https.Agent({ ...kept, servername, rejectUnauthorized: !tls_insecure, ...(ca === undefined ? {} : { ca }) })
-      : new http.Agent(kept);
+      ? new https.Agent({ ...pool, servername, rejectUnauthorized: !tls_insecure, ...(ca === undefined ? {} : { ca }) })
+      : new http.Agent(pool);
   }
 
   get name(): string {
     return this.address.name;
   }
 
-  /** Opens a request. `isFresh`: by a connection of its own, as those that were kept may be closed already. */
+  /** Opens a request. `isFresh`: on a new connection, because idle ones may already be closed. */
   open(options: Http.RequestOptions, isFresh = false): Http.ClientRequest {
     const { secure, hostname, port, socketPath } = this.address;
     if (isFresh) this.#closeIdle();
@@ -80,12 +82,15 @@ export class Upstream {
     return now < this.#outUntil ? "failing" : "healthy";
   }
 
-  /** Seconds until it may be asked again, as far as that is known. */
+  /** Returns the seconds until it may get requests again; undefined if unknown. */
   wait(now: number): number | undefined {
     return this.drained || this.#isUnhealthy ? undefined : Math.max(0, this.#outUntil - now);
   }
 
-  /** A request has failed that a healthy upstream answers. True when it gets no more for a time. */
+  /**
+   * Records a failed request that a healthy upstream would have responded to. Returns true if the
+   * upstream gets no requests for a time.
+   */
   failed(now: number, reason: string, { fail_after, fail_window, fail_time }: Settings): boolean {
     this.failures += 1;
     this.lastFailure = reason;
@@ -97,7 +102,7 @@ export class Upstream {
     return true;
   }
 
-  /** What a check has shown. True when its health has changed. */
+  /** Records the result of a check. Returns whether the health of the upstream has changed. */
   checked(isGood: boolean, { healthy_after, unhealthy_after }: Settings): boolean {
     if (isGood !== this.#isUnhealthy) {
       this.#contrary = 0;
@@ -111,13 +116,13 @@ export class Upstream {
     return true;
   }
 
-  /** Nobody checks it any more: only its failures tell. */
+  /** Ends the checks. From now on only failed requests count. */
   unchecked(): void {
     this.#isUnhealthy = false;
     this.#contrary = 0;
   }
 
-  /** It gets no further requests: its connections are closed when the last of those it has is over. */
+  /** Stops new requests. Its connections are closed when its last request has ended. */
   retire(): void {
     this.#isRetired = true;
     if (this.inFlight === 0) this.#agent.destroy();

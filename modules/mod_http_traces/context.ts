@@ -1,12 +1,13 @@
-/** Where the current span is kept while handlers run. */
+/** Stores the current span while handlers run. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Context, type ContextManager, context, ROOT_CONTEXT } from "@opentelemetry/api";
+import { registeredStore } from "./patches/opentelemetry/registered_store.ts";
 
 export type ContextStore = AsyncLocalStorage<Context>;
 
 /**
- * The store of the context manager that an SDK has registered, so that the spans of both know each other; where there is
- * none, one of our own is registered. `release` takes it away again.
+ * Returns the store of the context manager that an SDK has registered, so that the SDK's spans and
+ * ours are connected. If there is none, registers our own. `release` unregisters it.
  */
 export function contextStore(): { store: ContextStore; release(): void } {
   const found = registeredStore();
@@ -14,13 +15,6 @@ export function contextStore(): { store: ContextStore; release(): void } {
   const store: ContextStore = new AsyncLocalStorage();
   const isOurs = context.setGlobalContextManager(new StoredContexts(store));
   return { store, release: () => isOurs && context.disable() };
-}
-
-/** The usual manager, `AsyncLocalStorageContextManager`, keeps its store to itself, and gives no other way to enter a context. */
-function registeredStore(): ContextStore | undefined {
-  const api = context as unknown as { _getContextManager?(): { _asyncLocalStorage?: unknown } };
-  const store = api._getContextManager?.()._asyncLocalStorage;
-  return store instanceof AsyncLocalStorage ? store : undefined;
 }
 
 class StoredContexts implements ContextManager {

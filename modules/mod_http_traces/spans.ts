@@ -1,4 +1,4 @@
-/** Spans of what the channels of the host, the RPC and the node tell of. */
+/** Makes spans from the diagnostics channels of the host, the RPC and the node. */
 import { tracingChannel } from "node:diagnostics_channel";
 import {
   type Context,
@@ -10,23 +10,29 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { reasonOf } from "../../core/index.ts";
-import type { BlockTrace, CommandTrace, RequestTrace } from "../../core/types.ts";
+import type { BlockTrace, CommandTrace } from "../../core/types.ts";
 import type { ContextStore } from "./context.ts";
 
 interface Traced {
   error: unknown;
 }
 
-/** What a channel tells of, and what its span says of it. */
-interface SpanSource<T extends Traced> {
+/** A channel, and how to make a span from its events. */
+export interface SpanSource<T extends Traced> {
   readonly channel: string;
-  /** The span as it begins; its parent is the context that is given, or what the answer names. */
+  /** Begins the span. Its parent is the given context, unless the result names another one. */
   begin(traced: T, tracer: Tracer, parent: Context): { span: Span; context?: Context };
-  end?(traced: T, span: Span): void;
+  /** Returns true if the outcome is a failure. */
+  end?(traced: T, span: Span): boolean;
 }
 
-/** Makes spans until the function that is returned is called. */
-export function makeSpans<T extends Traced>(source: SpanSource<T>, tracer: Tracer, store: ContextStore): () => void {
+/** Makes spans until the returned function is called. Error texts are masked. */
+export function makeSpans<T extends Traced>(
+  source: SpanSource<T>,
+  tracer: Tracer,
+  store: ContextStore,
+  mask: (text: string) => string,
+): () => void {
   const channel = tracingChannel<T, T>(source.channel);
   const spans = new WeakMap<T, Span>();
   const enter = (traced: T): Context => {
@@ -36,7 +42,7 @@ export function makeSpans<T extends Traced>(source: SpanSource<T>, tracer: Trace
       spans.set(traced, span);
       return trace.setSpan(context, span);
     } catch {
-      // What an SDK throws is no reason for a request to fail.
+      // An error of an SDK must not make the request fail.
       return parent;
     }
   };
@@ -44,11 +50,15 @@ export function makeSpans<T extends Traced>(source: SpanSource<T>, tracer: Trace
     const span = spans.get(traced);
     if (span === undefined) return;
     spans.delete(traced);
-    source.end?.(traced, span);
+    const hasFailed = source.end?.(traced, span) === true;
     const { error } = traced;
-    if (error !== undefined) {
-      if (error instanceof Error) span.recordException(error);
-      span.setStatus({ code: SpanStatusCode.ERROR, message: reasonOf(error) });
+    if (error instanceof Error) {
+      const { name, message, stack = "" } = error;
+      span.recordException({ name, message: mask(message), stack: mask(stack) });
+    }
+    if (hasFailed || error !== undefined) {
+      const reason = error === undefined ? {} : { message: mask(reasonOf(error)) };
+      span.setStatus({ code: SpanStatusCode.ERROR, ...reason });
     }
     span.end();
   };
@@ -60,40 +70,7 @@ export function makeSpans<T extends Traced>(source: SpanSource<T>, tracer: Trace
   };
 }
 
-/** A span a request, with its module and route; names and attributes are those of OpenTelemetry's conventions. */
-export function requestSpans(parentOf: (traced: RequestTrace) => Context): SpanSource<RequestTrace> {
-  return {
-    channel: "modhost:request",
-    begin(traced, tracer) {
-      const { request } = traced;
-      const attributes = {
-        "http.request.method": request.method,
-        "url.path": request.url.raw_path,
-        "url.scheme": request.secure ? "https" : "http",
-        "client.address": request.ip,
-        "network.protocol.version": request.httpversion,
-        "modhost.request.id": request.id,
-        ...(request.headers.host !== undefined && { "server.address": request.headers.host }),
-        ...(request.headers.user_agent !== undefined && { "user_agent.original": request.headers.user_agent }),
-      };
-      const context = parentOf(traced);
-      const span = tracer.startSpan(request.method, { kind: SpanKind.SERVER, attributes }, context);
-      return { span, context };
-    },
-    end({ module, route, status, complete }, span) {
-      if (route !== undefined) {
-        span.updateName(route);
-        span.setAttribute("http.route", route.slice(route.indexOf(" ") + 1));
-      }
-      if (module !== undefined) span.setAttribute("modhost.module", module);
-      if (status > 0) span.setAttribute("http.response.status_code", status);
-      if (!complete) span.setAttribute("modhost.incomplete", true);
-      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
-    },
-  };
-}
-
-/** A span a command of the RPC. */
+/** A span for each RPC command. */
 export const commandSpans: SpanSource<CommandTrace> = {
   channel: "modhost:command",
   begin: ({ command }, tracer, parent) => {

@@ -1,38 +1,41 @@
 /**
- * `modhost/node`: the node as a library. It has no HTTP interface. `mod_node.ts` makes it a module of the host.
+ * `modhost/node`: the node as a library. It has no HTTP interface. `mod_node.ts` makes it a module
+ * of the host.
  */
 
-import { clientNode } from "./client_node.ts";
 import type { ContentPath } from "./content/resolver/path.ts";
 import type { Resolved } from "./content/resolver/resolve.ts";
-import type { NodeOptions } from "./low_level_node.ts";
-import { openNode } from "./open.ts";
+import { clientNode } from "./library/client_node.ts";
+import type { Node } from "./library/types.ts";
+import type { NodeOptions } from "./node/low_level_node.ts";
+import { openNode } from "./node/open.ts";
 import type { Repo } from "./storage/repo/repo.ts";
-import type { Node } from "./types.ts";
 
 // The node, its methods, what they take and give, and how they fail.
 
 export type * from "./api/index.ts";
-export { type NodeFigures, nodeMetrics } from "./figures.ts";
-export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
-export { openings } from "./openings.ts";
+export { pendingOpens } from "./library/pending_opens.ts";
+export type { Node, NodeModule } from "./library/types.ts";
+export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./node/low_level_node.ts";
+export { type NodeMetrics, nodeMetrics } from "./node/node_metrics.ts";
 export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
-export type { Node, NodeModule } from "./types.ts";
 export { type FailureCode, failure, NodeError, retryAfter } from "./util/errors.ts";
 
 // Words for answers, and the numbers and names that the RPC API has for things.
 
 export { compareNames } from "./formats/dag_pb/dag_pb.ts";
 export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
+export * from "./library/text.ts";
 export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
-export * from "./text.ts";
 export { isAgentVersion } from "./util/agent_version.ts";
 export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 
-// Repos, before there is a node: looked for, described, made, copied from one kind of store to another.
+// Repos, before there is a node: looked for, described, made, copied from one kind of store to
+// another.
 
-export { examineRepo, type RepoExamined } from "./examine_repo.ts";
-export type { StoreExamined } from "./examine_store.ts";
+export { inspectRepo, type RepoInspection } from "./library/inspect_repo.ts";
+export type { StoreInspection } from "./library/inspect_store.ts";
+export { type FilesRootOptions, replaceFilesRoot } from "./library/replace_files_root.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export {
@@ -44,7 +47,6 @@ export {
 export { type FromSharedOptions, migrateFromShared } from "./migration/shared/from_shared.ts";
 export type { Migrated } from "./migration/shared/migrated.ts";
 export { migrateToShared, type ToSharedOptions } from "./migration/shared/to_shared.ts";
-export { type FilesRootOptions, replaceFilesRoot } from "./replace_files_root.ts";
 export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
 export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";
 export { watchConfig } from "./storage/repo/config_watch.ts";
@@ -82,13 +84,13 @@ export { readJsonEntry } from "./storage/metadata/read_entry.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
 export type { SharedStoreSettings } from "./storage/shared/settings.ts";
 export { TimeSlices } from "./util/async/steps.ts";
-export type { NodeLog } from "./util/log.ts";
+export type { NodeLog, NodeLogLevel } from "./util/log.ts";
 export type { ContentPath, Repo, Resolved };
 
 /**
- * Opens a repo, creating it if necessary, and the node's stores in it. The node has the same interface as the client
- * libraries of the RPC API, so that a program can switch between `create({ url })` of such a library and this function
- * by changing one line.
+ * Opens a repo, creating it if necessary, and the node's stores in it. The node has the same
+ * interface as the client libraries of the RPC API, so that a program can switch between
+ * `create({ url })` of such a library and this function by changing one line.
  *
  * @throws TypeError for invalid or unknown options, NodeError as `openRepo`
  */
@@ -96,8 +98,10 @@ export async function createNode(options: NodeOptions): Promise<Node> {
   return clientNode(await openNode(options));
 }
 
-/** See `examine_store.ts`, which is loaded when it is asked for: it needs all that shared stores do. */
-export const examineStore: typeof import("./examine_store.ts").examineStore = async (...given) => {
-  const loaded = await import("./examine_store.ts");
-  return loaded.examineStore(...given);
+/**
+ * See `inspect_store.ts`, which is loaded on demand because it needs the code of shared stores.
+ */
+export const inspectStore: typeof import("./library/inspect_store.ts").inspectStore = async (...given) => {
+  const loaded = await import("./library/inspect_store.ts");
+  return loaded.inspectStore(...given);
 };

@@ -1,8 +1,9 @@
 /**
- * The node as a module of the host. It opens one repo; modules that depend on it share the node. The library is
- * imported as `modhost/node` so that reloading the module evaluates only this file and `module/` again, and keeps the node.
+ * The node as a module of the host. It opens one repo; modules that depend on it share the node.
+ * The library is imported as `modhost/node` so that reloading the module evaluates only this file
+ * and `module/` again, and keeps the node.
  */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import {
@@ -14,12 +15,13 @@ import {
   NodeError,
   type NodeModule,
   nodeMetrics,
-  openings,
+  pendingOpens,
   profiles,
   retryAfter,
   type SharedStoreSettings,
 } from "modhost/node";
 import type { Module } from "../../core/types.ts";
+import { followDamage } from "./module/follow_damage.ts";
 import { followDenylists } from "./module/follow_denylists.ts";
 import { followFile } from "./module/follow_file.ts";
 import { options } from "./module/options.ts";
@@ -33,12 +35,16 @@ export const shared = true;
 
 type OwnModule = Module<typeof options>;
 
-/** Of `load_timeout`, after which the host serves what it has; the node is loaded once it is open. */
+/**
+ * Of `load_timeout`, after which the host serves what it has; the node is loaded once it is open.
+ */
 const SHARE_OF_LOADING = 0.5;
 /** Other changes of the host wait meanwhile. */
 const MAX_LATER_MS = 5000;
 
-/** If `opened` is given, that node is used instead of opening one, and is closed with the module. */
+/**
+ * If `opened` is given, that node is used instead of opening one, and is closed with the module.
+ */
 export default async function load(module: OwnModule, opened?: Node): Promise<NodeModule> {
   const settings = settingsOf(module);
   let held: SharedNode | undefined;
@@ -52,6 +58,7 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
     if (!module.serves()) return;
     followFile(module as Module, taken.node.lowLevel);
     followDenylists(module as Module, taken.node.lowLevel);
+    followDamage(module as Module, taken.node.lowLevel);
   };
   const open = async (isPatient: boolean) => take(await openShared(module, settings, isPatient));
 
@@ -65,13 +72,13 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   if (opened !== undefined) take(sharedNode(module, opened, settings));
   else if (module.serves() && module.reloading !== true) await open(false);
 
-  const collect = () => held?.node.figures.collect() ?? [];
+  const collect = () => held?.node.metrics.collect() ?? [];
   module.provides("metrics", { metrics: nodeMetrics, collect });
 
   module.provides("health", { problem: () => held?.node.lowLevel.problem });
 
   module.provides("backup", {
-    hold: async (signal) => {
+    snapshot: async (signal) => {
       if (held === undefined) await members.open();
       return members.lowLevel.hold(signal);
     },
@@ -95,7 +102,10 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   return members;
 }
 
-/** A proxy for the current node: members are looked up at each use, since a reload may replace the node. */
+/**
+ * A proxy for the current node: members are looked up at each use, since a reload may replace the
+ * node.
+ */
 function nodeModule(own: () => Node | undefined, open: () => Promise<void>): NodeModule {
   const node = () => {
     const found = own();
@@ -176,7 +186,7 @@ async function openShared(module: OwnModule, settings: NodeSettings, isPatient: 
       });
     const firstMs = ((module as Module).get_option_period("load_timeout", 30) ?? 30) * 1000 * SHARE_OF_LOADING;
     const soon = { key: JSON.stringify(settings), open, firstMs, laterMs: Math.min(firstMs, MAX_LATER_MS) };
-    const node = await (isPatient ? open() : openings.within(soon));
+    const node = await (isPatient ? open() : pendingOpens.within(soon));
     if (node === undefined) throw new NodeError("it takes long, and goes on", { kind: "unavailable" });
     const { repo } = node.lowLevel;
     if (repo.isNew) module.log.info("made the repo %s of %s", repo.path, repo.identity.peerId);
@@ -185,7 +195,8 @@ async function openShared(module: OwnModule, settings: NodeSettings, isPatient: 
     const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
     const reason = locked ? await lockedBy(settings) : (error as Error).message;
     const failed = new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
-    // A shared store is away, or has much that this host lacks: the module is loaded again until it is there.
+    // A shared store is away, or has much that this host lacks: the module is loaded again until it
+    // is there.
     throw Object.assign(failed, { retry_after: retryAfter(error) });
   }
 }
@@ -194,7 +205,13 @@ async function openShared(module: OwnModule, settings: NodeSettings, isPatient: 
 async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
   const holders = await Promise.all([repo, ...(data === undefined ? [] : [data])].map(lockHolder));
   const holder = holders.find((found) => found !== undefined);
-  const api = await readFile(join(repo, "api"), "utf8").catch(() => "");
+  const file = join(repo, "api");
+  // A pipe would be waited for.
+  const isFile = await stat(file).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+  const api = isFile ? await readFile(file, "utf8").catch(() => "") : "";
   const who = holder ?? "another program";
   const where = api === "" ? "" : ` (its API: ${api.trim()})`;
   return `it is in use by ${who}${where}: stop that one, or set the option node_repo to another folder`;

@@ -1,4 +1,7 @@
-/** The segment store beside plain appending of the same bytes: `node --conditions=source test/bench/blocks.ts`. */
+/**
+ * The segment store beside plain appending of the same bytes:
+ * `node --conditions=source test/bench/blocks.ts`.
+ */
 import { hash } from "node:crypto";
 import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

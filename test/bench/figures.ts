@@ -7,9 +7,10 @@ const WARM_UP = 6000;
 const SLICES = 12;
 
 /**
- * What figures cost a request: those for Prometheus and those of the Admin API. They come and go with their modules in one
- * process, since processes of one kind differ by more than that. Nobody is subscribed to traces; requests have their ids.
- * Short pieces are measured, and the quickest tenth of each kind is compared: what else the machine does only ever adds.
+ * What figures cost a request: those for Prometheus and those of the Admin API. They come and go
+ * with their modules in one process, since processes of one kind differ by more than that. Nobody
+ * is subscribed to traces; requests have their ids. Short pieces are measured, and the quickest
+ * tenth of each kind is compared: what else the machine does only ever adds.
  */
 export async function benchFigures({ rounds = 16, requests = 800 }, report: Report): Promise<void> {
   const pieces = rounds * SLICES;
@@ -32,7 +33,8 @@ export async function benchFigures({ rounds = 16, requests = 800 }, report: Repo
     for (const subject of subjects) await load(subject.port, subject.path, 5 * WARM_UP);
     for (let round = 0; round < rounds; round += 1) {
       for (const subject of subjects) {
-        // Each of them comes first in every other round, so that a drifting machine touches both alike.
+        // Each of them comes first in every other round, so that a drifting machine touches both
+        // alike.
         for (const figures of round % 2 === 0 ? (["off", "on"] as const) : (["on", "off"] as const))
           await measure(subject, figures);
       }
@@ -43,7 +45,8 @@ export async function benchFigures({ rounds = 16, requests = 800 }, report: Repo
   section.head(["", "CPU per request (µs), quickest tenth", "with figures", "x", "x of the quickest quarter"]);
   for (const [{ name }, { on, off }] of spent) {
     const ratio = (share: number) => (quickest(on, share) / quickest(off, share)).toFixed(3);
-    const [without, withThem] = [quickest(off, 0.1).toFixed(1), quickest(on, 0.1).toFixed(1)];
+    const without = quickest(off, 0.1).toFixed(1);
+    const withThem = quickest(on, 0.1).toFixed(1);
     section.row([name, without, withThem, ratio(0.1), ratio(0.25)]);
   }
 }

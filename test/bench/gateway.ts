@@ -12,7 +12,10 @@ const mebibyte = 2 ** 20;
 const ENTRIES = 10_000;
 /** Times that each server has its turn within a round. */
 const TURNS = 4;
-/** Such turns before those that are measured: so long Node compiles what it runs, at twice the cost of small requests. */
+/**
+ * Such turns before those that are measured: so long Node compiles what it runs, at twice the cost
+ * of small requests.
+ */
 const WARM_UP = 5;
 
 export interface GatewayBenchOptions {
@@ -32,8 +35,9 @@ interface Sample {
 type Samples = ReadonlyMap<Server, readonly Sample[]>;
 
 /**
- * The gateway beside Kubo's, where KUBO names its program, and beside a plain server of files: in short turns, so that a machine
- * that is shared touches all alike. Ratios are taken within each round; figures are medians.
+ * The gateway beside Kubo's, where KUBO names its program, and beside a plain server of files: in
+ * short turns, so that a machine that is shared touches all alike. Ratios are taken within each
+ * round; figures are medians.
  */
 export async function benchGateway(
   { rounds = 5, size = 60, only = "" }: GatewayBenchOptions,

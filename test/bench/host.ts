@@ -26,8 +26,8 @@ export interface HostBenchOptions {
 }
 
 /**
- * The host beside its peers, in short turns, so that a drifting machine touches all alike. Figures are medians over the
- * rounds; ratios are taken within each round.
+ * The host beside its peers, in short turns, so that a drifting machine touches all alike. Figures
+ * are medians over the rounds; ratios are taken within each round.
  */
 export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions, report: Report): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-host-"));

@@ -3,7 +3,10 @@ import { fileURLToPath } from "node:url";
 import { Connections, requestBytes } from "./host/http1.ts";
 import type { Listening } from "./servers/report.ts";
 
-/** A server under measurement: a process of its own that tells its port, its CPU time and its memory. */
+/**
+ * A server under measurement: a process of its own that tells its port, its CPU time and its
+ * memory.
+ */
 export class Subject {
   readonly name: string;
   readonly path: string;
@@ -66,7 +69,10 @@ export class Subject {
   }
 }
 
-/** Sends `count` requests over `connections` new sockets, one at a time on each, and checks each answer's status. Returns seconds. */
+/**
+ * Sends `count` requests over `connections` new sockets, one at a time on each, and checks each
+ * answer's status. Returns seconds.
+ */
 export async function load(
   port: number,
   path: string,

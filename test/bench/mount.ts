@@ -23,9 +23,10 @@ export interface MountBenchOptions {
 }
 
 /**
- * The mounts of a node beside the same done over RPC, in turns, on a fresh node in each round. What is read through a
- * mount is not in the kernel's cache, unless a task says so. CPU time and memory are those of the node and of the
- * process that holds its mounts. Ratios are taken within each round; figures are medians.
+ * The mounts of a node beside the same done over RPC, in turns, on a fresh node in each round. What
+ * is read through a mount is not in the kernel's cache, unless a task says so. CPU time and memory
+ * are those of the node and of the process that holds its mounts. Ratios are taken within each
+ * round; figures are medians.
  */
 export async function benchMount(
   { rounds = 3, size = 256, only = "" }: MountBenchOptions,

@@ -52,8 +52,9 @@ const smallBlocks = 10_000;
 const smallBytes = 4096;
 
 /**
- * Content from one process to another beside peers of another make, and beside what a socket and the hashes cost: in
- * turns, with fresh stores and processes in each round. Ratios are taken within each round; figures are medians.
+ * Content from one process to another beside peers of another make, and beside what a socket and
+ * the hashes cost: in turns, with fresh stores and processes in each round. Ratios are taken within
+ * each round; figures are medians.
  */
 export async function benchNetwork(
   { rounds = 3, size = 256, delay = 0, only = "" }: NetworkBenchOptions,

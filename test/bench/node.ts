@@ -10,7 +10,10 @@ import { large, lists, long, type Scale, small, type Work, warmUp } from "./node
 import { Comparison, type Report, type Section, spread, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
-/** Turns of each server before one of many calls is measured: until then programs compile what they run, and grow. */
+/**
+ * Turns of each server before one of many calls is measured: until then programs compile what they
+ * run, and grow.
+ */
 const WARM_TURNS = 3;
 /** Bytes of the large file in those. */
 const WARM_BYTES = 16 * mebibyte;
@@ -39,8 +42,9 @@ export interface NodeBenchOptions {
 }
 
 /**
- * The node over HTTP beside its peers and beside what the machine can do at best, in turns, on fresh stores in each
- * round; then how its lists and collections grow. Ratios are taken within each round; figures are medians.
+ * The node over HTTP beside its peers and beside what the machine can do at best, in turns, on
+ * fresh stores in each round; then how its lists and collections grow. Ratios are taken within each
+ * round; figures are medians.
  */
 export async function benchNode(options: NodeBenchOptions, report: Report): Promise<void> {
   const { rounds = 3, size = 256, full = false, only = "" } = options;

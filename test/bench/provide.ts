@@ -1,7 +1,7 @@
 import { announceKeys } from "#node/network/kad/sweep/announce.ts";
-import { Figures } from "#node/network/kad/sweep/figures.ts";
 import { kadIdOf, Lookups } from "#node/network/kad/sweep/keyspace.ts";
 import { sweepKey } from "#node/network/kad/sweep/keystore.ts";
+import { SweepMetrics } from "#node/network/kad/sweep/sweep_metrics.ts";
 import { Sweeper } from "#node/network/kad/sweep/sweeper.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SimulatedDht, type SimulatedPeer, type Traffic } from "#test/support/network/simulated_dht.ts";
@@ -31,7 +31,8 @@ async function measure(
 ): Promise<Announced> {
   const clock = new VirtualClock();
   const dht = new SimulatedDht({ peers, clock });
-  const [began, cpu] = [clock.now(), process.cpuUsage()];
+  const began = clock.now();
+  const cpu = process.cpuUsage();
   let end: number | undefined;
   const working = work(dht, clock).then(() => {
     end = clock.now();
@@ -74,14 +75,14 @@ export const byRegion = (peers: number, keys: number): Promise<Announced> =>
 /** So many keys, a lookup each, eight at a time. */
 export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
   measure(peers, async (dht, clock) => {
-    const figures = new Figures(() => clock.now());
+    const metrics = new SweepMetrics(() => clock.now());
     const { signal } = new AbortController();
     const announcing = {
       network: dht,
       lookups: new Lookups(),
       replication: 20,
       connections: 20,
-      figures,
+      metrics,
       signal,
       manyPeers: true,
     };
@@ -93,8 +94,9 @@ export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
   });
 
 /**
- * What announcing takes by region, and one by one, in a simulated DHT on a clock of its own: 100 ms there and back, 300 ms to open a connection,
- * 900 connections that are kept, one megabyte a second on a stream. One by one a sample is announced, which stands for all.
+ * What announcing takes by region, and one by one, in a simulated DHT on a clock of its own: 100 ms
+ * there and back, 300 ms to open a connection, 900 connections that are kept, one megabyte a second
+ * on a stream. One by one a sample is announced, which stands for all.
  */
 export async function benchProvide({ blocks = 1_000_000, peers = 10_000 }, report: Report): Promise<void> {
   const swept = await byRegion(peers, blocks);
@@ -103,7 +105,8 @@ export async function benchProvide({ blocks = 1_000_000, peers = 10_000 }, repor
   const scale = blocks / sample;
   const count = (value: number) => Math.round(value).toLocaleString("en-US");
   const row = (name: string, of: (each: Announced) => number, shown: (value: number) => string) => {
-    const [one, other] = [of(swept), of(sampled) * scale];
+    const one = of(swept);
+    const other = of(sampled) * scale;
     section.row([name, shown(one), shown(other), (other / one).toFixed(1)]);
   };
   const how = `${count(blocks)} keys, ${count(peers)} peers; one by one ${count(sample)} keys, times ${count(scale)}`;

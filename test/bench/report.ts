@@ -1,4 +1,7 @@
-/** What benchmarks tell: tables of one form, which `--save` puts into their places in `docs/benchmarks.md`. */
+/**
+ * What benchmarks tell: tables of one form, which `--save` puts into their places in
+ * `docs/benchmarks.md`.
+ */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
@@ -27,7 +30,10 @@ export interface Figure<S> {
   readonly better?: "more" | "less";
 }
 
-/** Of a table of such figures; one that is compared has a column behind it that tells how many times as good ours is. */
+/**
+ * Of a table of such figures; one that is compared has a column behind it that tells how many times
+ * as good ours is.
+ */
 export interface Column {
   readonly title: string;
   readonly isCompared?: true;
@@ -75,7 +81,9 @@ export class Comparison<S> {
     section.head(["", "", ...titles]);
   }
 
-  /** By server its samples, one for each round; the first is ours. `figures`: one for each column. */
+  /**
+   * By server its samples, one for each round; the first is ours. `figures`: one for each column.
+   */
   add(work: string, figures: readonly Figure<S>[], samples: ReadonlyMap<string, readonly S[]>): void {
     const [ours = []] = samples.values();
     for (const [at, [server, own]] of [...samples].entries()) {
@@ -132,20 +140,25 @@ interface SectionOptions {
 
 /** The text between the two comments that name the section is replaced. */
 export function withSection(text: string, name: string, lines: readonly string[]): string {
-  const [begin, end] = [`<!-- bench: ${name} -->`, "<!-- end -->"];
+  const begin = `<!-- bench: ${name} -->`;
+  const end = "<!-- end -->";
   const from = text.indexOf(begin);
   const to = text.indexOf(end, from);
   if (from < 0 || to < 0) throw new Error(`docs/benchmarks.md has no place for "${name}": ${begin} and ${end}`);
   return `${text.slice(0, from + begin.length)}\n${lines.join("\n")}\n\n${text.slice(to)}`;
 }
 
-/** The median, and behind it the least and the greatest where there are several. Those that are not known count nothing. */
+/**
+ * The median, and behind it the least and the greatest where there are several. Those that are not
+ * known count nothing.
+ */
 export function spread(values: readonly number[], digits: number, unit = ""): string {
   const known = values.filter(Number.isFinite);
   if (known.length === 0) return "";
   const shown = (value: number) =>
     value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  const [least, greatest] = [shown(Math.min(...known)), shown(Math.max(...known))];
+  const least = shown(Math.min(...known));
+  const greatest = shown(Math.max(...known));
   const range = least === greatest ? "" : ` (${least}-${greatest})`;
   return `${shown(median(known))}${range}${unit === "" ? "" : ` ${unit}`}`;
 }
@@ -171,7 +184,9 @@ export function versionsOf(
   });
 }
 
-/** Of go-ipfs and Kubo, where a variable names their programs; a word that it is left out otherwise. */
+/**
+ * Of go-ipfs and Kubo, where a variable names their programs; a word that it is left out otherwise.
+ */
 export function versionsOfPeers({ GO_IPFS: go, KUBO: kubo, JS_IPFS: js } = process.env): string[] {
   const asked = (name: string, binary: string | undefined) => {
     if (binary === undefined) return [];

@@ -20,7 +20,11 @@ import { Line } from "./sources/line.ts";
 const MEBIBYTE = 2 ** 20;
 const SMALL_FILES = 1000;
 const CALLS = 500;
-const WARM_UP_BYTES = 16 * MEBIBYTE;
+/**
+ * Files that are read before anything is measured are as large as the measured one, but no larger
+ * than this.
+ */
+const MAX_WARM_UP_BYTES = 16 * MEBIBYTE;
 /** Of a second's bits on a line, what Ethernet, IP and TCP leave to HTTP. */
 const PAYLOAD = 0.94;
 
@@ -32,7 +36,10 @@ export interface ScaleBenchOptions {
   readonly hosts?: number;
   /** Of the store that a new host comes to; 0 leaves that out. */
   readonly blocks?: number;
-  /** Mbit/s of the line over which a host reads that is far from the objects; 1000 unless set, 0 leaves that out. */
+  /**
+   * Mbit/s of the line over which a host reads that is far from the objects; 1000 unless set, 0
+   * leaves that out.
+   */
   readonly line?: number;
   /** Small files of one request, and calls of each kind. */
   readonly files?: number;
@@ -83,9 +90,10 @@ const FAR = "1 host, over the line";
 const FAR_GET = "GET, over the line";
 
 /**
- * Hosts on one store (PostgreSQL and S3), one, two and more of them at the same time, beside one with a store of its own and beside what the
- * object store gives to a bare client; then how long a new host takes on a store of many blocks. All take turns on stores that
- * are new in each round. Ratios are taken within each round; figures are medians.
+ * Hosts on one store (PostgreSQL and S3), one, two and more of them at the same time, beside one
+ * with a store of its own and beside what the object store gives to a bare client; then how long a
+ * new host takes on a store of many blocks. All take turns on stores that are new in each round.
+ * Ratios are taken within each round; figures are medians.
  */
 export async function benchScale(options: ScaleBenchOptions, report: Report): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
@@ -152,11 +160,12 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
     const far = line === 0 ? undefined : farAway(engines, started.use(await openLine(engines, line)));
     const distant = far && (await host("far", far.settings));
     const shared = [...sharing, ...(distant ? [distant] : [])];
-    const cids = await Promise.all(shared.map((server, at) => warmUp(server, round * 100 + at)));
-    await warmUp(embedded, round * 100 + shared.length);
+    const warmUpBytes = Math.min(MAX_WARM_UP_BYTES, scale.size);
+    const cids = await Promise.all(shared.map((server, at) => warmUp(server, warmUpBytes, round * 100 + at)));
+    await warmUp(embedded, warmUpBytes, round * 100 + shared.length);
     // What another one has added is read from the objects.
     const other = (at: number) => cids.at(at - 1) as string;
-    await Promise.all(shared.map(({ url }, at) => catFile(url, other(at), WARM_UP_BYTES)));
+    await Promise.all(shared.map(({ url }, at) => catFile(url, other(at), warmUpBytes)));
     const turns = [
       ...groups.map((group) => turnOf(group, { engines, scale, sharing })),
       limitOfAdd(plain, engines, scale),
@@ -184,9 +193,9 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
 }
 
 /** So that nobody is met cold. Gives what was added. */
-async function warmUp({ url }: RpcServer, seed: number): Promise<string> {
-  const cid = await addFile(url, WARM_UP_BYTES, seed);
-  await catFile(url, cid, WARM_UP_BYTES);
+async function warmUp({ url }: RpcServer, bytes: number, seed: number): Promise<string> {
+  const cid = await addFile(url, bytes, seed);
+  await catFile(url, cid, bytes);
   return cid;
 }
 
@@ -283,7 +292,9 @@ function limitOfGet(name: string, engines: Around["engines"], scale: Scale): Tur
   };
 }
 
-/** Ratios are to a store of one's own, or to a bare GET over the same line where that is not asked. */
+/**
+ * Ratios are to a store of one's own, or to a bare GET over the same line where that is not asked.
+ */
 function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonly Sample[]>, scale: Scale): void {
   const near = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
   const limit = by.get(LIMIT);

@@ -46,8 +46,9 @@ export interface Taken {
 type Kind = "bitswap" | "gateway" | "both" | "all three";
 
 /**
- * A file from a peer over bitswap, from a gateway over HTTP/2, from both, and from both and a slow gateway: each over a
- * line of its own with a bound, read in order by a new node. Rounds are in turns; ratios are taken within each.
+ * A file from a peer over bitswap, from a gateway over HTTP/2, from both, and from both and a slow
+ * gateway: each over a line of its own with a bound, read in order by a new node. Rounds are in
+ * turns; ratios are taken within each.
  */
 export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptions, report: Report): Promise<void> {
   const rates = `lines of ${RATE / mebibyte} MiB/s, the slow one of ${SLOW_RATE / mebibyte}`;

@@ -77,14 +77,16 @@ class Server {
 }
 
 /**
- * What several processes give: the hello route, a file and content of the node, which runs in the first one, with one process
- * and with several, in turns. The client is this process, with a processor of its own at best.
+ * What several processes give: the hello route, a file and content of the node, which runs in the
+ * first one, with one process and with several, in turns. The client is this process, with a
+ * processor of its own at best.
  */
 export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, report: Report): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const config = {
     http_ports: [0],
+    admin_port: 0,
     https_ports: [],
     http_interfaces: ["127.0.0.1"],
     log_level: "warn",

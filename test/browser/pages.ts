@@ -1,6 +1,7 @@
 /**
- * `npm run screenshots`: opens the pages that people see in headless Chromium and writes them to docs/images, to be
- * looked at. Fails when a page lacks what it should show, runs a script or asks for anything but itself.
+ * `npm run screenshots`: opens the pages that people see in headless Chromium and writes them to
+ * docs/images, to be looked at. Fails when a page lacks what it should show, runs a script or asks
+ * for anything but itself.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +10,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, chromium } from "playwright-core";
 import { createHost } from "#core/index.ts";
-import type { HttpFiles } from "#core/types.ts";
+import type { HttpFiles } from "#modules/mod_http_files/types.ts";
+import { freePort } from "#test/support/free_port.ts";
 import { takePictures } from "./dashboard/pictures.ts";
 import { takeTerminal } from "./terminal.ts";
 
@@ -31,6 +33,7 @@ const host = createHost({
     data_path: join(folder, "data"),
     http_ports: [0],
     https_ports: [],
+    admin_port: await freePort(),
     http_interfaces: ["127.0.0.1"],
     http_log: false,
     http_files_dir: "/srv/www",

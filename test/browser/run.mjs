@@ -1,6 +1,7 @@
 /**
- * `npm run test:browser`: the dashboard, and what the gateway serves, in headless Chromium (the program that CHROMIUM names, else /usr/bin/chromium).
- * `-- --long`: files of 1 GiB and ten minutes under load. `-- NAME`: files whose names have that in them.
+ * `npm run test:browser`: the dashboard, and what the gateway serves, in headless Chromium (the
+ * program that CHROMIUM names, else /usr/bin/chromium). `-- --long`: files of 1 GiB and ten minutes
+ * under load. `-- NAME`: files whose names have that in them.
  */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** A picture of the terminal in which the server runs: what it prints is real, and drawn by a browser. */
+/**
+ * A picture of the terminal in which the server runs: what it prints is real, and drawn by a
+ * browser.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -6,11 +9,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { Browser } from "playwright-core";
 import { escape_html } from "#core/net/http.ts";
+import { launcher } from "#test/support/launchers.ts";
 
-const launcher = fileURLToPath(new URL("../../core/cli/launch.mjs", import.meta.url));
 const MODULE = "mod_hello.js";
 const source = (greeting: string) => `export default (module) => {
   module.depends("http");
@@ -20,7 +22,10 @@ const source = (greeting: string) => `export default (module) => {
 };
 `;
 
-/** Writes `terminal.png`: a server with a folder and a module that is saved, once rightly and once not. */
+/**
+ * Writes `terminal.png`: a server with a folder and a module that is saved, once rightly and once
+ * not.
+ */
 export async function takeTerminal(browser: Browser, images: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "demo-"));
   try {

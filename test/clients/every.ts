@@ -37,7 +37,10 @@ export interface Driven {
   readonly stir: Use["stir"];
 }
 
-/** Uses the methods with these names, each as the table says. @throws Error of a name that has no line */
+/**
+ * Uses the methods with these names, each as the table says. @throws Error of a name that has no
+ * line
+ */
 export async function useMethods(
   { client, inProcess, stir }: Driven,
   names: ReadonlySet<string>,

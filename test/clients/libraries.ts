@@ -1,7 +1,12 @@
-/** The client libraries, and the sizes at which they are driven; CIDs are those that go-ipfs 0.9.0 gives. */
+/**
+ * The client libraries, and the sizes at which they are driven; CIDs are those that go-ipfs 0.9.0
+ * gives.
+ */
 import type { ClientLibrary, Drive } from "./drive.ts";
 
-/** Neither library's own types fit the other's CIDs: what is used of them is declared in drive.ts. */
+/**
+ * Neither library's own types fit the other's CIDs: what is used of them is declared in drive.ts.
+ */
 export const clients: Readonly<Record<string, (url: string) => Promise<ClientLibrary>>> = {
   "kubo-rpc-client": async (url) => (await import("kubo-rpc-client")).create({ url }) as unknown as ClientLibrary,
   "ipfs-http-client": async (url) => (await import("ipfs-http-client")).create({ url }) as unknown as ClientLibrary,

@@ -1,4 +1,7 @@
-/** The methods that need others: each use meets the other node, or the network as far as there is one. */
+/**
+ * The methods that need others: each use meets the other node, or the network as far as there is
+ * one.
+ */
 import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
 import { untilRight } from "#test/support/network/report.ts";

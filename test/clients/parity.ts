@@ -1,4 +1,7 @@
-/** A client library over HTTP and the node in this process, put through the same calls: what they give is the same. */
+/**
+ * A client library over HTTP and the node in this process, put through the same calls: what they
+ * give is the same.
+ */
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,8 +28,9 @@ const atOldLevel = { MODHOST_API_PUBSUB_WIRE: "multibase" };
 const atNewLevel = { MODHOST_API_LEVEL: "0.43" };
 
 /**
- * Uses every method over HTTP at either level, and in process. What the level 0.43 answers otherwise is known, and all
- * else the same everywhere. Throws when something is not right, or not the same; gives what was done, a line each.
+ * Uses every method over HTTP at either level, and in process. What the level 0.43 answers
+ * otherwise is known, and all else the same everywhere. Throws when something is not right, or not
+ * the same; gives what was done, a line each.
  */
 export async function* everyMethod(
   client: string,
@@ -42,7 +46,8 @@ export async function* everyMethod(
       meetingAnother(folder, "process", (around, repo) => here(repo, names, around)),
     ]);
     const ofClient = (all: readonly LaterAnswer[]) => all.filter(({ clients }) => clients?.includes(client) ?? true);
-    const [later, ofLevel] = [ofClient(laterAnswers), ofClient(laterDifferences)];
+    const later = ofClient(laterAnswers);
+    const ofLevel = ofClient(laterDifferences);
     const wrong = [
       ...old.drive.failures.map((failure) => `over HTTP, ${failure}`),
       ...unforeseen(today.drive.failures, later).map((text) => `over HTTP at the level 0.43, ${text}`),
@@ -69,7 +74,9 @@ function summary(all: number, { used, others }: Drive): string {
 
 type Around = Parameters<typeof useMethods>[2];
 
-/** With copies of both fresh repos: one is served by another process, which also pins for others. */
+/**
+ * With copies of both fresh repos: one is served by another process, which also pins for others.
+ */
 async function meetingAnother(
   folder: string,
   name: string,

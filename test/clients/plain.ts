@@ -1,12 +1,15 @@
 /** Endpoints by plain HTTP: clients call but some of them. */
-import { serverOf } from "#core/cli/rpc/server.ts";
+import { parseServer } from "#modules/mod_http_api/cli/rpc/server.ts";
 import { type Answers, calls } from "#test/contract/surface/calls.ts";
 import { callEndpoint } from "#test/contract/surface/live.ts";
 import { storageCommands } from "#test/support/storage_commands.ts";
 
-/** On a fresh server, which ends with it. Throws when an endpoint does not do its work or has no call; gives how many there are. */
+/**
+ * On a fresh server, which ends with it. Throws when an endpoint does not do its work or has no
+ * call; gives how many there are.
+ */
 export async function* byPlainHttp(url: string): AsyncGenerator<string, void, undefined> {
-  const server = serverOf(url, "the test");
+  const server = parseServer(url, "the test");
   const answers: Record<string, Answers[string]> = {};
   const known = new Map(storageCommands);
   const failures = [...known.keys()].filter((path) => !(path in calls)).map((path) => `${path} has no call`);

@@ -52,8 +52,8 @@ export function streamed(values: readonly unknown[]): Outcome {
 }
 
 /**
- * Objects of libraries are texts that say what they are: a CID is not the same as its text. Undefined fields are left out,
- * the others are in order.
+ * Objects of libraries are texts that say what they are: a CID is not the same as its text.
+ * Undefined fields are left out, the others are in order.
  */
 export function typed(value: unknown): Plain {
   if (value instanceof Uint8Array) {

@@ -1,6 +1,7 @@
 /**
- * `npm run test:clients [-- --only TEXT]`: real client libraries against started servers, at full size and with every
- * method; those of the gateway are installed first, below `gateway/libraries`. `--only` runs those whose names have it.
+ * `npm run test:clients [-- --only TEXT]`: real client libraries against started servers, at full
+ * size and with every method; those of the gateway are installed first, below `gateway/libraries`.
+ * `--only` runs those whose names have it.
  */
 import { parseArgs } from "node:util";
 import { drives } from "./drives.ts";

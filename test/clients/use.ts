@@ -17,7 +17,9 @@ export interface Use {
   stir(): Promise<unknown>;
   /** What earlier uses left, by name. */
   readonly kept: Map<string, Plain>;
-  /** Another node, not met before the first use that meets it, which pins for whoever has its token. */
+  /**
+   * Another node, not met before the first use that meets it, which pins for whoever has its token.
+   */
   readonly other: Rpc;
   readonly pinning: PinningService;
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run demo:author`: the module of docs/guides/write-a-module.md from nothing to served, reloaded and unloaded. Every
- * file and every curl line is taken out of the guide, and what a line's comment says must be in the answer. Exits non-zero
- * when it is not.
+ * `npm run demo:author`: the module of docs/guides/write-a-module.md from nothing to served,
+ * reloaded and unloaded. Every file and every curl line is taken out of the guide, and what a
+ * line's comment says must be in the answer. Exits non-zero when it is not.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -137,16 +137,16 @@ try {
     askAll(second);
 
     title("Change it while it runs: what it holds is still there");
-    const changed = second.code.replace("kept.map(", "kept.toReversed().map(");
+    const changed = second.code.replace("entries.map(", "entries.toReversed().map(");
     if (changed === second.code) throw new Error("The guide's module has no line to change any more");
     writeFileSync(join(folder, file), changed);
-    console.log(`$ sed -i 's/kept.map(/kept.toReversed().map(/' ${file}`);
+    console.log(`$ sed -i 's/entries.map(/entries.toReversed().map(/' ${file}`);
     await running.type("reload notes", "done: reload notes");
     ask(`curl ${plain}/notes/`, "Bread\nMilk\n");
 
     title("Nonsense in the file: it is named, and the old code goes on");
-    writeFileSync(join(folder, file), changed.replace("let kept", "let let kept"));
-    console.log(`$ sed -i 's/let kept/let let kept/' ${file}`);
+    writeFileSync(join(folder, file), changed.replace("let entries", "let let entries"));
+    console.log(`$ sed -i 's/let entries/let let entries/' ${file}`);
     await running.type("reload notes", `${file}:`);
     ask(`curl ${plain}/notes/`, "Bread\nMilk\n");
 

@@ -1,6 +1,7 @@
 /**
- * `npm run demo:hello`: the README's module and a folder of pages, served on 5280 and 5281 from an empty folder, with
- * every curl command and its answer printed. Exits non-zero when an answer is not what it should be.
+ * `npm run demo:hello`: the README's module and a folder of pages, served on 5280 and 5281 from an
+ * empty folder, with every curl command and its answer printed. Exits non-zero when an answer is
+ * not what it should be.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -47,7 +48,7 @@ const steps: readonly Step[] = [
   {
     title: "A wildcard's argument",
     curl: ["-k", `${secure}/hello/greet/Ada%20L.`],
-    expect: ["Hello, Ada L.! You asked for /hello/greet/Ada L."],
+    expect: ["Hello, Ada L.! You requested /hello/greet/Ada L."],
   },
   {
     title: "The base is redirected to its slash",

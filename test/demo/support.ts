@@ -1,4 +1,7 @@
-/** What the demonstrations have in common: the ports they need, and a host that is ready and ends in order. */
+/**
+ * What the demonstrations have in common: the ports they need, and a host that is ready and ends in
+ * order.
+ */
 import { type ChildProcess, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";

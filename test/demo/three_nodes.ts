@@ -1,6 +1,7 @@
 /**
- * `npm run demo:three-nodes -- [--size MIB]`: three nodes on loopback, each a process of its own, driven only through
- * their RPC. Every answer is printed with what was expected of it. Exits non-zero when one differs.
+ * `npm run demo:three-nodes -- [--size MIB]`: three nodes on loopback, each a process of its own,
+ * driven only through their RPC. Every answer is printed with what was expected of it. Exits
+ * non-zero when one differs.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -33,7 +34,9 @@ const pinning = {
   MODHOST_MODULES_ENABLED: "http,http_errors,http_health,http_api,http_pinning",
   MODHOST_PINNING_TOKENS: JSON.stringify([token]),
 };
-/** ben hears of names by the routing table alone, and speaks the other form of messages in his RPC. */
+/**
+ * ben hears of names by the routing table alone, and speaks the other form of messages in his RPC.
+ */
 const people = [
   ["anna", {}],
   ["ben", { MODHOST_NODE_NAMESYS_PUBSUB: "false", MODHOST_API_PUBSUB_WIRE: "multibase", ...pinning }],

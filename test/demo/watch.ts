@@ -1,7 +1,7 @@
 /**
- * `npm run demo:watch`: how long it takes from a saved file to the answer of the new code, for a module of one file and a
- * file that it imports, with `modhost run --watch`. Prints the figures of each save in milliseconds; what they are to be
- * is 300 ms on a machine that is not busy.
+ * `npm run demo:watch`: how long it takes from a saved file to the answer of the new code, for a
+ * module of one file and a file that it imports, with `modhost run --watch`. Prints the figures of
+ * each save in milliseconds; what they are to be is 300 ms on a machine that is not busy.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +27,13 @@ const host = spawn(
   [join(project, "core/cli/launch.mjs"), "run", "--watch", "--json", "mod_http_a.mjs"],
   {
     cwd: folder,
-    env: { ...process.env, MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", MODHOST_HTTP_LOG: "false" },
+    env: {
+      ...process.env,
+      MODHOST_HTTP_PORTS: "0",
+      MODHOST_HTTPS_PORTS: "",
+      MODHOST_ADMIN_PORT: "0",
+      MODHOST_HTTP_LOG: "false",
+    },
     stdio: ["ignore", "pipe", "inherit"],
   },
 );

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 
 /**
- * Runs two programs of Node at the same time: the checks, whose output is shown only if they fail, when the tests are
- * stopped; and the tests, which have the terminal.
+ * Runs two programs of Node at the same time: the checks, whose output is shown only if they fail,
+ * when the tests are stopped; and the tests, which have the terminal.
  * @param {readonly string[]} checks what Node is given
  * @param {readonly string[]} tests likewise
  * @returns {Promise<number>} the exit code: of the checks if they fail, else of the tests

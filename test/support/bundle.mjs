@@ -1,11 +1,8 @@
 /**
- * The program that tests start as a child, made as that of the package is: one script with most of what it needs, see
- * `tools/parts.mjs`. A start takes half of the CPU time that it takes from a thousand files. It is made of the sources as they
- * are, once, and kept until they change; to itself it is where they are. Where it cannot be made, sources are run. A bundled
- * module that is loaded again runs no file again.
- *
- * Hosts within a process of tests have their modules each in one file, for they load them anew: a start takes a quarter
- * less. The rest of the host is the one that tests import.
+ * Hosts within a process of tests have their bundled modules each in one file, because they load
+ * them again and again: a start takes a quarter less. The rest of the host is the one that tests
+ * import. The threads that such hosts start run `dist/`. The files are made once and kept until the
+ * sources change. A bundled module that is loaded again runs no file again.
  */
 import { createHash } from "node:crypto";
 import {
@@ -22,6 +19,7 @@ import {
 } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { digestOf } from "../../config/build/fresh.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 /** Below the packages, where the bundle finds those that it needs. */
@@ -38,30 +36,26 @@ const modules = globSync("modules/*/{index,mod_*}.ts", { cwd: root }).filter((fi
 const DAY_MS = 86_400_000;
 
 /**
- * Makes the bundle unless it is there. Gives what a child is to require first, and what a process of tests is, whose threads
- * run the bundle, too; undefined where none can be made.
+ * Makes the files unless they exist. Returns the file that a process of tests is to require first.
  */
 export async function bundle() {
-  const sources = globSync("{core,modules}/**/*.ts", { cwd: root }).sort();
-  const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
-  for (const file of ["package.json", "tools/parts.mjs", "tools/patches.mjs", "tools/program.mjs", ...sources])
-    hash.update(file).update(readFileSync(join(root, file)));
+  const own = readFileSync(fileURLToPath(import.meta.url));
+  const hash = createHash("sha256").update(own).update(digestOf(root));
   const folder = join(home, hash.digest("hex").slice(0, 16));
-  const hooks = { program: join(folder, "program.cjs"), tests: join(folder, "tests.cjs") };
-  if (existsSync(folder)) return hooks;
+  const hook = join(folder, "tests.cjs");
+  if (existsSync(folder)) return hook;
+  mkdirSync(home, { recursive: true });
+  removeOld();
+  const made = mkdtempSync(join(home, "new-"));
   try {
-    mkdirSync(home, { recursive: true });
-    removeOld();
-    const made = mkdtempSync(join(home, "new-"));
     await buildInto(made);
     renameSync(made, folder);
   } catch (error) {
+    rmSync(made, { recursive: true, force: true });
     // Another run may have been faster.
-    if (existsSync(folder)) return hooks;
-    console.error(`The programs of tests are run from their sources: ${error.message}`);
-    return undefined;
+    if (!existsSync(folder)) throw error;
   }
-  return hooks;
+  return hook;
 }
 
 /** Those of other sources, which another run may be using. */
@@ -75,8 +69,7 @@ function removeOld() {
 
 async function buildInto(folder) {
   const { build } = await import("esbuild");
-  const { alone, buildParts, parts } = await import("../../tools/parts.mjs");
-  await buildParts(folder, placeOf);
+  const { alone, parts } = await import("../../config/build/parts.mjs");
   await build({
     absWorkingDir: root,
     outbase: root,
@@ -90,16 +83,14 @@ async function buildInto(folder) {
     legalComments: "none",
     logLevel: "silent",
     entryPoints: modules,
-    outdir: join(folder, "alone"),
+    outdir: folder,
     plugins: [
       { name: "others", setup: leaveOthers },
       { name: "places", setup: keepPlaces },
     ],
   });
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-  writeFileSync(join(folder, "program.cjs"), hookOf([...parts, ...alone], ""));
-  writeFileSync(join(folder, "modules.cjs"), hookOf(modules, "alone/"));
-  writeFileSync(join(folder, "tests.cjs"), TESTS);
+  writeFileSync(join(folder, "tests.cjs"), hookOf(modules, [...parts, ...alone]));
 }
 
 /** What is not of the module itself stays where it is: it is evaluated once, whoever imports it. */
@@ -123,26 +114,28 @@ function keepPlaces({ onLoad }) {
   });
 }
 
-/** An address of a source leads to what was made of it; of the modules alone, where a host loads it. */
-const hookOf = (files, below) => `const { registerHooks } = require("node:module");
+/**
+ * The address of a source leads to what was made of it: in a thread always, else where a host loads
+ * a module, which adds a version to the address.
+ */
+const hookOf = (files, ofThreads) => `const { registerHooks } = require("node:module");
+const { isMainThread } = require("node:worker_threads");
 const { pathToFileURL } = require("node:url");
 
-const folder = pathToFileURL(__dirname + "/${below}");
-const made = new Map(${JSON.stringify(
-  files.map((file) => [pathToFileURL(join(root, file)).href, file.replaceAll(sep, "/").replace(/\.ts$/, ".js")]),
-)});
+const folder = isMainThread ? pathToFileURL(__dirname + "/") : ${JSON.stringify(pathToFileURL(join(root, "dist/")).href)};
+const made = new Map(isMainThread ? ${JSON.stringify(madeOf(files))} : ${JSON.stringify(madeOf(ofThreads))});
 
 registerHooks({
   resolve(specifier, context, next) {
     const resolved = next(specifier, context);
     const [url, version] = resolved.url.split("?");
     const file = made.get(url);
-    if (file === undefined${below === "" ? "" : " || version === undefined"}) return resolved;
+    if (file === undefined || (isMainThread && version === undefined)) return resolved;
     const place = new URL(file, folder).href;
     return { ...resolved, url: version === undefined ? place : \`\${place}?\${version}\`, format: "module" };
   },
 });
 `;
 
-const TESTS = `require(require("node:worker_threads").isMainThread ? "./modules.cjs" : "./program.cjs");
-`;
+const madeOf = (files) =>
+  files.map((file) => [pathToFileURL(join(root, file)).href, file.replaceAll(sep, "/").replace(/\.ts$/, ".js")]);

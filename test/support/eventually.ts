@@ -8,8 +8,8 @@ export interface Patience {
 }
 
 /**
- * Looks again and again until something holds. A loop without an end of its own would hold up the whole run, and its
- * failure would not say what was missing.
+ * Looks again and again until something holds. A loop without an end of its own would hold up the
+ * whole run, and its failure would not say what was missing.
  *
  * @param what is awaited, as a sentence: the error names it
  * @throws Error when it does not hold in time, also when a look itself never ends

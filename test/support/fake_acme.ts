@@ -1,4 +1,7 @@
-/** A certificate authority that speaks ACME on the loopback interface: it checks signatures, nonces and proofs. */
+/**
+ * A certificate authority that speaks ACME on the loopback interface: it checks signatures, nonces
+ * and proofs.
+ */
 import "reflect-metadata";
 import {
   createHash,
@@ -41,7 +44,10 @@ export interface FakeAcme extends AsyncDisposable {
   readonly seen: string[];
   /** The next orders are refused with 429 and this Retry-After. */
   limit(orders: number, retryAfter: number): void;
-  /** The part of a renewal window that is over: those asked for from now on are to be renewed at once. */
+  /**
+   * The part of a renewal window that is over: those asked for from now on are to be renewed at
+   * once.
+   */
   renewNow(): void;
 }
 

@@ -29,7 +29,8 @@ export function requestFrame(stream: number, method: "GET" | "POST", path: strin
 
 /** The header block of a request. */
 export function requestBlock(method: "GET" | "POST", path: string): Buffer {
-  // HPACK: ":method" and ":scheme https" by index, ":path" and ":authority" as literals of an indexed name.
+  // HPACK: ":method" and ":scheme https" by index, ":path" and ":authority" as literals of an
+  // indexed name.
   const literal = (index: number, value: string) =>
     Buffer.concat([Buffer.from([index, value.length]), Buffer.from(value)]);
   return Buffer.concat([Buffer.from([method === "GET" ? 0x82 : 0x83, 0x87]), literal(4, path), literal(1, "x")]);
@@ -41,8 +42,8 @@ export function resetFrame(stream: number): Buffer {
 }
 
 /**
- * A connection that has sent the preface and its settings; what the server says is thrown away. `window` is what each
- * stream may be sent before the client says more.
+ * A connection that has sent the preface and its settings; what the server says is thrown away.
+ * `window` is what each stream may be sent before the client says more.
  */
 export async function openFrames(port: number, window = 65_535): Promise<TLSSocket> {
   const initialWindow = Buffer.from([0, 4, 0, 0, window >> 8, window & 0xff]);

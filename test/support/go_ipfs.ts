@@ -1,4 +1,7 @@
-/** The reference's own node, for tests that meet it: only where GO_IPFS names its program, or KUBO that of today. */
+/**
+ * The reference's own node, for tests that meet it: only where GO_IPFS names its program, or KUBO
+ * that of today.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -18,7 +21,10 @@ type KuboConfig = Record<string, Record<string, unknown>>;
 
 const routingMethods = ["find-providers", "find-peers", "get-ipns", "put-ipns", "provide"];
 
-/** The section `Routing` of a config of today's reference: it asks one server of delegated routing, and nobody else. */
+/**
+ * The section `Routing` of a config of today's reference: it asks one server of delegated routing,
+ * and nobody else.
+ */
 export const routedBy = (endpoint: string) => ({
   Type: "custom",
   Routers: { only: { Type: "http", Parameters: { Endpoint: endpoint } } },
@@ -68,7 +74,9 @@ export class GoIpfs implements AsyncDisposable {
     return new GoIpfs(child, folder, api, (await answer.json()) as Identity);
   }
 
-  /** As `start`, of today's reference, which asks nothing of the world; `change` gets its config. */
+  /**
+   * As `start`, of today's reference, which asks nothing of the world; `change` gets its config.
+   */
   static startKubo(change: (config: KuboConfig) => void = () => {}, args: readonly string[] = []): Promise<GoIpfs> {
     const prepare = async (repo: string) => {
       const file = join(repo, "config");

@@ -1,4 +1,7 @@
-/** The byte stream of the `random <size> <seed>` tool of the reference's tests, which known answers are made from. */
+/**
+ * The byte stream of the `random <size> <seed>` tool of the reference's tests, which known answers
+ * are made from.
+ */
 import { readFileSync } from "node:fs";
 
 const file = new URL("../fixtures/vectors/go-math-rand.json", import.meta.url);

@@ -1,4 +1,5 @@
 /** Hosts for tests: ephemeral ports on the loopback, a temporary folder, the log kept as text. */
+import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,10 +36,19 @@ export interface TestHost extends Ports, AsyncDisposable {
   stop(): Promise<void>;
 }
 
+/**
+ * The folder with the certificate that the first host made. Later hosts use it, because making one
+ * takes half of a start.
+ */
+let madeCertificate: string | undefined;
+
 const resolved = <T>(value: FromFolder<T> | undefined, folder: string): T | undefined =>
   typeof value === "function" ? (value as (folder: string) => T)(folder) : value;
 
-/** Starts a host; with a place, its modules run in workers that find them there. Whoever calls it stops it (`await using`, or `stop`). */
+/**
+ * Starts a host; with a place, its modules run in workers that find them there. Whoever calls it
+ * stops it (`await using`, or `stop`).
+ */
 export async function startHost(setup: HostSetup, isolated?: SetupPlace): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   try {
@@ -58,10 +68,14 @@ async function start(setup: HostSetup, folder: string, isolated: SetupPlace | un
   const config: Record<string, unknown> = {
     http_ports: [0],
     https_ports: [0],
+    admin_port: 0,
     http_interfaces: ["127.0.0.1"],
     https_interfaces: ["127.0.0.1"],
     data_path: join(folder, "data"),
     http_log: false,
+    // With the node, the dashboard and the other modules of the default a start takes twenty times
+    // as much CPU time.
+    modules_enabled: ["http", "http_errors"],
     // A busy machine takes its time: only tests of this option have a shorter one.
     load_timeout: 300,
     ...(setup.plugins === undefined ? {} : { plugin_paths: [join(folder, "plugins")] }),
@@ -76,6 +90,10 @@ async function start(setup: HostSetup, folder: string, isolated: SetupPlace | un
     return files[inWorkers.indexOf(name)] ?? { name, load: modules[name] as ModuleFunction };
   });
   let logged = "";
+  const certificates = join(folder, "data", "certs");
+  const isPlain = Array.isArray(config.https_ports) && config.https_ports.length === 0;
+  if (!isPlain && madeCertificate !== undefined)
+    cpSync(madeCertificate, certificates, { recursive: true, force: false });
   const host = createHost({
     config,
     cwd: folder,
@@ -84,6 +102,12 @@ async function start(setup: HostSetup, folder: string, isolated: SetupPlace | un
     log: { destination: { write: (line: string) => void (logged += line) } },
   });
   await host.start();
+  if (madeCertificate === undefined && existsSync(join(certificates, "self-signed.crt"))) {
+    const made = mkdtempSync(join(tmpdir(), "modhost-test-certificate-"));
+    process.once("exit", () => rmSync(made, { recursive: true, force: true }));
+    cpSync(certificates, made, { recursive: true });
+    madeCertificate = made;
+  }
   const portOf = (service: string) => host.listening().find((port) => port.service === service)?.port ?? 0;
   const ports = { http: portOf("http"), https: portOf("https") };
   const clients = new Map<string, Client>();
@@ -108,7 +132,10 @@ async function start(setup: HostSetup, folder: string, isolated: SetupPlace | un
   };
 }
 
-/** One host for all tests of a file or suite: started before them, stopped after; the function gives it to a test. */
+/**
+ * One host for all tests of a file or suite: started before them, stopped after; the function gives
+ * it to a test.
+ */
 export function withHost(setup: HostSetup): () => TestHost {
   let running: TestHost | undefined;
   const isolated = isKept(setup) ? undefined : placeOfSetup();

@@ -11,8 +11,8 @@ export const noIsolation: string | false =
   tried.status === 0 ? false : "this system makes no network namespace (unshare, ip)";
 
 /**
- * What a program printed, as JSON. `setup`: commands of the shell that make its network; without them not even the
- * loopback is up. Rejects when it fails or says anything on the error output.
+ * What a program printed, as JSON. `setup`: commands of the shell that make its network; without
+ * them not even the loopback is up. Rejects when it fails or says anything on the error output.
  */
 export async function isolated(program: URL, setup: readonly string[] = []): Promise<unknown> {
   const script = [...setup, 'exec "$0" --conditions=source "$1"'].join(" && ");

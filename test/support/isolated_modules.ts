@@ -1,6 +1,7 @@
 /**
- * The contract over isolated modules. With MODHOST_TEST_ISOLATED the modules of a test run in workers: each evaluates the test's
- * own file, in which no test runs then, and takes its module from there. What handlers leave in variables is not seen by the test.
+ * The contract over isolated modules. With MODHOST_TEST_ISOLATED the modules of a test run in
+ * workers: each evaluates the test's own file, in which no test runs then, and takes its module
+ * from there. What handlers leave in variables is not seen by the test.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -35,7 +36,10 @@ export function isKept(setup: Setup): boolean {
   return !isMainThread;
 }
 
-/** The place of the setup that the caller's caller declares now; undefined where modules are not isolated. */
+/**
+ * The place of the setup that the caller's caller declares now; undefined where modules are not
+ * isolated.
+ */
 export function placeOfSetup(): SetupPlace | undefined {
   if (isolatedTransports === undefined) return undefined;
   const script = getCallSites(3)[2]?.scriptName ?? "";

@@ -1,26 +1,31 @@
-/** The programs of the clone, for tests that start them. */
+/**
+ * The programs of the clone, for tests that start them: they run the bundle in `dist/`, as a
+ * package does.
+ */
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { heapFlags } from "#core/cli/heap.ts";
 
-const ours = (name: string) => fileURLToPath(new URL(`../../core/cli/${name}`, import.meta.url));
+// `test/run.mjs` has seen to it for folders. Files of tests that share a process are required, so
+// nothing is awaited here.
+if (process.env.TEST_DIST_IS_FRESH === undefined)
+  createRequire(import.meta.url)("../../config/build/fresh.mjs").freshen();
+
+const ours = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 /** `modhost` and `modhost-node`. */
-export const launcher = ours("launch.mjs");
-export const nodeLauncher = ours("launch_node.mjs");
+export const launcher = ours("core/cli/launch.mjs");
+export const nodeLauncher = ours("modules/mod_http_api/cli/launch_node.mjs");
 
 /**
- * The flags with which a launcher in a clone starts Node anew when it was started without them: given at once they save
- * the first of the two starts. That a launcher sees to it by itself is shown by `unit/core/cli/launch.test.ts`.
+ * For programs that run the parts of a server by themselves, from sources: with the heap of a
+ * process that serves.
  */
-export const handedFlags: readonly string[] = [
-  "--conditions=source",
-  // See `bundle.mjs`.
-  ...(process.env.TEST_PROGRAM_HOOK ? [`--require=${process.env.TEST_PROGRAM_HOOK}`] : []),
-];
+export const serverFlags: readonly string[] = ["--conditions=source", "--disable-sigusr1", ...heapFlags];
 
-/** For programs that run the parts of a server by themselves: as a launcher starts one, and with the heap of one that serves. */
-export const serverFlags: readonly string[] = [...handedFlags, ...heapFlags];
-
-/** What Node is given to run such a program, which may be another one: that of an installed package has other flags. */
-export const wordsOf = (file: string): readonly string[] =>
-  file === launcher || file === nodeLauncher ? [...handedFlags, file] : [file];
+/**
+ * What Node is given to run such a program. The launcher of a server starts Node again when this
+ * flag is missing: it saves the first of the two starts. `unit/core/cli/launch.test.ts` shows that
+ * a launcher adds it by itself.
+ */
+export const wordsOf = (file: string): readonly string[] => ["--disable-sigusr1", file];

@@ -1,4 +1,7 @@
-/** Clients that must ask nobody but the server of the test: they have public servers of their own by default. */
+/**
+ * Clients that must ask nobody but the server of the test: they have public servers of their own by
+ * default.
+ */
 import dgram from "node:dgram";
 import dns from "node:dns";
 import { syncBuiltinESMExports } from "node:module";
@@ -7,8 +10,8 @@ import net from "node:net";
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /**
- * While it is there, this process connects and sends to the loopback alone, and asks for no name: what is tried otherwise
- * fails, and is kept.
+ * While it is there, this process connects and sends to the loopback alone, and asks for no name:
+ * what is tried otherwise fails, and is kept.
  */
 export class LoopbackOnly implements Disposable {
   /** What was tried, as texts. */

@@ -9,7 +9,10 @@ export interface RawOptions {
   readonly timeout?: number;
 }
 
-/** One for all clients: each takes a megabyte of native memory, and time when the garbage is collected. */
+/**
+ * One for all clients: each takes a megabyte of native memory, and time when the garbage is
+ * collected.
+ */
 export const clientContext = createSecureContext();
 
 const keptLength = 1024 * 1024;
@@ -58,7 +61,10 @@ export class RawConnection {
     else this.socket.write(bytes);
   }
 
-  /** Resolves when the text received matches; rejects when the server closes first or the time is up. */
+  /**
+   * Resolves when the text received matches; rejects when the server closes first or the time is
+   * up.
+   */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.text);
@@ -94,7 +100,10 @@ export class RawConnection {
   }
 }
 
-/** Sends the pieces and gives all that is received until the server closes; rejects when it does not in time. */
+/**
+ * Sends the pieces and gives all that is received until the server closes; rejects when it does not
+ * in time.
+ */
 export async function rawExchange(
   port: number,
   pieces: string | readonly string[],

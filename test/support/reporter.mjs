@@ -1,6 +1,6 @@
 /**
- * Reporter for pipes and logs: a dot for each test, then each failure in full, then the counts. Takes the events of
- * Node's test runner and yields text.
+ * Reporter for pipes and logs: a dot for each test, then each failure in full, then the counts.
+ * Takes the events of Node's test runner and yields text.
  */
 import { relative } from "node:path";
 import { inspect } from "node:util";

@@ -1,4 +1,7 @@
-/** The node as a process of its own, as an operator starts it: for tests of crashes, clients and speed. */
+/**
+ * The node as a process of its own, as an operator starts it: for tests of crashes, clients and
+ * speed.
+ */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -7,7 +10,10 @@ import type { Readable } from "node:stream";
 import { endingWithUs } from "./engines/programs.ts";
 import { launcher as cloned, wordsOf } from "./launchers.ts";
 
-/** The API without what else a host runs by itself, such as the dashboard: a tenth of the time of a start. */
+/**
+ * The API without what else a host runs by itself, such as the dashboard: a tenth of the time of a
+ * start.
+ */
 export const apiOnly: NodeJS.ProcessEnv = { MODHOST_MODULES_ENABLED: "http,http_errors,http_api" };
 
 /** A third of the time of a start: where no peer is needed. */
@@ -30,7 +36,10 @@ export interface RpcServerSettings {
   readonly launcher?: string;
 }
 
-/** A started server; whoever starts it stops it. Where the system can do it (Linux), it ends with the process that started it. */
+/**
+ * A started server; whoever starts it stops it. Where the system can do it (Linux), it ends with
+ * the process that started it.
+ */
 export class RpcServer implements AsyncDisposable {
   /** `http://127.0.0.1:PORT`. */
   readonly url: string;
@@ -58,6 +67,7 @@ export class RpcServer implements AsyncDisposable {
     const fixed = {
       MODHOST_HTTP_PORTS: "0",
       MODHOST_HTTPS_PORTS: "",
+      MODHOST_ADMIN_PORT: "0",
       MODHOST_DATA_PATH: folder,
       MODHOST_HTTP_LOG: "false",
     };

@@ -19,7 +19,10 @@ const settings: HttpSettings = {
   websocket: { pingInterval: 10, closeTimeout: 5, maxMessage: 64 * 1024, maxUnsent: 1024 * 1024 },
 };
 
-/** The HTTP service alone, with one app at `/app`, over plain HTTP on an ephemeral port: no modules, no config. */
+/**
+ * The HTTP service alone, with one app at `/app`, over plain HTTP on an ephemeral port: no modules,
+ * no config.
+ */
 export class TestService implements AsyncDisposable {
   readonly service: HttpService;
   readonly mount: AppMount;

@@ -1,6 +1,6 @@
-// Holds the listening socket that it is given as descriptor 3, without accepting from it, and runs a program with it, as
-// systemd does for a .socket unit. The words on its command line are the program's; the message "restart" ends it by
-// SIGTERM and starts it again. Its output is passed on.
+// Holds the listening socket that it is given as descriptor 3, without accepting from it, and runs
+// a program with it, as systemd does for a .socket unit. The words on its command line are the
+// program's; the message "restart" ends it by SIGTERM and starts it again. Its output is passed on.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 

@@ -23,8 +23,8 @@ interface Transfers {
 }
 
 /**
- * Short requests on connections of their own and on connections that are kept, uploads and downloads, one after the other,
- * until `end`. Nobody asks a second time for anything.
+ * Short requests on connections of their own and on connections that are kept, uploads and
+ * downloads, one after the other, until `end`. Nobody asks a second time for anything.
  */
 export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Transfers) {
   const lost: string[] = [];

@@ -1,4 +1,5 @@
-// Serves what a takeover must not lose: a count that is carried on, uploads, downloads, and a request that lasts.
+// Serves what a takeover must not lose: a count that is carried on, uploads, downloads, and a
+// request that lasts.
 export default (module) => {
   module.depends("http");
   /* begin */

@@ -1,7 +1,8 @@
 /**
- * Loaded before each test file by `test/run.mjs`. Node's runner bounds the time of a test, but waits without end for a
- * process that something holds after its tests: a server, say, that was never closed. Such a process ends here with 1, and
- * says what holds it. `TEST_PROCESS_SECONDS` is how long it may take in all.
+ * Loaded before each test file by `test/run.mjs`. Node's runner bounds the time of a test, but
+ * waits without end for a process that something holds after its tests: a server, say, that was
+ * never closed. Such a process ends here with 1, and says what holds it. `TEST_PROCESS_SECONDS` is
+ * how long it may take in all.
  */
 const limit = Number(process.env.TEST_PROCESS_SECONDS ?? 1200);
 

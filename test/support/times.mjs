@@ -1,4 +1,7 @@
-/** Reporter for `--times`: how many seconds each file took, the longest first, and all of them together. */
+/**
+ * Reporter for `--times`: how many seconds each file took, the longest first, and all of them
+ * together.
+ */
 import { relative } from "node:path";
 
 export default async function* report(events) {

@@ -1,6 +1,7 @@
 /**
- * Several test files in one process: half of the CPU time of a small file is the start of Node and the import of what it
- * tests. Only files that leave the process as they found it may share one, and that is told by their text.
+ * Several test files in one process: half of the CPU time of a small file is the start of Node and
+ * the import of what it tests. Only files that leave the process as they found it may share one,
+ * and that is told by their text.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +10,10 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const tests = fileURLToPath(new URL("..", import.meta.url));
 
-/** The files of a process have the time of one together: few enough that a busy machine ends in time. */
+/**
+ * The files of a process have the time of one together: few enough that a busy machine ends in
+ * time.
+ */
 const MAX_FILES = 40;
 
 /** Files that start programs spend most of their time waiting for them: each counts as two. */
@@ -19,19 +23,26 @@ const WITH_PROGRAMS = /\b(?:child_process|spawn|Program)\b|\bPlace\.\w/;
 const OF_MANY_CALLS = /\/test\/contract\//;
 
 /**
- * Words of files that measure what belongs to the whole process: its memory, its open sockets and timers. Others may
- * change something of it, as `process.env` or a mock of their own, as long as they change it back.
+ * Words of files that measure what belongs to the whole process: its memory, its open sockets and
+ * timers. Others may change something of it, as `process.env` or a mock of their own, as long as
+ * they change it back.
  */
 const OF_THE_PROCESS =
   /\b(?:memoryUsage|heap|getActiveResourcesInfo|async_hooks|diagnostics_channel)\b|(?<![\w.])gc\(|(?<!\.)\bmock\./;
 
-/** Files that take a good part of the time of a process: they begin first, or the run would wait for them at its end. */
+/**
+ * Files that take a good part of the time of a process: they begin first, or the run would wait for
+ * them at its end.
+ */
 const LONG = /\/test\/(?:clients|endurance)\//;
 
 /** A suite does not wait for what is declared in it. */
 const WAITING = /^(?!\/|.*\basync\b)(?:\S.*)?\bawait\b/m;
 
-/** Hooks of a helper would be those of the first file that imports it; one that is a program, too, waits when it is run. */
+/**
+ * Hooks of a helper would be those of the first file that imports it; one that is a program, too,
+ * waits when it is run.
+ */
 const HELPER_OF_ONE = /^(?:before|after)(?:Each)?\(|\bprocess\.argv\[1\]/m;
 
 /** What a file imports of the tests. */
@@ -55,8 +66,9 @@ export function isSociable(file) {
 export const isLong = (file) => LONG.test(file);
 
 /**
- * Writes what Node's runner is given in place of these files: one file for each that is long, and one for some neighbours
- * each. The runner sorts what it is given, so their names say in which order they begin. `remove` deletes them.
+ * Writes what Node's runner is given in place of these files: one file for each that is long, and
+ * one for some neighbours each. The runner sorts what it is given, so their names say in which
+ * order they begin. `remove` deletes them.
  * @param {readonly string[]} files absolute
  * @param {readonly string[]} [long] absolute; they begin before the others
  */

@@ -1,4 +1,6 @@
-/** Websockets from the client's side: one that behaves, and frames by hand for those that do not. */
+/**
+ * Websockets from the client's side: one that behaves, and frames by hand for those that do not.
+ */
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { RawConnection, type RawOptions } from "./raw.ts";

@@ -1,8 +1,12 @@
-/** The client of the Admin API: what commands ask of the server that runs on the same configuration. */
+/**
+ * The client of the Admin API: sends requests of commands to the server that runs on the same
+ * configuration.
+ */
 import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { dirname, join, resolve } from "node:path";
+import { bundled } from "../../../config/bundled.ts";
 import { loadConfig } from "../../config/index.ts";
 import type { ServerStatus } from "../../types.ts";
 import { reasonOf } from "../../util/errors.ts";
@@ -13,7 +17,7 @@ import { linesOf } from "./lines.ts";
 /** Exit code of a command that found no running server. */
 export const NO_SERVER = 3;
 
-/** For every command that calls the server. */
+/** The option of every command that calls the server. */
 export const socketOption = {
   socket: {
     type: "string",
@@ -22,28 +26,31 @@ export const socketOption = {
   },
 } as const satisfies Record<string, CommandOption>;
 
-/** An answer of the Admin API. */
-export interface AdminAnswer<T> {
+/** A response of the Admin API. */
+export interface AdminResponse<T> {
   readonly status: number;
   readonly value: T;
 }
 
-/** No server runs on the configuration, or none that this user can reach. */
+/** No server runs on the configuration, or this user cannot reach it. */
 export class NoServerError extends Error {}
 
-/** A server has the socket open, and answers nothing. */
+/** A server has the socket open, but does not respond. */
 export class StuckServerError extends Error {}
 
 /** The Admin API refused the call itself. */
 export class RefusedError extends Error {}
 
-interface Place extends Pick<CommandContext, "configPath" | "cwd" | "env"> {
-  /** False: without a config file none is looked for. */
+interface ConfigLocation extends Pick<CommandContext, "configPath" | "cwd" | "env"> {
+  /** False: without a config file none is searched for. */
   readonly search?: boolean | undefined;
 }
 
-/** The socket of the server that `modhost run` would be with the same options. */
-export async function adminSocket({ configPath, cwd, env, search = true }: Place, named?: unknown): Promise<string> {
+/** Returns the admin socket of the server that `modhost run` would start with the same options. */
+export async function adminSocket(
+  { configPath, cwd, env, search = true }: ConfigLocation,
+  named?: unknown,
+): Promise<string> {
   if (named === true) throw new UsageError("--socket needs a value");
   if (typeof named === "string") return resolve(cwd, named);
   const config = await loadConfig({ path: configPath, cwd, env, search });
@@ -52,13 +59,15 @@ export async function adminSocket({ configPath, cwd, env, search = true }: Place
   return join(String(config.value("data_path")), "admin.sock");
 }
 
-/** Milliseconds after which a server that has not said how it is counts as stuck. */
+/** Milliseconds after which a server that has not returned its status counts as stuck. */
 const MAX_STATUS_WAIT = 10_000;
 
 /**
- * How the server is. Whoever begins with it does not wait for ever where the server is stuck.
- * @throws {NoServerError} nobody answers at the socket
- * @throws {StuckServerError} it takes the call, and does not answer `within` so many milliseconds
+ * Returns the status of the server. Commands that call it first do not wait for ever on a stuck
+ * server.
+ * @throws {NoServerError} no server listens on the socket
+ * @throws {StuckServerError} it accepts the call, and does not respond `within` this many
+ * milliseconds
  */
 export async function statusOf(socketPath: string, { within = MAX_STATUS_WAIT } = {}): Promise<ServerStatus> {
   const signal = AbortSignal.timeout(within);
@@ -71,8 +80,9 @@ export async function statusOf(socketPath: string, { within = MAX_STATUS_WAIT } 
 }
 
 /**
- * Calls an operation of the Admin API, and waits for its answer as long as that takes, or until the signal aborts.
- * @throws {NoServerError} nobody answers at the socket
+ * Calls an operation of the Admin API and waits for its response without a limit, or until the
+ * signal aborts.
+ * @throws {NoServerError} no server listens on the socket
  * @throws {RefusedError} the call is wrong, or not allowed
  */
 export async function send<T>(
@@ -81,35 +91,35 @@ export async function send<T>(
   path: string,
   body?: object,
   signal?: AbortSignal,
-): Promise<AdminAnswer<T>> {
+): Promise<AdminResponse<T>> {
   assertOwn(socketPath);
   const text = body === undefined ? undefined : JSON.stringify(body);
-  const { promise, resolve: answered, reject } = Promise.withResolvers<AdminAnswer<T>>();
+  const { promise, resolve: received, reject } = Promise.withResolvers<AdminResponse<T>>();
   const headers = text === undefined ? {} : { "Content-Type": "application/json" };
-  const place = { socketPath, agent: false, method, path: `/admin/api${path}` };
-  const sent = request({ ...place, headers, ...(signal === undefined ? {} : { signal }) });
+  const target = { socketPath, agent: false, method, path: `/admin/api${path}` };
+  const sent = request({ ...target, headers, ...(signal === undefined ? {} : { signal }) });
   sent.on("error", (error) => reject(new NoServerError(unreachable(socketPath, error))));
   sent.on("response", async (response) => {
     try {
       const whole = Buffer.concat(await response.toArray()).toString("utf8");
-      answered({ status: response.statusCode ?? 0, value: JSON.parse(whole) as T });
+      received({ status: response.statusCode ?? 0, value: JSON.parse(whole) as T });
     } catch (error) {
-      reject(new Error(`The answer of the server at ${socketPath} cannot be read: ${reasonOf(error)}`));
+      reject(new Error(`The response of the server at ${socketPath} cannot be read: ${reasonOf(error)}`));
     }
   });
   sent.end(text);
   const { status, value } = await promise;
   const refusal = (value as { error?: { message?: string } } | undefined)?.error;
-  // Records of changes have a result, and an error beside it.
+  // Records of changes have a result, and an error next to it.
   if (status >= 400 && refusal !== undefined && !("result" in (value as object)))
-    throw new RefusedError(refusal.message ?? `The server answered ${status}`);
+    throw new RefusedError(refusal.message ?? `The server responded with ${status}`);
   return { status, value };
 }
 
 /**
- * Calls an operation that answers a line of JSON after the other; ends with its answer, also where that breaks off. Whoever
- * stops reading leaves.
- * @throws {NoServerError} nobody answers at the socket
+ * Calls an operation that responds with lines of JSON. It ends with the response, even if that
+ * breaks off. A caller that stops reading closes the connection.
+ * @throws {NoServerError} no server listens on the socket
  * @throws {RefusedError} the call is wrong, or not allowed
  */
 export async function* sendLines<T>(
@@ -133,7 +143,7 @@ export async function* sendLines<T>(
   try {
     for await (const line of linesOf(response)) {
       if (response.statusCode === 200) yield JSON.parse(line) as T;
-      else throw new RefusedError(messageIn(line) ?? `The server answered ${response.statusCode}`);
+      else throw new RefusedError(messageIn(line) ?? `The server responded with ${response.statusCode}`);
     }
     signal.throwIfAborted();
   } finally {
@@ -150,7 +160,7 @@ function messageIn(line: string): string | undefined {
 }
 
 /**
- * A socket that somebody else has put there is not the server's.
+ * Refuses a socket that another user has created.
  * @throws {NoServerError}
  */
 export function assertOwn(socketPath: string): void {
@@ -158,23 +168,23 @@ export function assertOwn(socketPath: string): void {
   if (socket === undefined) throw new NoServerError(absent(socketPath));
   const own = [process.getuid?.(), 0, statSync(dirname(socketPath)).uid];
   if (!socket.isSocket() || !own.includes(socket.uid))
-    throw new NoServerError(`${socketPath} is no socket of this user's server: uid ${socket.uid} has made it`);
+    throw new NoServerError(`${socketPath} is not a socket of this user's server: it belongs to uid ${socket.uid}`);
 }
 
 function stuck(socketPath: string, ms: number): string {
-  return `The server at ${socketPath} has not answered for ${ms / 1000} s: it is suspended, or the code of a module holds its event loop, which its log tells. If it stays so, end its process (kill -9) and start it again`;
+  return `The server at ${socketPath} has not responded for ${ms / 1000} s: it is suspended, or a module blocks its event loop, which its log reports. If that does not end, kill its process (kill -9) and start it again`;
 }
 
 function absent(socketPath: string): string {
-  return `No server runs here: there is no socket ${socketPath}. Start one by modhost run; if one runs, name its config file by --config, and see that http_admin is among its modules_enabled`;
+  return `No server runs here: there is no socket ${socketPath}. Start one with modhost run; if one runs, name its config file with --config, and check that ${bundled.control} is among its modules_enabled`;
 }
 
-/** Why nobody was reached at a socket, for people. */
+/** Returns for people why no server was reached at a socket. */
 export function unreachable(socketPath: string, error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "ENOENT") return absent(socketPath);
-  if (code === "ECONNREFUSED") return `No server runs here: nobody listens at ${socketPath} any more`;
+  if (code === "ECONNREFUSED") return `No server runs here: the server that listened on ${socketPath} has ended`;
   if (code === "EACCES" || code === "EPERM")
     return `The server at ${socketPath} belongs to another user: only that user and root can operate it`;
-  return `The server at ${socketPath} does not answer: ${reasonOf(error)}`;
+  return `The server at ${socketPath} does not respond: ${reasonOf(error)}`;
 }

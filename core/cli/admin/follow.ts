@@ -1,4 +1,4 @@
-/** Events of the Admin API, as they come. */
+/** Follows events of the Admin API. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "../../util/node_http.ts";
@@ -6,8 +6,9 @@ import { assertOwn, NoServerError, unreachable } from "./client.ts";
 import { linesOf } from "./lines.ts";
 
 /**
- * The data of each event of one topic; ends when the server ends it, or the signal aborts.
- * @throws {NoServerError} nobody answers at the socket
+ * Yields the data of each event of one topic; ends when the server ends the stream, or the signal
+ * aborts.
+ * @throws {NoServerError} no server listens on the socket
  */
 export async function* follow<T>(socketPath: string, topic: string, signal: AbortSignal): AsyncGenerator<T> {
   assertOwn(socketPath);
@@ -20,7 +21,7 @@ export async function* follow<T>(socketPath: string, topic: string, signal: Abor
     },
   );
   sent.on("error", () => undefined);
-  if (response.statusCode !== 200) throw new Error(`The server at ${socketPath} answered ${response.statusCode}`);
+  if (response.statusCode !== 200) throw new Error(`The server at ${socketPath} responded with ${response.statusCode}`);
   try {
     for await (const line of linesOf(response)) {
       if (line.startsWith("data: ")) yield JSON.parse(line.slice("data: ".length)) as T;

@@ -1,6 +1,9 @@
 import type { IncomingMessage } from "node:http";
 
-/** The lines of an answer, as they come. One that breaks off ends as well, without the line that was cut. */
+/**
+ * Yields the lines of a response as they arrive. If the response breaks off, it ends without the
+ * incomplete line.
+ */
 export async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   let rest = "";
   try {

@@ -1,4 +1,4 @@
-/** What commands look at: the server that runs on the configuration, or the configuration itself. */
+/** Inspects the server that runs on the configuration, or else the configuration itself. */
 import type { Host } from "../../host.ts";
 import type { Explanation, RouteInfo } from "../../http/index.ts";
 import type { ModuleState, ServerStatus } from "../../types.ts";
@@ -6,13 +6,13 @@ import type { CommandContext, CommandOption } from "../command.ts";
 import { hostOptions, httpOf, withHost } from "../hosted.ts";
 import { adminSocket, NoServerError, send, socketOption, statusOf } from "./client.ts";
 
-/** For commands that ask the running server when there is one. */
+/** Options of commands that inspect the running server if there is one. */
 export const lookOptions = {
   offline: { type: "boolean", help: "Look at the configuration, though a server runs on it" },
   ...socketOption,
 } as const satisfies Record<string, CommandOption>;
 
-/** For their --help. */
+/** The explanation for their --help. */
 export const lookedAt = [
   "When a server runs on the configuration, it is asked, and the standard error says so in a line; otherwise, or when",
   "modules or folders are named, the modules are loaded as a start would, without a port.",
@@ -20,14 +20,15 @@ export const lookedAt = [
 
 export interface Looked {
   modules(): readonly ModuleState[] | Promise<readonly ModuleState[]>;
-  /** Undefined when the module http is not loaded. */
+  /** Returns undefined if the module http is not loaded. */
   routes(): readonly RouteInfo[] | undefined | Promise<readonly RouteInfo[] | undefined>;
   explain(method: string, path: string, host?: string): Explanation | Promise<Explanation>;
 }
 
 /**
- * Shows `use` the server that runs on the configuration, and says so in a line of the standard error. Where none runs,
- * files are named or --offline is given, all modules are loaded as `run` would, without a port.
+ * Calls `use` with the server that runs on the configuration, and says so on the standard error. If
+ * no server runs, files are named or --offline is given, it loads all modules as `run` would,
+ * without a port.
  */
 export async function look<T>(context: CommandContext, use: (looked: Looked) => Promise<T>): Promise<T> {
   const { options, stderr } = context;

@@ -1,17 +1,31 @@
-/** Tokens of a server that does not run: its file is edited in its place. */
+/** Edits the token file of a server that is not running. */
 import { join } from "node:path";
 import { loadConfig } from "../../config/index.ts";
 import { AuditFile } from "../../operations/audit.ts";
 import { Changes } from "../../operations/changes.ts";
-import { assertScopes, type TokensDeps, tokenChanges } from "../../operations/token_changes.ts";
+import { type TokensDeps, tokenChanges } from "../../operations/token_changes.ts";
 import { TokenStore } from "../../tokens/index.ts";
-import type { ServerTokens } from "../../types.ts";
+import type { Module, ServerTokens } from "../../types.ts";
 import type { CommandContext } from "../command.ts";
 import { hostOptions, withHost } from "../hosted.ts";
 
 /**
- * The tokens of the server that `modhost run` would be with the same options. A server that runs all the same sees what
- * was changed within a second; changes are lines of its audit file.
+ * Loads the modules that this server would load, since they declare the scopes that tokens can
+ * have. No port is opened.
+ */
+export async function withLoadedTokens<T>(
+  context: CommandContext,
+  use: (tokens: ServerTokens) => T | Promise<T>,
+): Promise<T> {
+  let tokens: ServerTokens | undefined;
+  const reader = { name: "command_token", load: (module: Module) => void (tokens = module.server.tokens) };
+  return withHost({ ...hostOptions(context, []), modules: [reader] }, () => use(tokens as ServerTokens));
+}
+
+/**
+ * Calls `use` with the tokens of the server that `modhost run` would start with the same options. A
+ * server that is running after all sees the changes within a second; they are written to its audit
+ * file.
  */
 export async function withTokenFile<T>(
   context: CommandContext,
@@ -27,15 +41,10 @@ export async function withTokenFile<T>(
   const store = new TokenStore({ path: () => path, log: { error: (_format, ...values) => warn(values.join(" ")) } });
   const tokens: TokensDeps = {
     list: () => store.list(),
-    figures: () => store.figures(),
+    metrics: () => store.metrics(),
     revoke: (nameOrId) => store.revoke(nameOrId),
-    create: async (wanted, by) => {
-      // What there is to be opened the modules know that this server would have.
-      await withHost(hostOptions(context, []), (host) =>
-        assertScopes((event, data) => host.fire(event, data), wanted.scopes),
-      );
-      return store.create(wanted, by);
-    },
+    scopes: () => store.scopes(),
+    create: (wanted, by) => withLoadedTokens(context, (loaded) => loaded.create(wanted, { by })),
   };
   try {
     return await use(

@@ -1,37 +1,40 @@
-/** The scripts that shells complete by: tables of all places, and a function that finds the one of the cursor. */
-import { type Candidate, type Place, ROOT } from "./places.ts";
+/**
+ * The completion scripts for shells: tables of all sites, and a function that finds the site of the
+ * cursor.
+ */
+import { type Candidate, type CompletionSite, ROOT } from "./sites.ts";
 
-export type Places = ReadonlyMap<string, Place>;
+export type CompletionSites = ReadonlyMap<string, CompletionSite>;
 
-/** By the name of the shell. */
-export const scripts: Readonly<Record<string, (places: Places) => string>> = { bash, zsh, fish };
+/** Scripts by the name of the shell. */
+export const scripts: Readonly<Record<string, (sites: CompletionSites) => string>> = { bash, zsh, fish };
 
-/** No key of a table may be empty. */
+/** Returns the key of a site in the tables, which may not be empty. */
 const keyOf = (at: string) => (at === ROOT ? "." : `.${at}`);
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 const words = (all: readonly { readonly word: string }[]) => all.map(({ word }) => word).join(" ");
 
-/** Entries of an associative array, without those that are empty unless all are wanted. */
+/** Returns the entries of an associative array; empty ones are left out unless `all` is set. */
 function rows(
-  places: Places,
-  value: (place: Place) => string,
+  sites: CompletionSites,
+  value: (site: CompletionSite) => string,
   form: (key: string, value: string) => string,
   all = false,
 ) {
-  return [...places]
-    .map(([at, place]) => ({ key: keyOf(at), text: value(place) }))
+  return [...sites]
+    .map(([at, site]) => ({ key: keyOf(at), text: value(site) }))
     .filter(({ text }) => all || text !== "")
     .map(({ key, text }) => `  ${form(key, text)}`)
     .join("\n");
 }
 
-function bash(places: Places): string {
-  const table = (name: string, value: (place: Place) => string, all = false) =>
-    `declare -gA _modhost_${name}=(\n${rows(places, value, (key, text) => `[${quoted(key)}]=${quoted(text)}`, all)}\n)`;
+function bash(sites: CompletionSites): string {
+  const table = (name: string, value: (site: CompletionSite) => string, all = false) =>
+    `declare -gA _modhost_${name}=(\n${rows(sites, value, (key, text) => `[${quoted(key)}]=${quoted(text)}`, all)}\n)`;
   return `# Completion of modhost for bash 4 or later: eval "$(modhost completion bash)"
 ${table("options", ({ options }) => words(options), true)}
-${table("words", (place) => words(place.words))}
+${table("words", (site) => words(site.words))}
 ${table("valued", ({ valued }) => valued.join(" "))}
 ${table("names", ({ names = "" }) => names)}
 ${table("value_names", ({ valueNames = [] }) => valueNames.join(" "))}
@@ -80,13 +83,13 @@ complete -o default -F _modhost modhost
 const described = (all: readonly Candidate[]) =>
   all.map(({ word, help }) => `${word.replaceAll(":", "\\:")}:${help.replaceAll("\n", " ")}`).join("\n");
 
-function zsh(places: Places): string {
-  const table = (name: string, value: (place: Place) => string, all = false) =>
-    `typeset -gA _modhost_${name}=(\n${rows(places, value, (key, text) => `${quoted(key)} ${quoted(text)}`, all)}\n)`;
+function zsh(sites: CompletionSites): string {
+  const table = (name: string, value: (site: CompletionSite) => string, all = false) =>
+    `typeset -gA _modhost_${name}=(\n${rows(sites, value, (key, text) => `${quoted(key)} ${quoted(text)}`, all)}\n)`;
   return `#compdef modhost
 # Completion of modhost for zsh: eval "$(modhost completion zsh)", or a file _modhost in a folder of $fpath
 ${table("options", ({ options }) => described(options), true)}
-${table("words", (place) => described(place.words))}
+${table("words", (site) => described(site.words))}
 ${table("valued", ({ valued }) => valued.join(" "))}
 ${table("names", ({ names = "" }) => names)}
 ${table("value_names", ({ valueNames = [] }) => valueNames.join(" "))}
@@ -129,23 +132,23 @@ if [[ $funcstack[1] == _modhost ]]; then _modhost "$@"; else compdef _modhost mo
 `;
 }
 
-function fish(places: Places): string {
+function fish(sites: CompletionSites): string {
   const text = (word: string) => `'${word.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", " ")}'`;
   const lines = (all: readonly Candidate[]) => all.map(({ word, help }) => `${text(word)}\\t${text(help)}`).join(" ");
-  const cases = (value: (place: Place) => string) =>
-    [...places]
-      .flatMap(([at, place]) => {
-        const body = value(place);
+  const cases = (value: (site: CompletionSite) => string) =>
+    [...sites]
+      .flatMap(([at, site]) => {
+        const body = value(site);
         return body === "" ? [] : [`    case ${text(keyOf(at))}\n      printf '%s\\n' ${body}`];
       })
       .join("\n");
-  const known = [...places.keys()].map((at) => text(keyOf(at))).join(" ");
-  const table = (name: string, value: (place: Place) => string) =>
+  const known = [...sites.keys()].map((at) => text(keyOf(at))).join(" ");
+  const table = (name: string, value: (site: CompletionSite) => string) =>
     `function __modhost_${name}\n  switch $argv[1]\n${cases(value)}\n  end\nend`;
   return `# Completion of modhost for fish: modhost completion fish > ~/.config/fish/completions/modhost.fish
 set -g __modhost_places ${known}
 ${table("options", ({ options }) => lines(options))}
-${table("words", (place) => lines(place.words))}
+${table("words", (site) => lines(site.words))}
 ${table("valued", ({ valued }) => valued.map(text).join(" "))}
 ${table("names", ({ names = "" }) => names)}
 ${table("value_names", ({ valueNames = [] }) => valueNames.map(text).join(" "))}

@@ -1,22 +1,22 @@
-/** Checks of what a server keeps, and where. */
-import { accessSync, constants, existsSync, lstatSync, type Stats, statSync } from "node:fs";
+/** Checks of the data folder of a server. */
+import { accessSync, constants, existsSync, lstatSync, readdirSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { size_text } from "../../util/text.ts";
 import { type Check, type Finding, type Installation, problem, warning } from "./check.ts";
 
 const MIN_FREE_BYTES = 100_000_000;
 const LOW_FREE_BYTES = 1_000_000_000;
-/** Share of the files that a file system has room for. */
+/** Minimum share of free inodes of a file system. */
 const MIN_FREE_FILES = 0.01;
-/** The clock may be so far behind the latest file. */
+/** How far the clock may be behind the latest file. */
 const MAX_FUTURE_MS = 60_000;
-/** What the system allows a path of a socket. */
+/** Maximum length of a socket path in the system. */
 const MAX_SOCKET_BYTES = 107;
 
-/** Numbers of statfs(2). */
+/** File system types of statfs(2). */
 const fileSystems: ReadonlyMap<number, readonly [name: string, why: string]> = new Map([
   [0x01021994, ["tmpfs", "what is in memory is gone after a restart of the machine"]],
-  [0x858458f6, ["ramfs", "what is in memory is gone after a restart of the machine"]],
+  [0x858458f6, ["a RAM disk", "what is in memory is gone after a restart of the machine"]],
   [0x6969, ["NFS", "its locks and shared memory do not keep a repo safe"]],
   [0xff534d42, ["CIFS", "its locks and shared memory do not keep a repo safe"]],
   [0xfe534d42, ["SMB", "its locks and shared memory do not keep a repo safe"]],
@@ -24,7 +24,7 @@ const fileSystems: ReadonlyMap<number, readonly [name: string, why: string]> = n
   [0x01021997, ["9P", "its locks and shared memory do not keep a repo safe"]],
 ]);
 
-/** Files of the data folder that nobody else may read. */
+/** Files of the data folder that only the server may read. */
 const secrets = ["tokens.json", "audit.jsonl", "admin.sock"];
 
 export const dataChecks: readonly Check[] = [
@@ -38,18 +38,15 @@ export const dataChecks: readonly Check[] = [
         if (isWritable(above)) return [];
         return [
           problem(
-            `${data} cannot be made: ${above} cannot be written to`,
+            `${data} cannot be created: ${above} is not writable`,
             `mkdir ${data}, for this user, or set data_path`,
           ),
         ];
       }
-      if (!found.isDirectory()) return [problem(`${data} is no folder`, "move the file away, or set data_path")];
+      if (!found.isDirectory()) return [problem(`${data} is not a folder`, "move the file away, or set data_path")];
       if (!isWritable(data))
         return [
-          problem(
-            `${data} cannot be written to`,
-            `chown it to the user that runs the server, or run as uid ${found.uid}`,
-          ),
+          problem(`${data} is not writable`, `chown it to the user that runs the server, or run as uid ${found.uid}`),
         ];
       return [...ownerFindings(data, found, system.uid), ...secretFindings(data)];
     },
@@ -61,7 +58,7 @@ export const dataChecks: readonly Check[] = [
       const space = system.space(existing(data));
       if (space === undefined) return [];
       const { free, files, freeFiles } = space;
-      const remedy = "make room; of a node: modhost rpc repo gc";
+      const remedy = "make room, or set data_path to another disk";
       const text = `${size_text(free)} are free where ${data} is`;
       return [
         ...(free < MIN_FREE_BYTES ? [problem(text, remedy)] : free < LOW_FREE_BYTES ? [warning(text, remedy)] : []),
@@ -69,7 +66,7 @@ export const dataChecks: readonly Check[] = [
           ? [
               warning(
                 `${freeFiles} more files fit where ${data} is`,
-                "remove files, or make the file system anew with more inodes",
+                "remove files, or re-create the file system with more inodes",
               ),
             ]
           : []),
@@ -91,7 +88,7 @@ export const dataChecks: readonly Check[] = [
     name: "clock",
     help: "The clock is not behind what was written last",
     run({ data, system }) {
-      const latest = [data, join(data, "audit.jsonl"), join(data, "repo")]
+      const latest = [data, ...filesIn(data)]
         .map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0)
         .reduce((one, other) => Math.max(one, other));
       if (latest <= system.now() + MAX_FUTURE_MS) return [];
@@ -99,7 +96,7 @@ export const dataChecks: readonly Check[] = [
       return [
         warning(
           `The clock is at ${new Date(system.now()).toISOString()}, and ${data} was written to at ${when}`,
-          "set the clock (timedatectl): certificates, tokens and names of a node expire by it",
+          "set the clock (timedatectl): certificates and tokens expire by it",
         ),
       ];
     },
@@ -111,6 +108,15 @@ export const dataChecks: readonly Check[] = [
   },
 ];
 
+/** Returns the files and folders directly in a folder; empty if it cannot be read. */
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
 function socketFindings({ socket, running, unreached }: Installation): Finding[] {
   if (Buffer.byteLength(socket) > MAX_SOCKET_BYTES)
     return [
@@ -118,10 +124,10 @@ function socketFindings({ socket, running, unreached }: Installation): Finding[]
     ];
   const found = lstatSync(socket, { throwIfNoEntry: false });
   if (running !== undefined || found === undefined) return [];
-  if (!found.isSocket()) return [problem(`${socket} is no socket`, "move the file away: commands need this path")];
+  if (!found.isSocket()) return [problem(`${socket} is not a socket`, "move the file away: commands need this path")];
   return [
     warning(
-      unreached ?? `Nobody listens at ${socket}`,
+      unreached ?? `No server listens on ${socket}`,
       "it was left behind by a server that was killed: the next start replaces it",
     ),
   ];
@@ -139,7 +145,7 @@ function ownerFindings(data: string, { uid, mode }: Stats, own: number | undefin
       : []),
     ...((mode & 0o077) === 0
       ? []
-      : [warning(`Other users can look into ${data}, where keys and tokens are`, `chmod 700 ${data}`)]),
+      : [warning(`Other users can read ${data}, which contains keys and tokens`, `chmod 700 ${data}`)]),
   ];
 }
 
@@ -152,11 +158,12 @@ function secretFindings(data: string): Finding[] {
   });
 }
 
-/** The path itself, or the nearest folder above it that is there. */
+/** Returns the path itself, or the nearest folder above it that exists. */
 export function existing(path: string): string {
   return existsSync(path) || path === dirname(path) ? path : existing(dirname(path));
 }
 
+/** Returns true if this process may write to a path. */
 export function isWritable(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);

@@ -6,7 +6,8 @@ import { dirname, join } from "node:path";
 import { Ports } from "../../ports/ports.ts";
 import { reasonOf } from "../../util/errors.ts";
 import { packageManifest } from "../../util/package.ts";
-import { type Check, type Finding, type Installation, problem, unfoundServer, warning } from "./check.ts";
+import { counted } from "../../util/text.ts";
+import { type Check, type Finding, type Installation, openToOthers, problem, unfoundServer, warning } from "./check.ts";
 import { existing, isWritable } from "./data_checks.ts";
 
 const DAY_MS = 86_400_000;
@@ -30,7 +31,7 @@ export const systemChecks: readonly Check[] = [
       return [
         problem(
           `This is Node.js ${system.node}, and ${wanted} is needed`,
-          `npm install node@${leastMajor}, beside the program`,
+          `install Node.js ${leastMajor} from https://nodejs.org`,
         ),
       ];
     },
@@ -41,7 +42,7 @@ export const systemChecks: readonly Check[] = [
     run({ report }) {
       const file = report.config ?? "the configuration";
       return [
-        ...report.problems.map((text) => problem(text, `correct ${file}; modhost check tells whether it is right`)),
+        ...report.problems.map((text) => problem(text, `correct ${file}; then run modhost check`)),
         ...report.warnings.map((text) => warning(text, `correct ${file}, unless it is meant`)),
       ];
     },
@@ -64,6 +65,15 @@ export const systemChecks: readonly Check[] = [
       installation.running === undefined ? storedCertificates(installation) : servedCertificates(installation),
   },
   {
+    name: "keys",
+    help: "Nobody but the server can read the private keys of certificates",
+    run({ config }) {
+      const certificates = (config?.value("certificates") ?? {}) as Record<string, { readonly key?: unknown }>;
+      // A group such as ssl-cert may be allowed to read it.
+      return Object.values(certificates).flatMap(({ key }) => openToOthers(key, "the private key "));
+    },
+  },
+  {
     name: "logs",
     help: "Files that logs are written to can be written to",
     run({ config }) {
@@ -76,7 +86,7 @@ export const systemChecks: readonly Check[] = [
         if (typeof path !== "string" || isWritable(existing(path))) return [];
         return [
           problem(
-            `${name}: ${path} cannot be written to`,
+            `${name}: ${path} is not writable`,
             `chown it, or ${dirname(path)}, to the user that runs the server`,
           ),
         ];
@@ -115,12 +125,12 @@ export const systemChecks: readonly Check[] = [
 async function portFindings({ config, running }: Installation): Promise<Finding[]> {
   if (config === undefined || running !== undefined) return [];
   const findings: Finding[] = [];
-  for await (const refused of new Ports(config).refused()) {
-    const isTaken = refused.code === "PORT_TAKEN";
+  for await (const { error, isOptional } of new Ports(config).refused()) {
+    const isTaken = error.code === "PORT_TAKEN";
     const remedy = isTaken
       ? `stop who has it (ss -ltnp tells), or choose another port${unfoundServer(config)}`
       : "use a port above 1023, or a socket of systemd";
-    findings.push(problem(reasonOf(refused), remedy));
+    findings.push((isOptional ? warning : problem)(reasonOf(error), remedy));
   }
   return findings;
 }
@@ -129,12 +139,12 @@ function servedCertificates({ running, system }: Installation): Finding[] {
   return (running?.certificates ?? []).flatMap(({ name, source, expires }) => {
     if (expires === undefined)
       return [warning(`The certificate of ${name} is not issued yet`, "see the log of the server for why")];
-    // Those of its own the server makes anew.
+    // The server replaces its own certificates before they expire.
     return source === "self-signed" ? [] : expiry(name, Date.parse(expires), system.now());
   });
 }
 
-/** Those that the configuration names, and those that an authority has issued. */
+/** Checks the certificates that the configuration names, and those that an authority has issued. */
 function storedCertificates({ config, data, system }: Installation): Finding[] {
   const named = Object.entries(
     (config?.value("certificates") ?? {}) as Record<string, { readonly certificate?: unknown }>,
@@ -149,7 +159,7 @@ function storedCertificates({ config, data, system }: Installation): Finding[] {
     try {
       return expiry(name, Date.parse(new X509Certificate(readFileSync(file)).validTo), system.now());
     } catch {
-      return []; // The check of the configuration tells of those that cannot be read.
+      return []; // The check of the configuration reports certificates that cannot be read.
     }
   });
 }
@@ -159,5 +169,7 @@ function expiry(name: string, expires: number, now: number): Finding[] {
   const until = new Date(expires).toISOString().slice(0, 10);
   const remedy = "renew it: files that change are read again by themselves";
   if (days < 0) return [problem(`The certificate of ${name} has expired on ${until}`, remedy)];
-  return days < SOON_DAYS ? [warning(`The certificate of ${name} expires in ${days} days, on ${until}`, remedy)] : [];
+  return days < SOON_DAYS
+    ? [warning(`The certificate of ${name} expires in ${counted(days, "day")}, on ${until}`, remedy)]
+    : [];
 }

@@ -1,46 +1,55 @@
-/** Proofs that certificate authorities are shown now: by HTTP, and by TLS connections of their own protocol. */
+/**
+ * The responses to pending challenges of certificate authorities, by HTTP and by TLS connections
+ * with their own protocol.
+ */
 import type { Socket } from "node:net";
 import { createSecureContext, createServer, type SecureContext, type Server } from "node:tls";
 import type { Proof } from "./client.ts";
 
-/** The protocol that authorities ask for by ALPN (RFC 8737). */
+/** The protocol that authorities request by ALPN (RFC 8737). */
 const ACME_TLS = "acme-tls/1";
 
-/** Of a TLS record: type, version, length. */
+/** The length of a TLS record header: type, version, length. */
 const RECORD_HEAD = 5;
 const MAX_HELLO = 1 << 14;
-/** The first message of a client comes within this time, milliseconds; else the connection goes on as any other. */
+/**
+ * Milliseconds to wait for the first message of a client; after that the connection is served like
+ * any other.
+ */
 const HELLO_TIMEOUT_MS = 10_000;
 
 export class Challenges {
-  readonly #answers = new Map<string, string>();
+  readonly #responses = new Map<string, string>();
   readonly #contexts = new Map<string, SecureContext>();
   #server: Server | undefined;
 
-  /** Makes a proof visible; the returned function takes it away. */
+  /** Publishes the response to a challenge; the returned function removes it. */
   async present({ type, name, token, keyAuthorization }: Proof): Promise<() => void> {
     if (type === "http-01") {
-      this.#answers.set(token, keyAuthorization);
-      return () => void this.#answers.delete(token);
+      this.#responses.set(token, keyAuthorization);
+      return () => void this.#responses.delete(token);
     }
-    // Slow to load, and needed once in months.
+    // This module is slow to load, and needed once in months.
     const { alpnCertificate } = await import("./requests.ts");
     const { certificate, key } = await alpnCertificate(name, keyAuthorization);
     this.#contexts.set(name, createSecureContext({ cert: certificate, key, minVersion: "TLSv1.2" }));
     return () => void this.#contexts.delete(name);
   }
 
-  /** What is answered to `GET /.well-known/acme-challenge/<token>`. */
-  answer(token: string): string | undefined {
-    return this.#answers.get(token);
+  /** Returns the body for `GET /.well-known/acme-challenge/<token>`. */
+  responseTo(token: string): string | undefined {
+    return this.#responses.get(token);
   }
 
-  /** An authority may connect by its own protocol. */
+  /** Whether an authority may connect with its own protocol. */
   get takesConnections(): boolean {
     return this.#contexts.size > 0;
   }
 
-  /** Takes a connection over if it is one of an authority; any other is handed to `serve`, with nothing of it lost. */
+  /**
+   * Handles a connection if it comes from an authority; any other is passed to `serve`, with all
+   * its bytes.
+   */
   take(socket: Socket, serve: () => void): void {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -67,15 +76,18 @@ export class Challenges {
     socket.on("readable", read).once("end", end).once("close", end);
   }
 
-  /** Closes each connection after its handshake: that is all an authority wants. */
+  /**
+   * Returns the server for authorities. It closes each connection after its handshake, which is all
+   * they need.
+   */
   #authority(): Server {
     if (this.#server !== undefined) return this.#server;
     this.#server = createServer({
       ALPNProtocols: [ACME_TLS],
-      SNICallback: (name, answer) => {
+      SNICallback: (name, responseTo) => {
         const context = this.#contexts.get(name.toLowerCase());
-        if (context === undefined) answer(new Error("no proof is shown for this name"));
-        else answer(null, context);
+        if (context === undefined) responseTo(new Error("no challenge is pending for this name"));
+        else responseTo(null, context);
       },
     });
     this.#server.on("secureConnection", (socket) => socket.on("error", () => undefined).end());

@@ -2,7 +2,15 @@
 import type { KeyObject } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { externalBinding, jwkOf, signed, thumbprint } from "./jws.ts";
-import { AcmeProblem, type Answer, ask, headerOf, jsonOf, retryAfterOf, type TransportOptions } from "./transport.ts";
+import {
+  AcmeProblem,
+  type AcmeResponse,
+  headerOf,
+  jsonOf,
+  retryAfterOf,
+  sendRequest,
+  type TransportOptions,
+} from "./transport.ts";
 
 export type ChallengeType = "http-01" | "tls-alpn-01";
 
@@ -13,11 +21,11 @@ export interface AcmeClientOptions extends TransportOptions {
   readonly key: KeyObject;
   readonly email?: string | undefined;
   readonly eab?: { readonly id: string; readonly key: string } | undefined;
-  /** Milliseconds between looks at what the authority does, where it does not say how many. */
+  /** Milliseconds between polls of the authority, if it does not specify them. */
   readonly pollMs?: number;
 }
 
-/** Shows the authority that a name belongs to this server. */
+/** The response to a challenge, which proves that a name belongs to this server. */
 export interface Proof {
   readonly type: ChallengeType;
   readonly name: string;
@@ -29,11 +37,11 @@ export interface Proof {
 export interface OrderOptions {
   readonly name: string;
   readonly challenge: ChallengeType;
-  /** The request for the certificate (PKCS #10, DER). */
+  /** The certificate signing request (PKCS #10, DER). */
   readonly csr: Buffer;
-  /** The certificate that this one takes the place of, as RFC 9773 names it. */
+  /** The certificate that the new one replaces, by its id of RFC 9773. */
   readonly replaces?: string | undefined;
-  /** Makes a proof visible; the returned function takes it away. */
+  /** Publishes the response to a challenge; the returned function removes it. */
   present(proof: Proof): Promise<() => void>;
 }
 
@@ -69,7 +77,7 @@ interface Order {
 const MAX_NONCE_RETRIES = 8;
 const POLL_MS = 2000;
 const MAX_POLL_MS = 30_000;
-/** An order that is not ready after so many looks has failed. */
+/** An order that is not ready after this many polls has failed. */
 const MAX_POLLS = 60;
 
 export class AcmeClient {
@@ -82,13 +90,13 @@ export class AcmeClient {
     this.#options = options;
   }
 
-  /** The terms that whoever uses the authority agrees to. */
+  /** Resolves to the URL of the terms that users of the authority must accept. */
   async terms(): Promise<string | undefined> {
     return (await this.#urls()).meta?.termsOfService;
   }
 
   /**
-   * Orders a certificate for a name and shows that the name belongs to this server.
+   * Orders a certificate for a name, and proves that the name belongs to this server.
    * @returns the certificate and its chain, PEM
    * @throws {AcmeProblem} and errors of the network
    */
@@ -97,7 +105,7 @@ export class AcmeClient {
     const plain = { identifiers: [{ type: "dns", value: name }] };
     const knows = replaces !== undefined && renewalInfo !== undefined;
     const made = await this.#post(newOrder, knows ? { ...plain, replaces } : plain).catch((error: unknown) => {
-      // It was, at a try before this one, which went wrong later.
+      // An earlier attempt, which failed later, has replaced the certificate already.
       if (knows && error instanceof AcmeProblem && error.type === "alreadyReplaced") return this.#post(newOrder, plain);
       throw error;
     });
@@ -110,14 +118,18 @@ export class AcmeClient {
     return (await this.#post(done.certificate, undefined)).text;
   }
 
-  /** When the authority wants a certificate renewed (RFC 9773); undefined where it does not say. */
+  /**
+   * Resolves to the time in which the authority wants a certificate renewed (RFC 9773); undefined
+   * if it does not specify one.
+   */
   async renewalWindow(id: string): Promise<{ readonly start: Date; readonly end: Date } | undefined> {
     const { renewalInfo } = await this.#urls();
     if (renewalInfo === undefined) return undefined;
-    const answer = await ask("GET", `${renewalInfo.replace(/\/$/, "")}/${id}`, this.#options);
-    const { suggestedWindow } = jsonOf(answer) as { suggestedWindow?: { start: string; end: string } };
-    if (answer.status !== 200 || suggestedWindow === undefined) return undefined;
-    const [start, end] = [new Date(suggestedWindow.start), new Date(suggestedWindow.end)];
+    const response = await sendRequest("GET", `${renewalInfo.replace(/\/$/, "")}/${id}`, this.#options);
+    const { suggestedWindow } = jsonOf(response) as { suggestedWindow?: { start: string; end: string } };
+    if (response.status !== 200 || suggestedWindow === undefined) return undefined;
+    const start = new Date(suggestedWindow.start);
+    const end = new Date(suggestedWindow.end);
     return end > start ? { start, end } : undefined;
   }
 
@@ -142,34 +154,35 @@ export class AcmeClient {
   async #poll<T>(url: string, isDone: (value: T) => boolean): Promise<T> {
     const { pollMs = POLL_MS, signal } = this.#options;
     for (let polls = 0; polls < MAX_POLLS; polls += 1) {
-      const answer = await this.#post(url, undefined);
-      const value = jsonOf(answer) as T;
+      const response = await this.#post(url, undefined);
+      const value = jsonOf(response) as T;
       if (isDone(value)) return value;
-      await pause(Math.min(MAX_POLL_MS, retryAfterOf(answer) ?? pollMs), undefined, { signal });
+      await pause(Math.min(MAX_POLL_MS, retryAfterOf(response) ?? pollMs), undefined, { signal });
     }
-    throw new Error("it did not come to an end with it in time");
+    throw new Error("it did not complete the order in time");
   }
 
   async #urls(): Promise<Directory> {
     const { directory } = this.#options;
     if (this.#directory !== undefined) return this.#directory;
-    const answer = await ask("GET", directory, this.#options);
-    const found = jsonOf(answer) as Partial<Directory>;
-    if (answer.status >= 500 || answer.status === 429) throw new AcmeProblem(answer);
-    if (answer.status !== 200 || found.newOrder === undefined) throw new Error(`${directory} is no directory of ACME`);
+    const response = await sendRequest("GET", directory, this.#options);
+    const found = jsonOf(response) as Partial<Directory>;
+    if (response.status >= 500 || response.status === 429) throw new AcmeProblem(response);
+    if (response.status !== 200 || found.newOrder === undefined)
+      throw new Error(`${directory} is not an ACME directory`);
     this.#directory = found as Directory;
     return this.#directory;
   }
 
-  /** The account of the key: made where there is none. */
+  /** Returns the URL of the key's account, and creates the account if there is none. */
   async #accountUrl(): Promise<string> {
     if (this.#account !== undefined) return this.#account;
     const { newAccount, meta } = await this.#urls();
     const { key, email, eab } = this.#options;
     if (meta?.externalAccountRequired === true && eab === undefined) {
-      throw new Error("it wants an account that it knows: set acme_eab_id and acme_eab_key");
+      throw new Error("it requires an existing account: set acme_eab_id and acme_eab_key");
     }
-    const answer = await this.#send(
+    const response = await this.#send(
       newAccount,
       { jwk: jwkOf(key) },
       {
@@ -178,32 +191,32 @@ export class AcmeClient {
         ...(eab === undefined ? {} : { externalAccountBinding: externalBinding(key, eab, newAccount) }),
       },
     );
-    this.#account = headerOf(answer, "location");
-    if (this.#account === undefined) throw new Error("it gives the account no URL");
+    this.#account = headerOf(response, "location");
+    if (this.#account === undefined) throw new Error("it returned no account URL");
     return this.#account;
   }
 
-  async #post(url: string, payload: unknown): Promise<Answer> {
+  async #post(url: string, payload: unknown): Promise<AcmeResponse> {
     return this.#send(url, { kid: await this.#accountUrl() }, payload);
   }
 
-  async #send(url: string, who: Readonly<Record<string, unknown>>, payload: unknown): Promise<Answer> {
+  async #send(url: string, who: Readonly<Record<string, unknown>>, payload: unknown): Promise<AcmeResponse> {
     for (let retries = 0; ; retries += 1) {
       const nonce = this.#nonce ?? (await this.#newNonce());
       this.#nonce = undefined;
       const body = JSON.stringify(signed(this.#options.key, { ...who, nonce, url }, payload));
-      const answer = await ask("POST", url, this.#options, body);
-      this.#nonce = headerOf(answer, "replay-nonce");
-      if (answer.status < 400) return answer;
-      const problem = new AcmeProblem(answer);
+      const response = await sendRequest("POST", url, this.#options, body);
+      this.#nonce = headerOf(response, "replay-nonce");
+      if (response.status < 400) return response;
+      const problem = new AcmeProblem(response);
       if (problem.type !== "badNonce" || retries >= MAX_NONCE_RETRIES) throw problem;
     }
   }
 
   async #newNonce(): Promise<string> {
-    const answer = await ask("HEAD", (await this.#urls()).newNonce, this.#options);
-    const nonce = headerOf(answer, "replay-nonce");
-    if (nonce === undefined) throw new Error("it gives no nonce");
+    const response = await sendRequest("HEAD", (await this.#urls()).newNonce, this.#options);
+    const nonce = headerOf(response, "replay-nonce");
+    if (nonce === undefined) throw new Error("it returned no nonce");
     return nonce;
   }
 }

@@ -1,55 +1,55 @@
-/** Orders certificates by ACME, and renews them before they end. */
+/** Orders certificates by ACME, and renews them before they expire. */
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { CertificateOrder } from "../../types.ts";
 import { reasonOf } from "../../util/errors.ts";
 import type { Challenges } from "./challenges.ts";
 import { AcmeClient, type ChallengeType } from "./client.ts";
-import { accountKey, readKept, writeKept } from "./files.ts";
+import { accountKey, type FailedTries, readFailedTries, readStored, writeFailedTries, writeStored } from "./files.ts";
 import { pauseAfter, renewalTime } from "./schedule.ts";
 
 export interface AcmeSettings {
   /** URL of the authority's directory. */
   readonly directory: string;
   readonly email: string | undefined;
-  /** Whoever operates the server agrees to the authority's terms. */
+  /** Whether the operator accepts the authority's terms. */
   readonly agree: boolean;
-  /** Names to have a certificate each. */
+  /** Names that get one certificate each. */
   readonly hosts: readonly string[];
   readonly challenge: ChallengeType;
-  /** PEM file of the certificates that the authority's own is signed by, where the system does not know it. */
+  /**
+   * PEM file with the CA certificates for the authority's server, if the system does not know them.
+   */
   readonly caFile: string | undefined;
   readonly eab: { readonly id: string; readonly key: string } | undefined;
-  /** Where keys and certificates are kept. */
+  /** The folder in which keys and certificates are stored. */
   readonly folder: string;
 }
 
 export interface AcmeKeeperDeps {
   readonly challenges: Challenges;
-  /** There is another certificate for a name, in its files. */
+  /** Called when the files of a name have a new certificate. */
   renewed(name: string): Promise<void>;
   readonly log: { info(text: string, ...values: unknown[]): void; warn(text: string, ...values: unknown[]): void };
   readonly pollMs?: number;
 }
 
-/** The longest time between looks at what is due, milliseconds; what authorities say of renewals is asked as often. */
+/**
+ * Maximum number of milliseconds between checks; renewal windows are requested from authorities as
+ * often.
+ */
 const MAX_WAIT_MS = 6 * 3_600_000;
 
-interface Work {
-  failures: number;
-  /** Why the last try failed. */
-  error: string | undefined;
-  /** Milliseconds since 1970. */
-  due: number;
-}
+const NO_FAILURE: FailedTries = { failures: 0, error: undefined, due: 0 };
 
 export class AcmeKeeper {
   readonly #deps: AcmeKeeperDeps;
   #settings: AcmeSettings | undefined;
   #abort = new AbortController();
-  #work = new Map<string, Work>();
+  #work = new Map<string, FailedTries>();
   #timer: NodeJS.Timeout | undefined;
-  /** The timer's end, milliseconds since 1970. */
+  /** When the timer ends, in milliseconds since 1970. */
   #due = 0;
   #running: Promise<void> = Promise.resolve();
 
@@ -57,18 +57,26 @@ export class AcmeKeeper {
     this.#deps = deps;
   }
 
-  /** Keeps these from now on; what was begun by other settings is given up. Nothing where no host is named. */
+  /**
+   * Switches to these settings; orders that were started with other settings are aborted. It does
+   * nothing if no host is named. Failures with the same settings are remembered across restarts, so
+   * that a server that keeps restarting does not use up the authority's rate limit.
+   */
   follow(settings: AcmeSettings | undefined): void {
     if (isDeepStrictEqual(settings, this.#settings)) return;
     this.#end();
     this.#abort = new AbortController();
     this.#settings = settings;
-    this.#work = new Map((settings?.hosts ?? []).map((name) => [name, { failures: 0, error: undefined, due: 0 }]));
+    this.#work = new Map();
     if (settings === undefined) return;
+    const digest = digestOf(settings);
+    for (const name of settings.hosts) {
+      this.#work.set(name, readFailedTries(settings.folder, name, digest) ?? NO_FAILURE);
+    }
     this.#begin(settings, 0);
   }
 
-  /** How it stands with each name. */
+  /** Returns the state of the order for each name. */
   orders(): Map<string, CertificateOrder> {
     const authority = this.#settings === undefined ? "" : new URL(this.#settings.directory).host;
     const orders = [...this.#work].map(([name, { failures, error, due }]): [string, CertificateOrder] => {
@@ -96,7 +104,7 @@ export class AcmeKeeper {
     }, wait).unref();
   }
 
-  /** One name after the other, as authorities want it. */
+  /** Orders one name after another, as authorities prefer. */
   async #round(settings: AcmeSettings): Promise<void> {
     const { signal } = this.#abort;
     const isCurrent = () => this.#settings === settings && !signal.aborted;
@@ -106,39 +114,47 @@ export class AcmeKeeper {
       if (!isCurrent() || Date.now() < work.due) continue;
       try {
         client ??= await this.#client(settings, signal);
-        work.due = await this.#keep(name, client, settings);
-        work.failures = 0;
-        work.error = undefined;
-      } catch (error) {
+        this.#work.set(name, { ...NO_FAILURE, due: await this.#keep(name, client, settings) });
+      } catch (cause) {
         if (!isCurrent()) return;
-        work.failures += 1;
-        work.error = reasonOf(error);
-        const pause = pauseAfter(work.failures, error);
-        work.due = Date.now() + pause;
+        const failures = work.failures + 1;
+        const error = reasonOf(cause);
+        const pause = pauseAfter(failures, cause);
+        this.#work.set(name, { failures, error, due: Date.now() + pause });
         this.#deps.log.warn(
-          "%s gave no certificate for %s: %s. It is asked again in %s",
+          "%s issued no certificate for %s: %s. The next attempt is in %s",
           new URL(settings.directory).host,
           name,
-          work.error,
+          error,
           minutesText(pause),
         );
       }
+      await this.#save(name, settings);
     }
     if (!isCurrent()) return;
     const next = Math.min(...[...this.#work.values()].map(({ due }) => due));
     this.#begin(settings, Math.max(1000, Math.min(MAX_WAIT_MS, next - Date.now())));
   }
 
-  /** Orders the certificate of a name if it is time. Gives when to look at it again. */
+  async #save(name: string, settings: AcmeSettings): Promise<void> {
+    const tries = this.#work.get(name) ?? NO_FAILURE;
+    try {
+      await writeFailedTries(settings.folder, name, digestOf(settings), tries);
+    } catch (error) {
+      this.#deps.log.warn("Cannot save when to order the certificate for %s again: %s", name, reasonOf(error));
+    }
+  }
+
+  /** Orders the certificate of a name if it is due. Resolves to the time of the next check. */
   async #keep(name: string, client: AcmeClient, settings: AcmeSettings): Promise<number> {
     const { challenges, renewed, log } = this.#deps;
     const { folder, directory, challenge, agree } = settings;
-    const kept = await readKept(folder, name);
-    const own = kept?.directory === directory ? kept : undefined;
+    const stored = await readStored(folder, name);
+    const own = stored?.directory === directory ? stored : undefined;
     const { renewalId, requestFor } = await import("./requests.ts");
     const id = own === undefined ? undefined : renewalId(own.certificate);
     if (own !== undefined) {
-      // An authority that cannot be asked changes nothing: two thirds of the time are the rule.
+      // If the authority cannot be reached, the rule of two thirds of the lifetime applies.
       const window = id === undefined ? undefined : await client.renewalWindow(id).catch(() => undefined);
       const time = renewalTime(own, window);
       if (time > Date.now()) return Math.min(time, Date.now() + MAX_WAIT_MS);
@@ -155,10 +171,10 @@ export class AcmeKeeper {
       replaces: id,
       present: (proof) => challenges.present(proof),
     });
-    await writeKept(folder, name, { certificate, key, directory });
+    await writeStored(folder, name, { certificate, key, directory });
     log.info("%s issued a certificate for %s", new URL(directory).host, name);
     await renewed(name);
-    const fresh = await readKept(folder, name);
+    const fresh = await readStored(folder, name);
     return Math.min(fresh === undefined ? 0 : renewalTime(fresh), Date.now() + MAX_WAIT_MS);
   }
 
@@ -168,6 +184,15 @@ export class AcmeKeeper {
     const ca = caFile === undefined ? undefined : await readFile(caFile, "utf8");
     return new AcmeClient({ directory, key, email, eab, ca, signal, ...(pollMs === undefined ? {} : { pollMs }) });
   }
+}
+
+/**
+ * Returns a digest of everything that an order depends on except the names: after a change, a
+ * failed order is retried at once.
+ */
+function digestOf({ directory, email, agree, challenge, caFile, eab }: AcmeSettings): string {
+  const text = JSON.stringify([directory, email, agree, challenge, caFile, eab]);
+  return createHash("sha256").update(text).digest("hex");
 }
 
 function minutesText(milliseconds: number): string {

@@ -1,4 +1,7 @@
-/** What ACME wants signed: requests for certificates, the certificates of tls-alpn-01, and names for renewals. */
+/**
+ * Creates the signed objects that ACME needs: certificate requests, the certificates of
+ * tls-alpn-01, and ids for renewals.
+ */
 import "reflect-metadata";
 import { createHash, webcrypto } from "node:crypto";
 import {
@@ -18,7 +21,7 @@ const HOUR_MS = 3_600_000;
 /** id-pe-acmeIdentifier, RFC 8737. */
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31";
 
-/** A new key (PEM), and the request for a certificate of it (DER). */
+/** Creates a key (PEM), and a certificate request for it (DER). */
 export async function requestFor(name: string): Promise<{ key: string; csr: Buffer }> {
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const request = await Pkcs10CertificateRequestGenerator.create(
@@ -28,11 +31,11 @@ export async function requestFor(name: string): Promise<{ key: string; csr: Buff
   return { key: await pemOf(keys.privateKey), csr: Buffer.from(request.rawData) };
 }
 
-/** The certificate that a connection of the authority is shown, and nobody else. */
+/** Creates the certificate that only connections of the authority get. */
 export async function alpnCertificate(name: string, keyAuthorization: string): Promise<PemPair> {
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const digest = createHash("sha256").update(keyAuthorization).digest();
-  // An OCTET STRING of 32 bytes.
+  // This is an OCTET STRING of 32 bytes.
   const value = Buffer.concat([Buffer.from([0x04, digest.length]), digest]);
   const certificate = await X509CertificateGenerator.createSelfSigned(
     {
@@ -48,14 +51,17 @@ export async function alpnCertificate(name: string, keyAuthorization: string): P
   return { certificate: `${certificate.toString("pem")}\n`, key: await pemOf(keys.privateKey) };
 }
 
-/** How RFC 9773 names a certificate; undefined where it does not say by which key it was signed. */
+/**
+ * Returns the id of a certificate in RFC 9773; undefined if it does not name the key that signed
+ * it.
+ */
 export function renewalId(certificate: string): string | undefined {
   const parsed = new X509Certificate(certificate);
   const signer = parsed.getExtension(AuthorityKeyIdentifierExtension)?.keyId;
   if (signer === undefined) return undefined;
   let serial = parsed.serialNumber;
   if (serial.length % 2 === 1) serial = `0${serial}`;
-  // The bytes as in the certificate, where the first bit is a sign.
+  // In the certificate, the first bit of these bytes is a sign.
   if (Number.parseInt(serial.slice(0, 2), 16) >= 0x80) serial = `00${serial}`;
   const text = (hex: string) => Buffer.from(hex, "hex").toString("base64url");
   return `${text(signer)}.${text(serial)}`;

@@ -1,43 +1,48 @@
-/** Requests to a certificate authority: nonces, problems, and when to come again. */
+/** Sends requests to a certificate authority, and reads its problems and retry times. */
 import { request as requestHttp } from "../../util/node_http.ts";
 import { packageVersion } from "../../util/package.ts";
 
-/** The longest answer that is read, bytes: certificates with their chains have a few kilobytes. */
-const MAX_ANSWER = 1 << 20;
+/** Maximum size of a response in bytes: certificates with their chains have a few kilobytes. */
+const MAX_RESPONSE_BYTES = 1 << 20;
 const TIMEOUT_MS = 30_000;
 
-export interface Answer {
+export interface AcmeResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
 export interface TransportOptions {
-  /** Certificates in PEM that are trusted in place of the system's. */
+  /** PEM certificates that are trusted instead of the system's. */
   readonly ca?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** What the authority does not do, in its own words. */
+/** An error response of the authority, in its own words. */
 export class AcmeProblem extends Error {
-  /** Such as `rateLimited`: the end of the problem's type (RFC 8555, 6.7). */
+  /** The end of the problem's type, such as `rateLimited` (RFC 8555, 6.7). */
   readonly type: string;
   readonly status: number;
-  /** Milliseconds that the authority asks for before the next try. */
+  /** Milliseconds that the authority requests before the next attempt. */
   readonly retryAfter: number | undefined;
 
-  constructor(answer: Answer) {
-    const { type, detail } = jsonOf(answer) as { type?: string; detail?: string };
-    super(detail ?? type ?? `it answered ${answer.status}`);
+  constructor(response: AcmeResponse) {
+    const { type, detail } = jsonOf(response) as { type?: string; detail?: string };
+    super(detail ?? type ?? `it responded with ${response.status}`);
     this.type = type?.replace(/.*:/, "") ?? "";
-    this.status = answer.status;
-    this.retryAfter = retryAfterOf(answer);
+    this.status = response.status;
+    this.retryAfter = retryAfterOf(response);
   }
 }
 
-/** One request. @throws Error when nothing comes back, or too much */
-export function ask(method: string, url: string, { ca, signal }: TransportOptions, body?: string): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+/** Sends one request. @throws Error if there is no response, or too large a one */
+export function sendRequest(
+  method: string,
+  url: string,
+  { ca, signal }: TransportOptions,
+  body?: string,
+): Promise<AcmeResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<AcmeResponse>();
   const isSecure = new URL(url).protocol === "https:";
   const headers: Record<string, string> = { "User-Agent": `modhost/${packageVersion()}` };
   if (body !== undefined) headers["Content-Type"] = "application/jose+json";
@@ -51,7 +56,7 @@ export function ask(method: string, url: string, { ca, signal }: TransportOption
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk);
         size += chunk.length;
-        if (size > MAX_ANSWER) response.destroy(new Error("its answer is too long"));
+        if (size > MAX_RESPONSE_BYTES) response.destroy(new Error("its response is too long"));
       });
       response.once("error", reject);
       response.once("end", () => {
@@ -60,13 +65,13 @@ export function ask(method: string, url: string, { ca, signal }: TransportOption
       });
     },
   );
-  request.once("timeout", () => request.destroy(new Error(`nothing came from ${url} within ${TIMEOUT_MS / 1000} s`)));
+  request.once("timeout", () => request.destroy(new Error(`no response from ${url} within ${TIMEOUT_MS / 1000} s`)));
   request.once("error", reject);
   request.end(body);
   return promise;
 }
 
-export function jsonOf({ text }: Answer): unknown {
+export function jsonOf({ text }: AcmeResponse): unknown {
   try {
     return JSON.parse(text) ?? {};
   } catch {
@@ -74,14 +79,14 @@ export function jsonOf({ text }: Answer): unknown {
   }
 }
 
-export function headerOf({ headers }: Answer, name: string): string | undefined {
+export function headerOf({ headers }: AcmeResponse, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Milliseconds from now on: the header has seconds or a date. */
-export function retryAfterOf(answer: Answer): number | undefined {
-  const text = headerOf(answer, "retry-after");
+/** Returns the milliseconds from now on; the header contains seconds or a date. */
+export function retryAfterOf(response: AcmeResponse): number | undefined {
+  const text = headerOf(response, "retry-after");
   if (text === undefined) return undefined;
   const milliseconds = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
   return Number.isFinite(milliseconds) ? Math.max(0, milliseconds) : undefined;

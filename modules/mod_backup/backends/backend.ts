@@ -1,18 +1,27 @@
-/** Where a repository is kept: objects by name, of some megabytes at most. */
+/**
+ * Maximum size of an object in bytes. Pieces of files have about four mebibytes, and snapshots are
+ * short too.
+ */
+export const MAX_OBJECT_BYTES = 64 * 1024 * 1024;
+
+/** Stores a repository as named objects of at most a few megabytes. */
 export interface Backend {
-  /** For people. */
+  /** The name shown to people. */
   readonly name: string;
-  /** Undefined when there is no such object. */
+  /** Returns undefined when the object does not exist. */
   read(name: string, signal?: AbortSignal): Promise<Buffer | undefined>;
-  /** There is all of it when it resolves, or else what was there before; durable after `sync`. */
+  /**
+   * Replaces the object in one step: readers see either the old or the whole new content. It is
+   * durable after `sync`.
+   */
   write(name: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
-  /** The same, but false when there is an object of that name already. */
+  /** Like `write`, but returns false when an object of that name already exists. */
   create(name: string, bytes: Uint8Array): Promise<boolean>;
-  /** Resolves when all that was written is durable. */
+  /** Resolves when everything that was written is durable. */
   sync(): Promise<void>;
   remove(name: string): Promise<void>;
-  /** Names that begin with a prefix, which ends in a slash; in any order. */
+  /** Yields, in any order, the names that begin with a prefix. The prefix ends in a slash. */
   list(prefix: string, signal?: AbortSignal): AsyncIterable<string>;
-  /** Removes what interrupted writes have left. Nobody writes meanwhile. */
+  /** Removes the remains of interrupted writes. No other writer may be active. */
   tidy(): Promise<void>;
 }

@@ -1,16 +1,16 @@
-/** A repository in a folder, for its owner alone. */
+/** A repository in a folder that only its owner can read. */
 import { randomBytes } from "node:crypto";
-import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { link, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "../disk.ts";
-import type { Backend } from "./backend.ts";
+import { absent, contentOf, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "../disk.ts";
+import { type Backend, MAX_OBJECT_BYTES } from "./backend.ts";
 
-/** Files that are being written; a killed process leaves some behind. */
+/** Folder of files that are being written. A killed process leaves some of them behind. */
 const drafts = "drafts";
 
 export class FolderBackend implements Backend {
   readonly name: string;
-  /** Folders with new entries that may not be durable. */
+  /** Folders with new entries that may not be durable yet. */
   readonly #unsynced = new Set<string>();
 
   constructor(path: string) {
@@ -18,16 +18,16 @@ export class FolderBackend implements Backend {
   }
 
   async read(name: string): Promise<Buffer | undefined> {
-    return readFile(join(this.name, name)).catch(absent);
+    return contentOf(join(this.name, name), MAX_OBJECT_BYTES).catch(absent);
   }
 
   async write(name: string, bytes: Uint8Array): Promise<void> {
-    await this.#place(name, bytes, rename);
+    await this.#writeDraft(name, bytes, rename);
   }
 
   async create(name: string, bytes: Uint8Array): Promise<boolean> {
     try {
-      await this.#place(name, bytes, async (draft, path) => {
+      await this.#writeDraft(name, bytes, async (draft, path) => {
         await link(draft, path);
         await rm(draft);
       });
@@ -62,7 +62,11 @@ export class FolderBackend implements Backend {
     await rm(join(this.name, drafts), { recursive: true, force: true });
   }
 
-  async #place(name: string, bytes: Uint8Array, move: (draft: string, path: string) => Promise<void>): Promise<void> {
+  async #writeDraft(
+    name: string,
+    bytes: Uint8Array,
+    move: (draft: string, path: string) => Promise<void>,
+  ): Promise<void> {
     const path = join(this.name, name);
     const draft = join(this.name, drafts, randomBytes(9).toString("hex"));
     await this.#makeFolder(dirname(draft));
@@ -85,7 +89,7 @@ export class FolderBackend implements Backend {
 
   async #makeFolder(path: string): Promise<void> {
     const made = await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
-    // The entries of the new folders are in those above them.
+    // The entries of the new folders are in the folders above them.
     for (let each = path; made !== undefined && each.length >= made.length; each = dirname(each)) {
       this.#unsynced.add(dirname(each));
     }

@@ -1,12 +1,12 @@
 /** A repository in a bucket of an object store that is compatible with S3. */
 import { setTimeout as delay } from "node:timers/promises";
 import { printable } from "../../../core/net/http.ts";
-import type { Backend } from "./backend.ts";
+import { type Backend, MAX_OBJECT_BYTES } from "./backend.ts";
 import { type Credentials, encode, hashOf, signedHeaders } from "./signature.ts";
 
 export interface ObjectStoreSettings {
   readonly bucket: string;
-  /** Empty, or with a slash at its end. */
+  /** Empty, or ends in a slash. */
   readonly prefix: string;
   readonly endpoint: URL;
   readonly region: string;
@@ -17,7 +17,7 @@ export interface ObjectStoreSettings {
 
 interface Sent {
   readonly method: "GET" | "PUT" | "DELETE";
-  /** Of the object; undefined for the bucket. */
+  /** Name of the object; undefined for requests about the bucket. */
   readonly name?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -27,10 +27,8 @@ interface Sent {
 
 const RETRY_MS = 250;
 const MAX_ATTEMPTS = 5;
-/** Milliseconds that one attempt may take: an object is some megabytes. */
+/** Maximum time of one attempt in milliseconds. An object has a few megabytes. */
 const MAX_ATTEMPT_TIME = 300_000;
-/** Bytes of an answer: objects have four mebibytes and little more, and a snapshot is not long either. */
-const MAX_BODY = 64 * 1024 * 1024;
 const transient: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 export class ObjectStoreBackend implements Backend {
@@ -43,11 +41,11 @@ export class ObjectStoreBackend implements Backend {
   }
 
   async read(name: string, signal?: AbortSignal): Promise<Buffer | undefined> {
-    const answer = await this.#send({ method: "GET", name, signal }, [200, 404]);
-    return answer.status === 404 ? undefined : answer.body;
+    const response = await this.#send({ method: "GET", name, signal }, [200, 404]);
+    return response.status === 404 ? undefined : response.body;
   }
 
-  /** The hash of the body is signed: the store refuses what it did not get as it was sent. */
+  /** The hash of the body is signed, so the store refuses a body that was damaged on the way. */
   async write(name: string, body: Uint8Array, signal?: AbortSignal): Promise<void> {
     await this.#send({ method: "PUT", name, body, signal }, [200]);
   }
@@ -56,7 +54,7 @@ export class ObjectStoreBackend implements Backend {
     const headers = { "if-none-match": "*" };
     const { status } = await this.#send({ method: "PUT", name, body, headers }, [200, 409, 412]);
     if (status !== 200) {
-      // The answer to an attempt that did it may have been lost.
+      // An earlier attempt may have succeeded although its response was lost.
       return (await this.read(name))?.equals(body) === true;
     }
     return true;
@@ -84,10 +82,10 @@ export class ObjectStoreBackend implements Backend {
     }
   }
 
-  /** An object that was not wholly sent is none. */
+  /** The store keeps no part of an object that was not sent completely. */
   async tidy(): Promise<void> {}
 
-  /** @throws Error when the answer is none of `expected`, after all attempts */
+  /** @throws Error when the status is not in `expected` after all attempts */
   async #send(request: Sent, expected: readonly number[]): Promise<{ status: number; body: Buffer }> {
     const { retryMs = RETRY_MS } = this.#settings;
     for (let attempt = 1; ; attempt += 1) {
@@ -95,7 +93,7 @@ export class ObjectStoreBackend implements Backend {
       const last = attempt === MAX_ATTEMPTS;
       try {
         const { status, body } = await this.#attempt(request);
-        // No bucket is no empty one.
+        // A missing bucket must not look like an empty one.
         const isNoBucket = status === 404 && body.includes("NoSuchBucket");
         if (expected.includes(status) && !isNoBucket) return { status, body };
         if (last || !transient.has(status)) throw new RefusedRequest(this.#faultText(request, status, body.toString()));
@@ -120,7 +118,7 @@ export class ObjectStoreBackend implements Backend {
       .join("&");
     const bodyHash = hashOf(body ?? "");
     const signed = signedHeaders({ method, url, headers, bodyHash, region, at: new Date() }, credentials);
-    const answer = await fetch(url, {
+    const response = await fetch(url, {
       method,
       headers: signed,
       redirect: "manual",
@@ -129,16 +127,17 @@ export class ObjectStoreBackend implements Backend {
     }).catch((error: Error) => {
       throw new Error(`${endpoint.origin} cannot be reached: ${reasonOf(error)}`, { cause: error });
     });
-    return { status: answer.status, body: await this.#bodyOf(answer) };
+    return { status: response.status, body: await this.#bodyOf(response) };
   }
 
-  /** @throws Error for one that is longer than whatever a backup writes */
+  /** @throws Error for a body longer than anything that a backup writes */
   async #bodyOf({ body }: Response): Promise<Buffer> {
     const pieces: Uint8Array[] = [];
     let length = 0;
     for await (const piece of body ?? []) {
       length += piece.length;
-      if (length > MAX_BODY) throw new RefusedRequest(`${this.name} was answered more than ${MAX_BODY} bytes`);
+      if (length > MAX_OBJECT_BYTES)
+        throw new RefusedRequest(`${this.name} was answered more than ${MAX_OBJECT_BYTES} bytes`);
       pieces.push(piece);
     }
     return Buffer.concat(pieces);
@@ -153,7 +152,7 @@ export class ObjectStoreBackend implements Backend {
   }
 }
 
-/** Another attempt would be answered in the same way. */
+/** Thrown for refusals that another attempt would not change. */
 class RefusedRequest extends Error {}
 
 const remedies: Readonly<Record<number, string>> = {

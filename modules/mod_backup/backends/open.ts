@@ -1,10 +1,10 @@
-/** From what people write to a backend and its key. */
+/** Opens the backend and reads the key that an operator has configured. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Backend } from "./backend.ts";
 import { FolderBackend } from "./folder.ts";
 
-/** The options, by their names without `backup_`. */
+/** The options without their prefix `backup_`. */
 export interface BackendSettings {
   readonly to?: string | undefined;
   readonly key_file?: string | undefined;
@@ -19,9 +19,8 @@ const scheme = "s3://";
 export const isObjectStore = (to: string): boolean => to.startsWith(scheme);
 
 /**
- * A folder counts from `directory`.
- *
- * @throws Error when nothing says where, or how to get there
+ * Opens the backend. A relative folder starts at `directory`. @throws Error when no destination is
+ * configured or it cannot be opened
  */
 export async function openBackend(settings: BackendSettings, directory: string): Promise<Backend> {
   const { to } = settings;
@@ -41,7 +40,10 @@ export async function openBackend(settings: BackendSettings, directory: string):
   return new ObjectStoreBackend({ bucket, prefix: prefix.join(""), endpoint, region, credentials: { keyId, secret } });
 }
 
-/** What encrypts; undefined when no file is named. @throws Error when it is empty or cannot be read */
+/**
+ * Reads the secret for encryption; undefined when no key file is named. @throws Error when the file
+ * is empty or cannot be read
+ */
 export async function readSecret({ key_file: file }: BackendSettings): Promise<Uint8Array | undefined> {
   if (file === undefined) return undefined;
   const content = await readFile(file).catch((error: NodeJS.ErrnoException) => {

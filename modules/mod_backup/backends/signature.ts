@@ -1,6 +1,7 @@
 /**
- * Signature Version 4 of object stores that are compatible with S3, in the headers of a request. The node has its own: it is a library
- * that uses nothing of the host, and hosts without it make backups, too. Both are held against the examples of the specification.
+ * Signs requests to S3-compatible object stores (Signature Version 4) in their headers. The node
+ * has its own implementation, because it is a library that uses nothing of the host, and hosts
+ * without a node make backups too. Tests compare both with the examples of the specification.
  */
 import { createHash, createHmac } from "node:crypto";
 
@@ -11,9 +12,9 @@ export interface Credentials {
 
 export interface SignedRequest {
   readonly method: string;
-  /** Its path and query are percent-encoded, as they are sent. */
+  /** Path and query are percent-encoded, as they are sent. */
   readonly url: URL;
-  /** All that is signed, besides those that are added here. */
+  /** Headers to sign in addition to those that are added here. */
   readonly headers?: Readonly<Record<string, string>>;
   /** SHA-256 of the body, in hexadecimal. */
   readonly bodyHash: string;
@@ -25,7 +26,10 @@ export interface SignedRequest {
 
 export const hashOf = (bytes: Uint8Array | string): string => createHash("sha256").update(bytes).digest("hex");
 
-/** The headers of the request: those that were given, and those that sign it. `Host` is that of the URL. */
+/**
+ * Returns the given headers together with those that sign the request. `Host` is the host of the
+ * URL.
+ */
 export function signedHeaders(request: SignedRequest, { keyId, secret }: Credentials): Record<string, string> {
   const { method, url, bodyHash, region, service = "s3", at } = request;
   const time = at.toISOString().replace(/[-:]|\.\d+/g, "");

@@ -4,6 +4,7 @@ import {
   type Command,
   type CommandContext,
   columns,
+  counted,
   NoServerError,
   Progress,
   sendLines,
@@ -75,7 +76,10 @@ interface Work {
   readonly progress: (progress: BackupProgress) => void;
 }
 
-/** Undefined when no server is found. @throws Error as the server says it */
+/**
+ * Runs the backup in the running server; undefined when no server is found. @throws Error with the
+ * server's message
+ */
 async function byServer(
   context: CommandContext,
   request: BackupRequest,
@@ -103,7 +107,7 @@ async function byItself(context: CommandContext, request: BackupRequest, work: W
   return withHost({ configPath, cwd, env }, (host) => {
     const modules = host.modules();
     requireModule(modules);
-    // A server is asked for at the socket of that module.
+    // This module's socket is how a command finds the server.
     stderr.write(`modhost: ${isLoaded(modules, "http_admin") ? NO_SERVER : NONE_FOUND}\n`);
     return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
   });
@@ -112,13 +116,16 @@ async function byItself(context: CommandContext, request: BackupRequest, work: W
 const isLoaded = (modules: readonly ModuleState[], module: string): boolean =>
   modules.some(({ name, status }) => name === module && status === "loaded");
 
-/** @throws Error where the module is missing */
+/** @throws Error when the module is not loaded */
 function requireModule(modules: readonly ModuleState[]): void {
   if (!isLoaded(modules, "backup"))
     throw new Error("The module backup is not loaded: see that it is among modules_enabled");
 }
 
-/** @throws Error where files that this command makes in the data folder would keep its owner out */
+/**
+ * @throws Error when files that this command makes in the data folder would be unreadable for the
+ * folder's owner
+ */
 async function requireOwner({ configPath, cwd, env }: CommandContext): Promise<void> {
   const config = await loadConfig({ path: configPath, cwd, env });
   const data = String(config.value("data_path"));
@@ -135,8 +142,8 @@ function keepOf({ options }: CommandContext): Pick<BackupRequest, "keep"> {
 }
 
 function resultText({ id, place, files, bytes, added, seconds, removed }: BackupResult): string {
-  const gone = removed.length === 0 ? "" : `; ${removed.length} older snapshots went`;
-  return `Backed up ${files} files, ${size_text(bytes)}, to ${place} in ${seconds} s: ${size_text(added)} were new${gone}\n  ${id}`;
+  const gone = removed.length === 0 ? "" : `; ${counted(removed.length, "older snapshot")} went`;
+  return `Backed up ${counted(files, "file")}, ${size_text(bytes)}, to ${place} in ${seconds} s: ${size_text(added)} were new${gone}\n  ${id}`;
 }
 
 async function list(context: CommandContext): Promise<number> {
@@ -166,7 +173,7 @@ async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<
     signal,
     repair,
     progress: (done, total) => {
-      if (isShown) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} objects`);
+      if (isShown) bar ??= new Progress(stderr, total, (count) => counted(Math.round(count), "object"));
       bar?.show(done);
     },
   });
@@ -174,7 +181,7 @@ async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<
   const { snapshots, objects, bytes, faults } = found;
   for (const fault of faults) stderr.write(`modhost: ${fault}\n`);
   output.show(found, () => {
-    const all = `${snapshots} snapshots, ${objects} objects, ${size_text(bytes)}`;
+    const all = `${counted(snapshots, "snapshot")}, ${counted(objects, "object")}, ${size_text(bytes)}`;
     if (faults.length === 0) return `${all}: all as it was written`;
     const next = repair
       ? "What was damaged is removed: back up again, which writes what the host still has"
@@ -184,7 +191,7 @@ async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<
   return faults.length === 0 ? 0 : 1;
 }
 
-/** How far it is, on a terminal. */
+/** Shows the progress on a terminal. */
 class Shown {
   readonly #context: CommandContext;
   #bar: Progress | undefined;

@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
-import { lockHolder } from "modhost/node";
 import gt from "semver/functions/gt.js";
 import {
   type Command,
   type CommandContext,
+  counted,
   NoServerError,
   Progress,
   statusOf,
@@ -16,6 +16,7 @@ import type { Named } from "../repository/format.ts";
 import type { Repository } from "../repository/repository.ts";
 import { type Restored, restore } from "../restore.ts";
 import { keyOption, openNamed, textOf, untilStopped } from "./common/arguments.ts";
+import { startOf } from "./common/start_line.ts";
 
 export const command: Command = {
   name: "restore",
@@ -55,8 +56,8 @@ async function run(context: CommandContext, signal: AbortSignal): Promise<number
     signal,
     progress: (bytes) => bar?.show(bytes),
   }).finally(() => bar?.clear());
-  const warnings = [...snapshot.notes, ...(await warningsOf(snapshot))];
-  const start = startLine(snapshot, restored.to);
+  const { line: start, warnings: previous } = await startOf(snapshot, restored.to, context.env);
+  const warnings = [...snapshot.notes, ...(await warningsOf(snapshot)), ...previous];
   for (const warning of warnings) stderr.write(`modhost: ${warning}\n`);
   output.show({ snapshot: snapshot.id, ...restored, start, warnings }, () => restoredText(snapshot, restored, start));
   return 0;
@@ -70,7 +71,10 @@ async function chosen(repository: Repository, id: string | undefined): Promise<N
   throw new Error(`There is no snapshot ${id} in ${repository.backend.name}: modhost backup --list shows all`);
 }
 
-/** @throws Error where a server runs in the folder that is to be replaced: it would go on in the renamed one */
+/**
+ * @throws Error when a server is running in the folder to be replaced, because it would continue in
+ * the renamed folder
+ */
 async function requireUnused(to: string, { folders }: Named): Promise<void> {
   for (const data of new Set([to, ...folders.map((folder) => join(to, folder.to))])) {
     const isServed = await statusOf(join(data, "admin.sock")).then(
@@ -82,35 +86,34 @@ async function requireUnused(to: string, { folders }: Named): Promise<void> {
   }
 }
 
-/** What of the original is in the way. */
+/** Lists processes of the original host that conflict with the restored one. */
 async function warningsOf({ machine, version, folders }: Named): Promise<string[]> {
   const found: string[] = [];
   const own = packageVersion();
   if (gt(version, own)) found.push(`The backup was made by modhost ${version}: this is ${own}, which may not read it`);
   if (machine !== hostname()) return found;
   for (const { was } of folders) {
-    const holder = await lockHolder(was).catch(() => undefined);
+    const holder = await repoHolder(was).catch(() => undefined);
     if (holder !== undefined) found.push(`The original in ${was} is in use now, by ${holder}: stop it first`);
   }
   return found;
 }
 
-/** The command that starts the restored host. */
-function startLine({ config, folders }: Named, to: string): string {
-  const set = folders.flatMap(({ option, to: folder }) => {
-    return option === undefined ? [] : [`MODHOST_${option.toUpperCase()}=${quoted(join(to, folder))} `];
-  });
-  if (config === undefined) return `cd ${quoted(to)} && ${set.join("")}modhost run`;
-  return `${set.join("")}modhost run --config ${quoted(join(to, config))}`;
+/** Returns the process that uses a repo. A host without the packages of the node has none. */
+async function repoHolder(folder: string): Promise<string | undefined> {
+  const { lockHolder } = await import("modhost/node");
+  return lockHolder(folder);
 }
 
-const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
-
-function restoredText({ id, folders, machine }: Named, { to, files, bytes, former }: Restored, start: string): string {
+function restoredText(
+  { id, folders, machine }: Named,
+  { to, files, bytes, previous }: Restored,
+  start: string,
+): string {
   const others = folders.some(({ name }) => name === "files");
   return [
-    `Restored ${files} files, ${size_text(bytes)}, to ${to}: ${id} of ${machine}`,
-    ...(former === undefined ? [] : [`  What was there is now in ${former}`]),
+    `Restored ${counted(files, "file")}, ${size_text(bytes)}, to ${to}: ${id} of ${machine}`,
+    ...(previous === undefined ? [] : [`  What was there is now in ${previous}`]),
     ...(others ? [`  Files of other folders are in ${join(to, "files")}: put them back to where they stood`] : []),
     `  Start it: ${start}`,
   ].join("\n");

@@ -1,21 +1,27 @@
-/** Cuts content into pieces, so that most of them are in the repository already when little of it has changed. */
+/**
+ * Cuts content into pieces. A small change to the content should leave most pieces unchanged, so
+ * that the repository already has them.
+ */
 import { crc32 } from "node:zlib";
 
-/** Bytes of a piece. */
+/** Bytes in a piece. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
-/** Of text, a piece ends behind one line of so many, and has so many bytes at least. */
+/**
+ * In text, about one of this many lines ends a piece, and a piece has at least `MIN_LINES_BYTES`.
+ */
 const LINES_PER_CUT = 512;
 const MIN_LINES_BYTES = 16 * 1024;
 const NEWLINE = 0x0a;
 
-/** Pieces of the same length. */
+/** Yields pieces of equal length. */
 export async function* fixedPieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let length = 0;
   for await (let rest of content) {
     while (rest.length > 0) {
       const taken = rest.subarray(0, PIECE_BYTES - length);
-      // A copy: the reader may use its memory again. (`slice` of a Buffer is none.)
+      // The bytes are copied because the reader may reuse its memory. `slice` of a Buffer does not
+      // copy.
       parts.push(Buffer.from(taken));
       length += taken.length;
       rest = rest.subarray(taken.length);
@@ -28,7 +34,10 @@ export async function* fixedPieces(content: AsyncIterable<Uint8Array>): AsyncGen
   if (length > 0) yield Buffer.concat(parts, length);
 }
 
-/** Pieces that end behind certain lines, whatever stands before those: one more line changes one piece. */
+/**
+ * Yields pieces that end after certain lines. The choice depends only on the line itself, so an
+ * added line changes only one piece.
+ */
 export async function* linePieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const bytes of content) {
@@ -41,7 +50,7 @@ export async function* linePieces(content: AsyncIterable<Uint8Array>): AsyncGene
   if (rest.length > 0) yield rest;
 }
 
-/** Where the first piece ends; undefined when it may be longer than what there is of it. */
+/** Returns the end of the first piece; undefined when the piece may be longer than `bytes`. */
 function cutOf(bytes: Buffer): number | undefined {
   let begin = 0;
   for (let end = bytes.indexOf(NEWLINE) + 1; end > 0; end = bytes.indexOf(NEWLINE, end) + 1) {

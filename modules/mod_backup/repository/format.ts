@@ -1,11 +1,10 @@
 /**
- * What a repository holds, by the names of its objects:
- *
- * - `repository.json`: that it is one, and how it is encrypted. Written once.
- * - `objects/ab/abcd…`: pieces of files, alone or some small ones behind each other, by the hash of the content. Never
- *   changed.
- * - `snapshots/ID`: a backup that is whole; written when all that it refers to is durable.
- * - `lock`: who writes now.
+ * The objects of a repository, by name:
+ * - `repository.json`: marks the repository and says how it is encrypted. It is written once.
+ * - `objects/ab/abcd…`: one piece of a file, or several small ones, under the hash of the content.
+ *   They never change.
+ * - `snapshots/ID`: a complete backup. It is written when everything that it refers to is durable.
+ * - `lock`: names the current writer.
  */
 
 export const headName = "repository.json";
@@ -13,7 +12,7 @@ export const snapshotPrefix = "snapshots/";
 export const objectPrefix = "objects/";
 export const objectName = (hash: string): string => `${objectPrefix}${hash.slice(0, 2)}/${hash}`;
 
-/** The only kind of repository there is so far. */
+/** The only format so far. */
 export const FORMAT = 1;
 
 export interface Head {
@@ -27,20 +26,23 @@ export interface Encryption {
   readonly N: number;
   readonly r: number;
   readonly p: number;
-  /** Base64, as `check`. */
+  /** Base64, like `check`. */
   readonly salt: string;
-  /** A known text, encrypted: whether a key is the right one. */
+  /** A known text in encrypted form, which shows whether a key is correct. */
   readonly check: string;
 }
 
-/** A part of a file: hash and length; and where it is, when not alone in the object of its hash: object, offset. */
+/**
+ * A part of a file: its hash and its length. If it shares an object with others, also the hash of
+ * that object and the offset there.
+ */
 export type Piece = readonly [hash: string, length: number, object?: string, at?: number];
 
-/** A file of a snapshot, or a folder, whose path ends in a slash. */
+/** A file or folder of a snapshot. The path of a folder ends in a slash. */
 export interface Entry {
   /** The name of one of the snapshot's folders. */
   readonly folder: string;
-  /** Below it. */
+  /** The path below that folder. */
   readonly path: string;
   readonly mode: number;
   readonly size: number;
@@ -51,48 +53,51 @@ export interface Entry {
   readonly pieces: readonly Piece[];
 }
 
-/** Files that stood in one folder. */
+/** A folder of the host whose files are in the snapshot. */
 export interface SnapshotFolder {
   readonly name: string;
-  /** Where it stood. */
+  /** The original path of the folder. */
   readonly was: string;
-  /** Where a restore puts it, below the folder that it makes; empty for that folder itself. */
+  /** The path below the restored folder; empty for the restored folder itself. */
   readonly to: string;
-  /** The option that says where it is, where the restored configuration does not lead there by itself. */
+  /**
+   * The option that names the folder. It is missing if the option is not set and the folder is
+   * below the data folder or the config file's folder.
+   */
   readonly option?: string;
 }
 
 export interface SnapshotFacts {
   /** ISO 8601. */
   readonly time: string;
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
   /** Name of the machine. */
   readonly machine: string;
   /** The config file, below the restored folder; undefined when the host had none. */
   readonly config?: string;
   readonly folders: readonly SnapshotFolder[];
-  /** What whoever restores it must know. */
+  /** Notes for whoever restores the snapshot. */
   readonly notes: readonly string[];
 }
 
 export interface Snapshot extends SnapshotFacts {
   readonly format: number;
   readonly files: number;
-  /** Of all files. */
+  /** Total size of all files. */
   readonly bytes: number;
-  /** That this backup had to write. */
+  /** Bytes that this backup had to write. */
   readonly added: number;
-  /** The entries, a line of JSON each. */
+  /** The entries, as lines of JSON. */
   readonly list: readonly Piece[];
 }
 
-/** A snapshot with its name, which sorts by time. */
+/** A snapshot with its id. Ids sort by time. */
 export interface Named extends Snapshot {
   readonly id: string;
 }
 
-/** True for a path that does not stay below the folder that it is in. */
+/** Returns whether a path leaves the folder that it is relative to. */
 export function leadsOut(path: string): boolean {
   const parts = path.split("/");
   return path !== "" && (parts.includes("..") || parts.includes("") || path.includes("\0"));

@@ -1,4 +1,7 @@
-/** One writer at a time: an object that names it, which is written again while it works. */
+/**
+ * Allows one writer at a time, by an object that names the writer. The writer rewrites it regularly
+ * as a sign of life.
+ */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Backend } from "../backends/backend.ts";
@@ -6,29 +9,29 @@ import type { Backend } from "../backends/backend.ts";
 const lockName = "lock";
 /** Milliseconds between two signs of life. */
 const BEAT_MS = 60_000;
-/** Milliseconds without one after which nobody is waited for. */
+/** Milliseconds without a sign of life after which a lock counts as abandoned. */
 const MAX_SILENCE = 10 * 60_000;
 
-/** Ids of the locks that this process holds: a process before it may have had the same number. */
+/** Ids of the locks of this process. An earlier process may have had the same process number. */
 const own = new Set<string>();
 
 interface Holder {
   readonly id: string;
   readonly machine: string;
   readonly pid: number;
-  /** ISO 8601, of the last sign of life. */
+  /** Time of the last sign of life, ISO 8601. */
   readonly at: string;
 }
 
 export interface Lock {
-  /** Aborts when another writer has taken the lock over. */
+  /** Aborts when another writer has taken over the lock. */
   readonly lost: AbortSignal;
-  /** @throws Error when the lock was taken over */
+  /** @throws Error when another writer has taken over the lock */
   check(): Promise<void>;
   release(): Promise<void>;
 }
 
-/** @throws Error that names the writer at work */
+/** @throws Error that names the active writer */
 export async function lock(backend: Backend): Promise<Lock> {
   const id = randomBytes(9).toString("hex");
   const text = () =>
@@ -60,9 +63,10 @@ export async function lock(backend: Backend): Promise<Lock> {
     async release() {
       clearInterval(beat);
       own.delete(id);
-      // One that stays is known as that of nobody soon; it must not hide what the work came to.
+      // A lock that cannot be removed expires soon. The failure must not hide the result of the
+      // work.
       await isOwn()
-        .then((isHeld) => (isHeld ? backend.remove(lockName) : undefined))
+        .then((isStillOwn) => (isStillOwn ? backend.remove(lockName) : undefined))
         .catch(() => undefined);
     },
   };
@@ -78,7 +82,9 @@ async function holderOf(backend: Backend): Promise<Holder | undefined> {
   }
 }
 
-/** A process of this machine can be looked for; of others, only their last sign of life is known. */
+/**
+ * Processes of this machine can be checked. For other machines only the last sign of life is known.
+ */
 function isAlive({ id, machine, pid, at }: Holder): boolean {
   if (machine === hostname() && (pid === process.pid ? !own.has(id) : !isRunning(pid))) return false;
   return Date.now() - Date.parse(at) < MAX_SILENCE;

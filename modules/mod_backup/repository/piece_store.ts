@@ -1,20 +1,20 @@
-/** Stores pieces once: large ones as objects of their own, small ones behind each other in one. */
+/** Stores each piece once. Large pieces get their own object; small pieces are packed together. */
 import type { Entry, Piece } from "./format.ts";
 import type { Repository } from "./repository.ts";
 
-/** Bytes of pieces that are put into one object with others. */
+/** Pieces up to this many bytes are packed together. */
 const MAX_SMALL = 512 * 1024;
 const MAX_PACK = 4 * 1024 * 1024;
-/** Objects on their way to the repository: bytes in memory are as many times their length. */
+/** Maximum number of objects being written at a time. It also bounds the memory for them. */
 const MAX_WRITING = 4;
 
-/** Where a piece is; of one that waits for its object, that is said when it is written. */
+/** The address of a piece. The object of a packed piece is filled in when the pack is written. */
 type PieceAddress = [hash: string, length: number, object?: string, at?: number];
 
 export class PieceStore {
   readonly #repository: Repository;
   readonly #signal: AbortSignal;
-  /** Objects that are there. */
+  /** Hashes of the objects that exist. */
   readonly #objects: Set<string>;
   readonly #pieces = new Map<string, PieceAddress>();
   readonly #writing = new Set<Promise<void>>();
@@ -29,7 +29,10 @@ export class PieceStore {
     this.#signal = signal;
   }
 
-  /** `entries` are those of the snapshot before: their pieces are not stored again. */
+  /**
+   * Opens the store. The pieces of `entries`, which are those of the previous snapshot, are not
+   * stored again.
+   */
   static async open(repository: Repository, entries: Iterable<Entry>, signal: AbortSignal): Promise<PieceStore> {
     const store = new PieceStore(repository, await repository.objects(signal), signal);
     for (const { pieces } of entries) {
@@ -38,7 +41,7 @@ export class PieceStore {
     return store;
   }
 
-  /** Bytes of objects that were written. */
+  /** Bytes of the objects that were written. */
   get added(): number {
     return this.#added;
   }
@@ -51,7 +54,10 @@ export class PieceStore {
     return content.length === length && this.#repository.seal.hash(content) === hash;
   }
 
-  /** Where the piece is once `flush` has resolved. It waits while many are on their way. */
+  /**
+   * Returns the address of the piece, which is final once `flush` has resolved. Waits while many
+   * objects are being written.
+   */
   async put(content: Uint8Array): Promise<Piece> {
     this.#signal.throwIfAborted();
     const hash = this.#repository.seal.hash(content);
@@ -70,7 +76,7 @@ export class PieceStore {
     return address;
   }
 
-  /** All pieces have their places. */
+  /** Resolves when every piece has its final address. */
   async flush(): Promise<void> {
     const pack = this.#pack;
     this.#pack = [];
@@ -86,14 +92,17 @@ export class PieceStore {
     await this.#write(hash, whole);
   }
 
-  /** All objects are written, and all pieces have their places; durable after `sync` of the backend. */
+  /**
+   * Resolves when all objects are written and every piece has its final address. They are durable
+   * after `sync` of the backend.
+   */
   async end(): Promise<void> {
     await this.flush();
     await Promise.all(this.#writing);
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Nothing is on its way any more, whatever came of it. */
+  /** Resolves when no write is pending, whether the writes succeeded or failed. */
   async settled(): Promise<void> {
     await Promise.all(this.#writing);
   }

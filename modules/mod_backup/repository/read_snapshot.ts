@@ -1,4 +1,4 @@
-/** A snapshot as it is read: whoever can write to the backend may have written it. */
+/** Parses snapshots defensively: anyone who can write to the backend may have changed them. */
 import valid from "semver/functions/valid.js";
 import { printable } from "../../../core/net/http.ts";
 import { FORMAT, leadsOut, type Snapshot, type SnapshotFolder } from "./format.ts";
@@ -6,8 +6,9 @@ import { FORMAT, leadsOut, type Snapshot, type SnapshotFolder } from "./format.t
 type Unchecked<T> = { readonly [Name in keyof T]?: unknown };
 
 /**
- * Undefined for what no backup writes; what a later version has written is given as it is. Nothing of it steers the terminal
- * that shows it, and paths and options are no more than that: a restore prints a command made of them.
+ * Returns undefined for a text that no backup would write. Fields of later versions are kept
+ * unchanged. Texts contain no terminal control characters, and paths and options have a safe form,
+ * because a restore prints a command that contains them.
  */
 export function readSnapshot(text: string): Snapshot | undefined {
   const found = parsed(text) as Unchecked<Snapshot> | undefined;

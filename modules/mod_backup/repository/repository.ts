@@ -1,4 +1,4 @@
-/** A repository: its objects, checked as they are read, and its snapshots. */
+/** A repository: its snapshots, and its objects, which are checked when they are read. */
 import { createHash } from "node:crypto";
 import type { Backend } from "../backends/backend.ts";
 import {
@@ -17,18 +17,23 @@ import { readSnapshot } from "./read_snapshot.ts";
 import { newSeal, plainSeal, type Seal, sealOf } from "./seal.ts";
 
 export interface OpenOptions {
-  /** What encrypts it; a repository has it from the beginning, or never. */
+  /** The secret for encryption. A repository is encrypted from the beginning or never. */
   readonly secret?: Uint8Array | undefined;
-  /** Makes the repository where there is none. */
+  /** Creates the repository if it does not exist. */
   readonly make?: boolean;
 }
 
-/** Objects that are kept after they were read: pieces of one object follow each other. */
-const MAX_KEPT = 4;
-/** Characters of its hash in the name of a snapshot. */
+/**
+ * Number of recently read objects that stay in memory. Consecutive pieces often share an object.
+ */
+const MAX_CACHED = 4;
+/** Number of hash characters in the name of a snapshot. */
 const ID_HASH = 16;
 
-/** @throws Error when there is none, it is of a later program, or the key is missing, wrong or too much */
+/**
+ * @throws Error when the repository does not exist or has a later format, or when the key is
+ * missing, wrong or unexpected
+ */
 export async function openRepository(
   backend: Backend,
   { secret, make = false }: OpenOptions = {},
@@ -63,7 +68,7 @@ async function makeRepository(backend: Backend, secret: Uint8Array | undefined):
   const kind = { kind: "modhost backup", format: FORMAT } as const;
   const { seal, encryption } = secret === undefined ? { seal: plainSeal } : await newSeal(secret);
   const head: Head = encryption === undefined ? kind : { ...kind, encryption };
-  // Somebody else may have made it meanwhile, with another salt.
+  // Another process may have created the repository meanwhile, with a different salt.
   if (!(await backend.create(headName, Buffer.from(`${JSON.stringify(head, undefined, 2)}\n`))))
     return openRepository(backend, { secret });
   await backend.sync();
@@ -82,7 +87,7 @@ function headOf(text: Buffer): Head | undefined {
 export class Repository {
   readonly backend: Backend;
   readonly seal: Seal;
-  readonly #kept = new Map<string, Buffer>();
+  readonly #cache = new Map<string, Buffer>();
 
   constructor(backend: Backend, seal: Seal) {
     this.backend = backend;
@@ -94,9 +99,10 @@ export class Repository {
     await this.backend.write(objectName(hash), this.seal.close(hash, content), signal);
   }
 
-  /** @throws Error that names the object, when it is missing or damaged */
+  /** @throws Error that names the object when it is missing or damaged */
   async readObject(hash: string, signal?: AbortSignal): Promise<Buffer> {
     const name = objectName(hash);
+    if (!HASH.test(hash)) throw new DamagedError(name, "is not the name of an object");
     const stored = await this.backend.read(name, signal);
     if (stored === undefined) throw new DamagedError(name, "is missing");
     const content = opened(this.seal, hash, stored, name);
@@ -104,26 +110,29 @@ export class Repository {
     return content;
   }
 
-  /** @throws Error as `readObject` */
+  /** @throws the same errors as `readObject` */
   async readPiece([hash, length, object = hash, at = 0]: Piece, signal?: AbortSignal): Promise<Buffer> {
-    const content = this.#kept.get(object) ?? (await this.readObject(object, signal));
-    this.#kept.delete(object);
-    this.#kept.set(object, content);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > MAX_KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    const content = this.#cache.get(object) ?? (await this.readObject(object, signal));
+    this.#cache.delete(object);
+    this.#cache.set(object, content);
+    const [oldest] = this.#cache.keys();
+    if (this.#cache.size > MAX_CACHED && oldest !== undefined) this.#cache.delete(oldest);
     const piece = content.subarray(at, at + length);
     if (piece.length !== length) throw new DamagedError(objectName(object), "is shorter than its snapshot says");
     return piece;
   }
 
-  /** The hashes of all objects that are there. */
+  /** Returns the hashes of all objects in the repository. */
   async objects(signal?: AbortSignal): Promise<Set<string>> {
     const found = new Set<string>();
     for await (const name of this.backend.list(objectPrefix, signal)) found.add(name.slice(name.lastIndexOf("/") + 1));
     return found;
   }
 
-  /** Its id; durable when it resolves. All that it refers to must be. */
+  /**
+   * Returns the id of the snapshot. It is durable when the promise resolves; everything that it
+   * refers to must already be durable.
+   */
   async writeSnapshot(snapshot: Snapshot): Promise<string> {
     const text = Buffer.from(JSON.stringify(snapshot));
     const id = `${snapshot.time.replace(/[-:]/g, "")}-${idHash(text)}`;
@@ -138,7 +147,7 @@ export class Repository {
       .sort();
   }
 
-  /** @throws Error when it is missing or damaged */
+  /** @throws Error when the snapshot is missing or damaged */
   async snapshot(id: string): Promise<Named> {
     const name = snapshotPrefix + id;
     const stored = await this.backend.read(name);
@@ -151,7 +160,7 @@ export class Repository {
     return { ...snapshot, id };
   }
 
-  /** The entries of a snapshot, in the order in which they were backed up. */
+  /** Yields the entries of a snapshot in the order of the backup. */
   async *entries({ list }: Snapshot, signal?: AbortSignal): AsyncGenerator<Entry> {
     let rest = "";
     for (const piece of list) {
@@ -162,9 +171,12 @@ export class Repository {
   }
 }
 
-/** An object of the repository is not there as it was written. */
+/** Checked because a manipulated snapshot could name files outside the repository. */
+const HASH = /^[0-9a-f]{64}$/;
+
+/** An object of the repository is missing or differs from what was written. */
 export class DamagedError extends Error {
-  /** Its name in the backend. */
+  /** Name of the object in the backend. */
   readonly object: string;
 
   constructor(object: string, what: string) {

@@ -1,4 +1,4 @@
-/** How objects are named, encrypted where there is a key, and checked when they are read. */
+/** Names objects, encrypts them if the repository has a key, and checks them when they are read. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -11,11 +11,14 @@ import {
 import type { Encryption } from "./format.ts";
 
 export interface Seal {
-  /** The hash that content is named by; with a key nobody else can tell whether some content is there. */
+  /**
+   * Returns the hash that names the content. With a key, others cannot test whether the repository
+   * has some content.
+   */
   hash(content: Uint8Array): string;
-  /** What is stored of content, under a name. */
+  /** Returns the bytes to store for content under a name. */
   close(name: string, content: Uint8Array): Uint8Array;
-  /** The content. @throws Error when it is not what was stored under the name */
+  /** Returns the content. @throws Error when it differs from what was stored under the name */
   open(name: string, stored: Buffer): Buffer;
 }
 
@@ -28,15 +31,18 @@ export const plainSeal: Seal = {
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_BYTES = 32;
-/** Memory that deriving the key may take; N = 2^15 and r = 8 take 32 MiB. */
+/** Memory limit for deriving the key. N = 2^15 and r = 8 take 32 MiB. */
 const MAX_MEMORY = 64 * 1024 * 1024;
 const cost = { N: 2 ** 15, r: 8, p: 1 } as const;
 const checkName = "check";
 const checkText = Buffer.from("modhost backup");
 
-/** AES-256-GCM, whose authenticated data is the name: no object passes for another one. */
+/**
+ * Encrypts with AES-256-GCM. The name is authenticated data, so one object cannot replace another.
+ */
 function encryptedSeal(keys: Buffer): Seal {
-  const [key, hashKey] = [keys.subarray(0, KEY_BYTES), keys.subarray(KEY_BYTES)];
+  const key = keys.subarray(0, KEY_BYTES);
+  const hashKey = keys.subarray(KEY_BYTES);
   return {
     hash: (content) => createHmac("sha256", hashKey).update(content).digest("hex"),
     close(name, content) {
@@ -55,7 +61,7 @@ function encryptedSeal(keys: Buffer): Seal {
   };
 }
 
-/** For a new repository. */
+/** Creates the seal of a new repository. */
 export async function newSeal(secret: Uint8Array): Promise<{ readonly seal: Seal; readonly encryption: Encryption }> {
   const salt = randomBytes(16);
   const seal = encryptedSeal(await derive(secret, salt, cost));
@@ -63,7 +69,7 @@ export async function newSeal(secret: Uint8Array): Promise<{ readonly seal: Seal
   return { seal, encryption: { kdf: "scrypt", ...cost, salt: salt.toString("base64"), check } };
 }
 
-/** Undefined when the secret is another one. */
+/** Returns undefined when the secret is wrong. */
 export async function sealOf(secret: Uint8Array, encryption: Encryption): Promise<Seal | undefined> {
   const seal = encryptedSeal(await derive(secret, Buffer.from(encryption.salt, "base64"), encryption));
   try {

@@ -1,4 +1,7 @@
-/** What is done with snapshots that are there: all is read and checked; old ones go, with what nothing else uses. */
+/**
+ * Maintains existing snapshots: verifies all data, and removes old snapshots together with objects
+ * that nothing else uses.
+ */
 import { type Named, objectName, type Piece, snapshotPrefix } from "./format.ts";
 import { lock } from "./lock.ts";
 import { DamagedError, type Repository } from "./repository.ts";
@@ -7,7 +10,7 @@ export interface Verified {
   readonly snapshots: number;
   readonly objects: number;
   readonly bytes: number;
-  /** What is missing or damaged, a sentence each, with the snapshots that it belongs to. */
+  /** One sentence for each missing or damaged object, with the snapshots that need it. */
   readonly faults: readonly string[];
 }
 
@@ -16,25 +19,25 @@ export interface UpkeepOptions {
   readonly progress?: ((done: number, total: number) => void) | undefined;
 }
 
-/** Objects that are read at once. */
+/** Number of objects that are read at a time. */
 const MAX_CONCURRENT = 4;
 
 export interface VerifyOptions extends UpkeepOptions {
   /**
-   * Removes what is damaged, and snapshots that cannot be listed: the next backup writes again what the host still has, and
-   * nothing keeps `prune` from its work.
+   * Removes damaged objects, and snapshots that cannot be listed. The next backup writes again what
+   * the host still has, and `prune` works again.
    */
   readonly repair?: boolean;
 }
 
-/** Reads all that snapshots refer to, and checks it against its hashes. */
+/** Reads everything that snapshots refer to, and compares it with its hashes. */
 export async function verify(repository: Repository, options: VerifyOptions = {}): Promise<Verified> {
   if (options.repair !== true) return check(repository, options);
-  const held = await lock(repository.backend);
+  const writerLock = await lock(repository.backend);
   try {
     return await check(repository, options);
   } finally {
-    await held.release();
+    await writerLock.release();
   }
 }
 
@@ -45,7 +48,7 @@ async function check(repository: Repository, { signal, progress, repair = false 
     faults.push(`${error.message} (${where})`);
     for (const name of repair ? [error.object, ...more] : []) await repository.backend.remove(name);
   };
-  /** Object to the snapshots that need it. */
+  /** Maps each object to the snapshots that need it. */
   const needed = new Map<string, string[]>();
   const ids = await repository.snapshotIds();
   for (const id of ids) {
@@ -78,28 +81,29 @@ async function check(repository: Repository, { signal, progress, repair = false 
 }
 
 export interface Pruned {
-  /** Ids of the snapshots that went. */
+  /** Ids of the removed snapshots. */
   readonly snapshots: readonly string[];
-  /** How many objects went. */
+  /** Number of removed objects. */
   readonly objects: number;
 }
 
 /**
- * Removes all but the latest snapshots, and what no snapshot uses, such as what an interrupted backup has left. When it
- * is interrupted itself, what remains is whole.
+ * Removes all but the latest snapshots, and objects that no snapshot uses, such as remains of an
+ * interrupted backup. An interruption leaves the remaining snapshots intact.
  */
 export async function prune(repository: Repository, keep: number, { signal }: UpkeepOptions = {}): Promise<Pruned> {
   const { backend } = repository;
-  const held = await lock(backend);
+  const writerLock = await lock(backend);
   try {
     const ids = await repository.snapshotIds();
     const going = ids.slice(0, Math.max(0, ids.length - keep));
     const used = new Set<string>();
-    // Where one of those that stay cannot be read, nobody knows what it uses: nothing is removed then.
+    // If a remaining snapshot cannot be read, its objects are unknown. This throws before anything
+    // is removed.
     for (const id of ids.slice(going.length)) {
       for (const object of await objectsOf(repository, await repository.snapshot(id), signal)) used.add(object);
     }
-    const stopped = AbortSignal.any([held.lost, ...(signal ? [signal] : [])]);
+    const stopped = AbortSignal.any([writerLock.lost, ...(signal ? [signal] : [])]);
     for (const id of going) await backend.remove(snapshotPrefix + id);
     let objects = 0;
     for (const hash of await repository.objects(stopped)) {
@@ -111,11 +115,11 @@ export async function prune(repository: Repository, keep: number, { signal }: Up
     await backend.tidy();
     return { snapshots: going, objects };
   } finally {
-    await held.release();
+    await writerLock.release();
   }
 }
 
-/** All objects that a snapshot needs. */
+/** Returns all objects that a snapshot needs. */
 async function objectsOf(repository: Repository, snapshot: Named, signal?: AbortSignal): Promise<Set<string>> {
   const objects = new Set<string>();
   const add = ([hash, , object = hash]: Piece) => objects.add(object);

@@ -1,6 +1,6 @@
-/** Makes a snapshot: writes what the repository does not have yet, and at the end what refers to it all. */
+/** Makes a snapshot: writes the missing pieces first, and then the snapshot that refers to them. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { BackupFile, HeldData } from "../../../core/types.ts";
+import type { BackupFile, BackupSnapshot } from "../../../core/types.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "../disk.ts";
 import { fixedPieces, linePieces, PIECE_BYTES } from "./cut.ts";
 import { type Entry, FORMAT, type Named, type Piece, type Snapshot, type SnapshotFacts } from "./format.ts";
@@ -8,17 +8,17 @@ import { lock } from "./lock.ts";
 import { PieceStore } from "./piece_store.ts";
 import { DamagedError, type Repository } from "./repository.ts";
 
-/** What a backup has of one source. */
-export interface Part extends Pick<HeldData, "files"> {
-  /** The name of a folder of the snapshot, by that of the source. */
+/** The data of one source. */
+export interface Part extends Pick<BackupSnapshot, "files"> {
+  /** Maps the source's name of a folder to its name in the snapshot. */
   readonly folders: ReadonlyMap<string, string>;
 }
 
 export interface WriteProgress {
   readonly files: number;
-  /** Of files, whether they had to be read or not. */
+  /** Total size of the files, including unchanged files that were not read. */
   readonly bytes: number;
-  /** That were written to the repository. */
+  /** Bytes that were written to the repository. */
   readonly added: number;
 }
 
@@ -28,9 +28,8 @@ export interface WriteOptions {
 }
 
 /**
- * `facts` is called when all files were read.
- *
- * @throws Error of the repository or of a source; what was written by then is used by the next backup
+ * `facts` is called when all files have been read. @throws Error of the repository or of a source.
+ * The next backup reuses what was written until then
  */
 export async function writeSnapshot(
   repository: Repository,
@@ -38,17 +37,17 @@ export async function writeSnapshot(
   facts: () => SnapshotFacts,
   { signal, progress }: WriteOptions,
 ): Promise<Named> {
-  const held = await lock(repository.backend);
+  const writerLock = await lock(repository.backend);
   try {
-    const stopped = AbortSignal.any([signal, held.lost]);
-    const former = await formerEntries(repository, stopped);
-    const store = await PieceStore.open(repository, former.values(), stopped);
+    const stopped = AbortSignal.any([signal, writerLock.lost]);
+    const previous = await previousEntries(repository, stopped);
+    const store = await PieceStore.open(repository, previous.values(), stopped);
     try {
-      const entries = await writeEntries(parts, former, store, progress);
+      const entries = await writeEntries(parts, previous, store, progress);
       await store.flush();
       const list = await writeList(entries, store);
       await repository.backend.sync();
-      await held.check();
+      await writerLock.check();
       stopped.throwIfAborted();
       const files = entries.filter(({ path }) => !path.endsWith("/")).length;
       const bytes = entries.reduce((sum, { size }) => sum + size, 0);
@@ -58,28 +57,29 @@ export async function writeSnapshot(
       await store.settled();
     }
   } finally {
-    await held.release();
+    await writerLock.release();
   }
 }
 
 async function writeEntries(
   parts: readonly Part[],
-  former: ReadonlyMap<string, Entry>,
+  previous: ReadonlyMap<string, Entry>,
   store: PieceStore,
   progress: WriteOptions["progress"],
 ): Promise<readonly Entry[]> {
   const entries: Entry[] = [];
-  let [files, bytes] = [0, 0];
-  const tell = (more: number) => progress({ files, bytes: bytes + more, added: store.added });
+  let files = 0;
+  let bytes = 0;
+  const report = (more: number) => progress({ files, bytes: bytes + more, added: store.added });
   for (const { files: all, folders } of parts) {
     for await (const file of all) {
       const folder = folders.get(file.folder);
       if (folder === undefined) throw new Error(`${file.path} is in the folder ${file.folder}, which is not named`);
-      const entry = await entryOf({ file, folder, before: former.get(keyOf(folder, file.path)) }, store, tell);
+      const entry = await entryOf({ file, folder, before: previous.get(keyOf(folder, file.path)) }, store, report);
       entries.push(entry);
       files += file.path.endsWith("/") ? 0 : 1;
       bytes += entry.size;
-      tell(0);
+      report(0);
     }
   }
   return entries;
@@ -87,8 +87,11 @@ async function writeEntries(
 
 const keyOf = (folder: string, path: string): string => `${folder}/${path}`;
 
-/** The files of the latest snapshot; none when it is damaged: then all is stored anew. */
-async function formerEntries(repository: Repository, signal: AbortSignal): Promise<Map<string, Entry>> {
+/**
+ * Returns the files of the latest snapshot. If that snapshot is damaged, returns none, so that
+ * everything is stored again.
+ */
+async function previousEntries(repository: Repository, signal: AbortSignal): Promise<Map<string, Entry>> {
   const found = new Map<string, Entry>();
   const latest = (await repository.snapshotIds()).at(-1);
   if (latest === undefined) return found;
@@ -105,16 +108,16 @@ async function formerEntries(repository: Repository, signal: AbortSignal): Promi
 
 interface Source {
   readonly file: BackupFile;
-  /** Of the snapshot. */
+  /** Name of the folder in the snapshot. */
   readonly folder: string;
-  /** The same file in the snapshot before. */
+  /** The same file in the previous snapshot. */
   readonly before: Entry | undefined;
 }
 
 async function entryOf(
   { file, folder, before }: Source,
   store: PieceStore,
-  tell: (bytes: number) => void,
+  report: (bytes: number) => void,
 ): Promise<Entry> {
   const { path, state, growing } = file;
   const isFolder = path.endsWith("/");
@@ -132,13 +135,13 @@ async function entryOf(
   for await (const piece of cut(file.read(from))) {
     stored.push(await store.put(piece));
     size += piece.length;
-    tell(size);
+    report(size);
     await nextTurn();
   }
   return { ...named, size, pieces: stored };
 }
 
-/** The whole pieces of a file that has grown; none when the last of them is another one by now. */
+/** Returns the whole pieces of a file that has grown; none when the last of them has changed. */
 async function beginning(file: BackupFile, before: Entry, store: PieceStore): Promise<readonly Piece[]> {
   const whole = before.pieces.filter(([, length]) => length === PIECE_BYTES);
   const last = whole.at(-1);
@@ -149,10 +152,10 @@ async function beginning(file: BackupFile, before: Entry, store: PieceStore): Pr
   return [];
 }
 
-/** Entries whose lines are made at once. */
+/** Number of entries that are serialized before other work runs. */
 const MAX_BATCH = 1000;
 
-/** Writes the list of entries, whose pieces have their places. */
+/** Writes the list of entries. Their pieces must have final addresses. */
 async function writeList(entries: readonly Entry[], store: PieceStore): Promise<readonly Piece[]> {
   async function* content() {
     for (let at = 0; at < entries.length; at += MAX_BATCH) {

@@ -1,18 +1,21 @@
-/** The host's own part of a backup: files of the data folder, the config file and what it names. */
+/**
+ * The host's own part of a backup: the files of the data folder, the config file, and the files
+ * that it names.
+ */
 import type { Stats } from "node:fs";
 import { type FileHandle, open, opendir, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { BackupFile } from "../../../core/types.ts";
-import { absent } from "../disk.ts";
+import { absent, READ_FLAGS } from "../disk.ts";
 import { below, type Layout } from "./layout.ts";
 
 export interface HostFilesOptions {
   readonly layout: Layout;
   /** Absolute paths of files and folders. */
   readonly roots: readonly string[];
-  /** Absolute paths that others have in their parts, or that are the backup itself. */
+  /** Absolute paths to skip: those that other parts contain, and the backup itself. */
   readonly except: readonly string[];
-  /** Hears of files that were changed while they were read, or could not be. */
+  /** Receives a warning for each file that could not be read or changed during the read. */
   readonly warn: (text: string) => void;
 }
 
@@ -24,26 +27,26 @@ interface Found {
 }
 
 /**
- * What goes while it is looked for is no part of the backup. Each file is open from when it is given until the next one is
- * asked for: it is read even if it goes meanwhile.
+ * Yields the files. A file that disappears during the search is skipped. Each yielded file stays
+ * open until the next one is requested, so it can be read even if it is removed meanwhile.
  */
 export async function* hostFiles(options: HostFilesOptions): AsyncGenerator<BackupFile> {
   const { layout, warn } = options;
   for await (const { path, stats } of found(options)) {
-    const { folder, path: inside } = layout.placeOf(path);
+    const { folder, path: inside } = layout.locationOf(path);
     if (!stats.isDirectory()) yield* fileAt(path, { folder, path: slashed(inside) }, warn);
     else if (inside !== "") yield { folder, path: `${slashed(inside)}/`, mode: stats.mode, read: nothing };
   }
 }
 
-/** Bytes of all that `hostFiles` would give now. */
+/** Returns the total size of the files that `hostFiles` would yield now. */
 export async function hostBytes(options: Omit<HostFilesOptions, "warn" | "layout">): Promise<number> {
   let bytes = 0;
   for await (const { stats } of found({ ...options, warn: () => {} })) bytes += stats.isFile() ? stats.size : 0;
   return bytes;
 }
 
-/** All files and folders, each once. */
+/** Yields all files and folders, each once. */
 async function* found({ roots, except, warn }: Omit<HostFilesOptions, "layout">): AsyncGenerator<Found> {
   const given = new Set<string>();
   const isLeftOut = (path: string) => except.some((each) => below(each, path) !== undefined);
@@ -70,17 +73,18 @@ async function* found({ roots, except, warn }: Omit<HostFilesOptions, "layout">)
 
 async function* fileAt(
   path: string,
-  place: Pick<BackupFile, "folder" | "path">,
+  location: Pick<BackupFile, "folder" | "path">,
   warn: HostFilesOptions["warn"],
 ): AsyncGenerator<BackupFile> {
-  const file = await open(path).catch(absent);
+  const file = await open(path, READ_FLAGS).catch(absent);
   if (file === undefined) return;
   try {
     const before = await file.stat();
+    if (!before.isFile()) return;
     const { size, mode, mtimeMs, ino } = before;
-    yield { ...place, mode, state: `${size} ${mtimeMs} ${ino}`, read: (from) => content(file, { from, to: size }) };
+    yield { ...location, mode, state: `${size} ${mtimeMs} ${ino}`, read: (from) => content(file, { from, to: size }) };
     const after = await file.stat();
-    // What is only appended to is whole, up to where it was.
+    // A file that only grew is complete up to its earlier length.
     if (after.size < size || (after.size === size && after.mtimeMs !== mtimeMs))
       warn(`${path} was changed while it was read: the backup may have parts of both`);
   } finally {

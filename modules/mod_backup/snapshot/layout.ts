@@ -1,33 +1,36 @@
-/** Where the folders of a host stand, and where a restore puts them. */
+/** Maps the folders of a host to folders of a restore. */
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import type { SnapshotFolder } from "../repository/format.ts";
 
-export interface HostPlaces {
-  /** Absolute, like all of them; undefined when the host has none. */
+export interface HostPaths {
+  /** Absolute path, like the others; undefined when the host has no config file. */
   readonly config: string | undefined;
   readonly data: string;
 }
 
-/** The path of `inner` below `outer`; undefined when it is elsewhere. Empty for the same folder. */
+/**
+ * Returns the path of `inner` relative to `outer`, empty for the same folder; undefined when it is
+ * not below it.
+ */
 export function below(outer: string, inner: string): string | undefined {
   const path = relative(outer, inner);
   return path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path) ? undefined : path;
 }
 
 /**
- * A restore makes one folder: the config file is on top of it, and what stood below the folder of that file stands there
- * again, by the same paths. The data folder is `data` when it stood elsewhere.
+ * A restore makes one folder. It contains the config file at the top, and everything that was below
+ * the config file's folder at the same relative paths. A data folder from elsewhere becomes `data`.
  */
 export class Layout {
   readonly #folders = new Map<string, SnapshotFolder>();
-  readonly #places: HostPlaces;
+  readonly #paths: HostPaths;
 
-  constructor(places: HostPlaces) {
-    this.#places = places;
-    const { config, data } = places;
+  constructor(paths: HostPaths) {
+    this.#paths = paths;
+    const { config, data } = paths;
     if (config !== undefined) this.#add({ name: "config", was: dirname(config), to: "" });
     const inside = config === undefined ? undefined : below(dirname(config), data);
-    // Without a config file the data folder counts from where the program is started.
+    // Without a config file, the data folder is relative to the working directory.
     if (config === undefined || inside !== undefined) this.#add({ name: "data", was: data, to: inside ?? "data" });
     else this.#add({ name: "data", was: data, to: "data", option: "data_path" });
   }
@@ -36,15 +39,19 @@ export class Layout {
     return [...this.#folders.values()];
   }
 
-  /** A folder of a module, by its name there; gives its name in the snapshot. */
-  folderOf(module: string, name: string, was: string): string {
+  /**
+   * Adds a folder of a module, by the module's name for it. Returns its name in the snapshot.
+   * `isSet` tells whether an option has a value.
+   */
+  folderOf(module: string, name: string, was: string, isSet: (option: string) => boolean): string {
     const own = `${module}_${name}`;
-    const { to, option } = this.#place(was) ?? { to: own, option: own };
-    return this.#add({ name: own, was, to, ...(option === undefined ? {} : { option }) });
+    const to = this.#restoredPath(was);
+    const option = to === undefined || isSet(own) ? { option: own } : {};
+    return this.#add({ name: own, was, to: to ?? own, ...option });
   }
 
-  /** The folder that has a file, by its name in the snapshot, and the path there. */
-  placeOf(file: string): { readonly folder: string; readonly path: string } {
+  /** Returns the name of the folder that contains a file, and the path of the file in it. */
+  locationOf(file: string): { readonly folder: string; readonly path: string } {
     for (const name of ["data", "config"]) {
       const folder = this.#folders.get(name);
       const path = folder && below(folder.was, file);
@@ -54,11 +61,11 @@ export class Layout {
     return { folder: "files", path: relative(sep, file) };
   }
 
-  #place(path: string): { readonly to: string; readonly option?: string } | undefined {
+  #restoredPath(path: string): string | undefined {
     for (const name of ["data", "config"]) {
       const folder = this.#folders.get(name);
       const inside = folder && below(folder.was, path);
-      if (folder !== undefined && inside !== undefined) return { to: join(folder.to, inside) };
+      if (folder !== undefined && inside !== undefined) return join(folder.to, inside);
     }
     return undefined;
   }
@@ -68,9 +75,9 @@ export class Layout {
     return folder.name;
   }
 
-  /** The config file below the restored folder. */
+  /** Returns the path of the config file below the restored folder. */
   get config(): string | undefined {
-    const { config } = this.#places;
+    const { config } = this.#paths;
     return config === undefined ? undefined : relative(dirname(config), config);
   }
 }

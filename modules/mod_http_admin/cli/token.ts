@@ -6,13 +6,14 @@ import {
   NoServerError,
   socketOption,
   UsageError,
+  withLoadedTokens,
   withTokenFile,
 } from "../../../core/cli/index.ts";
-import type { MadeToken, NewToken, ServerTokens, TokenInfo } from "../../../core/types.ts";
+import type { DeclaredTokenScope, MadeToken, NewToken, ServerTokens, TokenInfo } from "../../../core/types.ts";
 import { operationOf } from "../operations/index.ts";
 import { callOperation } from "./commands/from_table.ts";
 
-/** Options of `new`, by the field of the operation. */
+/** Options of `new`, by the operation's field. */
 const terms = {
   expires: "expires",
   rate: "rate",
@@ -27,9 +28,9 @@ const helpOf = (field: keyof typeof terms) => create.input?.[field]?.describe ??
 export const command: Command = {
   name: "token",
   help: "Make, list and revoke tokens",
-  words: ["new", "list", "revoke"],
+  words: ["new", "list", "revoke", "scopes"],
   completes: "tokens",
-  arguments: "new NAME SCOPE... | list | revoke NAME",
+  arguments: "new NAME SCOPE... | list | revoke NAME | scopes",
   options: {
     expires: { type: "string", value: "TIME", help: helpOf("expires") },
     rate: { type: "string", value: "RATE", help: helpOf("rate") },
@@ -40,9 +41,9 @@ export const command: Command = {
   },
   about: [
     "new prints the secret of the token, this once: only its digest is kept. revoke takes a name or an id; what is open with",
-    "the token is cut, and the next request is refused. Scopes: rpc:GROUP, rpc:GROUP:read, rpc:GROUP:write, mfs:/DIR,",
-    "mfs:read:/DIR, app:NAME, pinning:USER, admin:read, admin, metrics, and * for everything. Where no server runs, the file tokens.json in",
-    "its data folder is edited, and the standard error says so.",
+    "the token is cut, and the next request is refused. scopes lists every form that a scope can have: app:NAME and * are the",
+    "server's own, and each loaded module adds those of what it protects. Where no server runs, the file tokens.json in its data",
+    "folder is edited, and the standard error says so; new and scopes load the modules of that server then.",
   ].join("\n"),
   async run(context) {
     const [verb, ...words] = context.args;
@@ -53,8 +54,10 @@ export const command: Command = {
         return revoked(context, words);
       case "list":
         return listed(context, words);
+      case "scopes":
+        return listedScopes(context, words);
       default:
-        throw new UsageError("token takes new, list or revoke, such as modhost token new ci rpc:add");
+        throw new UsageError("token takes new, list, revoke or scopes, such as modhost token new ci rpc:add");
     }
   },
 };
@@ -73,9 +76,9 @@ function wantedBy({ options }: CommandContext, [name, ...given]: readonly string
 }
 
 async function made(context: CommandContext, wanted: NewToken): Promise<number> {
-  const answer = await tokensFor(context, (tokens) => tokens.create(wanted));
-  context.output.show(answer, () =>
-    [answer.secret, "", detail(answer.token), "", "This is the only time that the secret is shown."].join("\n"),
+  const created = await tokensFor(context, (tokens) => tokens.create(wanted));
+  context.output.show(created, () =>
+    [created.secret, "", detail(created.token), "", "This is the only time that the secret is shown."].join("\n"),
   );
   return 0;
 }
@@ -95,9 +98,28 @@ async function listed(context: CommandContext, words: readonly string[]): Promis
     if (tokens.length === 0) return "There are no tokens: modhost token new makes one.";
     const rows = tokens.map((token) => [
       ...[token.name, token.id, now(token), token.last_used ?? "never", String(token.requests)],
-      token.scopes.join(" "),
+      [token.scopes.join(" "), ...undeclared(token)].join("  "),
     ]);
     return columns([["NAME", "ID", "EXPIRES", "LAST USED", "REQUESTS", "SCOPES"], ...rows]);
+  });
+  return 0;
+}
+
+/** Returns a note on scopes that no loaded module declares. */
+function undeclared({ undeclared_scopes: scopes = [] }: TokenInfo): string[] {
+  return scopes.length === 0 ? [] : [`(not declared by a loaded module: ${scopes.join(" ")})`];
+}
+
+async function listedScopes(context: CommandContext, words: readonly string[]): Promise<number> {
+  if (words.length > 0) throw new UsageError("token scopes takes no arguments");
+  const scopes = await throughServer(
+    context,
+    async (server) => server.scopes(),
+    () => withLoadedTokens(context, (tokens) => tokens.scopes()),
+  );
+  context.output.show(scopes, () => {
+    const rows = scopes.map(({ form, module, help }) => [form, module ?? "", help]);
+    return columns([["SCOPE", "MODULE", "OPENS"], ...rows]);
   });
   return 0;
 }
@@ -119,22 +141,37 @@ function detail({ name, id, scopes, expires, rate, burst, bytes_in, bytes_out }:
   );
 }
 
-/** Through the server that runs, or on the file where none does. */
-async function tokensFor<T>(context: CommandContext, use: (tokens: Server) => Promise<T>): Promise<T> {
+/** Changes tokens through the running server, or in the file when no server is running. */
+function tokensFor<T>(context: CommandContext, use: (tokens: Changeable) => Promise<T>): Promise<T> {
+  return throughServer(context, use, () =>
+    withTokenFile(context, (tokens, path) => {
+      context.stderr.write(`modhost: no server answers here, so this is the file ${path}\n`);
+      return use({ ...tokens, list: async () => tokens.list() });
+    }),
+  );
+}
+
+/** Calls the running server. If none is running and no socket is named, calls `otherwise`. */
+async function throughServer<T>(
+  context: CommandContext,
+  use: (tokens: Server) => Promise<T>,
+  otherwise: () => Promise<T>,
+): Promise<T> {
   const socket = await adminSocket(context, context.options.socket);
   try {
     return await use(through(socket));
   } catch (error) {
     if (!(error instanceof NoServerError) || context.options.socket !== undefined) throw error;
-    return withTokenFile(context, (tokens, path) => {
-      context.stderr.write(`modhost: no server answers here, so this is the file ${path}\n`);
-      return use({ ...tokens, list: async () => tokens.list() });
-    });
+    return otherwise();
   }
 }
 
-interface Server extends Pick<ServerTokens, "create" | "revoke"> {
+interface Changeable extends Pick<ServerTokens, "create" | "revoke"> {
   list(): Promise<readonly TokenInfo[]>;
+}
+
+interface Server extends Changeable {
+  scopes(): Promise<readonly DeclaredTokenScope[]>;
 }
 
 function through(socket: string): Server {
@@ -142,6 +179,7 @@ function through(socket: string): Server {
     (await callOperation<T>(socket, operationOf(name), fields)).value;
   return {
     list: () => call<TokenInfo[]>("tokens"),
+    scopes: () => call<DeclaredTokenScope[]>("token_scopes"),
     create: ({ scopes, ...others }) => call<MadeToken>("token_new", { ...others, scopes: scopes.join(",") }),
     revoke: (name) => call<TokenInfo>("token_revoke", { name }),
   };

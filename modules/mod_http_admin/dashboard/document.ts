@@ -1,34 +1,43 @@
-/** The dashboard's document: it has no content of its own but where its scripts and styles are. */
+/** The dashboard's document. It contains only references to its scripts and styles. */
 import { randomBytes } from "node:crypto";
 import { escape_html } from "../../../core/net/http.ts";
 import type { ResponseFields } from "../../../core/types.ts";
 
-/** What the document tells its scripts. */
+/** Facts that the document passes to its scripts. */
 export interface DocumentFacts {
   /** Base path of the app, such as `/admin`. */
   readonly base: string;
-  /** Address of the folders of files, with their version. */
+  /** URL of the folders of files, including their version. */
   readonly files: string;
   /** Import map, from bare names to files below `files`. */
   readonly imports: Readonly<Record<string, string>>;
   readonly script: string;
   readonly styles: readonly string[];
-  /** Loaded beside the script: what it imports. */
+  /** Scripts that the main script imports, so that the browser loads them at the same time. */
   readonly preload: readonly string[];
-  /** ES modules of other modules' pages. */
+  /** ES modules with the pages of other modules. */
   readonly extensions: readonly string[];
-  /** Undefined for a caller who has to sign in first. */
+  /** The page key of a local caller; undefined for a caller who has to sign in. */
   readonly pageKey: string | undefined;
+  /** Whether the browser has a valid session cookie. It also needs the page key of that session. */
+  readonly isSignedIn: boolean;
+  /**
+   * Whether a page of another origin has opened the document: the script then opens the address
+   * again itself.
+   */
+  readonly opensAgain: boolean;
 }
 
-export function documentAnswer(facts: DocumentFacts): ResponseFields {
+export function documentResponse(facts: DocumentFacts): ResponseFields {
   const nonce = randomBytes(16).toString("base64");
   return {
     headers: {
       content_type: "text/html; charset=utf-8",
       content_security_policy: policy(nonce),
       cache_control: "no-store",
-      // A page of the same origin that has opened this one in a tab cannot look into it.
+      // A page that opens this one in a tab gets no reference to it. The value
+      // "noopener-allow-popups" would do so, too, but browsers that do not know it ignore the
+      // header.
       cross_origin_opener_policy: "same-origin",
       cross_origin_resource_policy: "same-origin",
       referrer_policy: "no-referrer",
@@ -40,7 +49,10 @@ export function documentAnswer(facts: DocumentFacts): ResponseFields {
   };
 }
 
-/** Scripts are those that the document names, and what they import; an address of this origin alone does not do. */
+/**
+ * Allows only scripts that the document names, and what they import. An address of this origin
+ * alone is not enough.
+ */
 function policy(nonce: string): string {
   return [
     "default-src 'none'",
@@ -57,10 +69,16 @@ function policy(nonce: string): string {
 }
 
 function page(facts: DocumentFacts, nonce: string): string {
-  const { base, files, imports, script, styles, preload, extensions, pageKey } = facts;
+  const { base, files, imports, script, styles, preload, extensions, pageKey, isSignedIn, opensAgain } = facts;
   const at = (path: string) => `${files}/${path}`;
   const map = { imports: Object.fromEntries(Object.entries(imports).map(([name, path]) => [name, at(path)])) };
-  const metas = { base, "page-key": pageKey ?? "", extensions: JSON.stringify(extensions.map(at)) };
+  const metas = {
+    base,
+    "page-key": pageKey ?? "",
+    "signed-in": isSignedIn ? "yes" : "",
+    again: opensAgain ? "yes" : "",
+    extensions: JSON.stringify(extensions.map(at)),
+  };
   return `<!DOCTYPE html>
 <html lang="en">
 <head>

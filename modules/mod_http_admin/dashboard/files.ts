@@ -1,4 +1,7 @@
-/** The scripts and styles of the dashboard: files of a few folders, compressed once, kept by browsers until they change. */
+/**
+ * Serves the scripts and styles of the dashboard. They are compressed once, and browsers cache them
+ * until they change.
+ */
 import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
@@ -8,15 +11,15 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import { addVary, contextOf } from "../../../core/http/index.ts";
 import type { HttpEvent, ResponseFields } from "../../../core/types.ts";
 
-/** A folder whose files are served, under a name of one segment. */
+/** A folder whose files are served under a name of one segment. */
 export interface PageFolder {
   readonly name: string;
   readonly folder: URL;
-  /** Those that may be asked for; default: all scripts and styles below. */
+  /** Files that may be requested. Default: all scripts and styles below the folder. */
   readonly only?: readonly string[];
 }
 
-interface Kept {
+interface CachedFile {
   readonly stamp: string;
   readonly type: string;
   readonly bodies: Map<string, Promise<Buffer>>;
@@ -39,14 +42,17 @@ const YEAR = 365 * 24 * 3600;
 
 export class PageFiles {
   readonly #folders: () => readonly PageFolder[];
-  readonly #kept = new Map<string, Kept>();
+  readonly #cache = new Map<string, CachedFile>();
   #version: { readonly at: number; readonly text: Promise<string> } | undefined;
 
   constructor(folders: () => readonly PageFolder[]) {
     this.#folders = folders;
   }
 
-  /** Changes when a file does, and is part of each file's address. Looked up at most once a second. */
+  /**
+   * Returns the version, which changes with the files and is part of their addresses. The files are
+   * checked at most once a second.
+   */
   version(): Promise<string> {
     const now = performance.now();
     if (this.#version === undefined || now - this.#version.at > 1000) this.#version = { at: now, text: this.#look() };
@@ -63,8 +69,10 @@ export class PageFiles {
     return createHash("sha256").update(stamps.flat().join("\n")).digest("hex").slice(0, 12);
   }
 
-  /** Undefined where there is no such file. `path`: version, folder, file. */
-  async answer(event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
+  /**
+   * Returns undefined when the file does not exist. `path` consists of version, folder and file.
+   */
+  async respond(event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
     const [version = "", name = "", ...rest] = path.split("/");
     const folder = this.#folders().find((each) => each.name === name);
     const file = rest.join("/");
@@ -88,13 +96,13 @@ export class PageFiles {
     return { headers, body: await body };
   }
 
-  async #load(key: string, path: string): Promise<Kept> {
+  async #load(key: string, path: string): Promise<CachedFile> {
     const stamp = await stampOf(path);
-    const kept = this.#kept.get(key);
-    if (kept?.stamp === stamp) return kept;
+    const cached = this.#cache.get(key);
+    if (cached?.stamp === stamp) return cached;
     const type = types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream";
     const fresh = { stamp, type, bodies: new Map([["identity", readFile(path)]]) };
-    this.#kept.set(key, fresh);
+    this.#cache.set(key, fresh);
     return fresh;
   }
 }
@@ -113,7 +121,7 @@ function pathOf({ folder }: PageFolder, file: string): string {
   return join(fileURLToPath(folder), ...file.split("/"));
 }
 
-/** Names with slashes, below the folder. */
+/** Returns the paths below the folder. */
 async function filesOf({ folder, only }: PageFolder): Promise<readonly string[]> {
   if (only !== undefined) return only;
   const root = fileURLToPath(folder);

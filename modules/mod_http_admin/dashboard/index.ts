@@ -1,16 +1,15 @@
 /** The dashboard: pages in the browser that are a client of the Admin API. */
 import { keepUncompressed } from "../../../core/http/index.ts";
-import type { Handler, HttpEvent, HttpRequest, Module, RouteTable } from "../../../core/types.ts";
+import type { Handler, HttpRequest, RouteTable } from "../../../core/types.ts";
 import type { Items } from "../items.ts";
-import { type DocumentFacts, documentAnswer } from "./document.ts";
+import { type DocumentFacts, documentResponse } from "./document.ts";
 import { PageFiles, type PageFolder } from "./files.ts";
-import { type Identity, isNavigation, type PageKeys } from "./keys.ts";
+import { isFromElsewhere, isNavigation, type PageKeys, wantsPage } from "./keys.ts";
 
 export interface DashboardDeps {
-  readonly module: Module;
   readonly keys: () => Promise<PageKeys>;
-  /** The identity that a browser may use without a token of its own; undefined where it has to sign in. */
-  readonly identify: (request: HttpRequest) => Promise<Identity | undefined>;
+  readonly isLocal: (request: HttpRequest) => Promise<boolean>;
+  readonly isSignedIn: (request: HttpRequest) => Promise<boolean>;
   readonly items: Items;
 }
 
@@ -20,16 +19,31 @@ interface Library extends PageFolder {
 
 let found: readonly Library[] | undefined;
 
-/** Looked for when the first page is asked for: few servers are. */
+/** Looked up when the first page is requested, because few servers need them. */
 function libraries(): readonly Library[] {
   found ??= [
-    { name: "preact", folder: folderOf("preact"), only: ["preact.mjs"], imports: { preact: "preact.mjs" } },
-    { name: "hooks", folder: folderOf("preact/hooks"), only: ["hooks.mjs"], imports: { "preact/hooks": "hooks.mjs" } },
-    { name: "htm", folder: folderOf("htm"), only: ["htm.mjs"], imports: { htm: "htm.mjs" } },
-    { name: "htm-preact", folder: folderOf("htm/preact"), only: ["index.mjs"], imports: { "htm/preact": "index.mjs" } },
+    {
+      name: "preact",
+      folder: folderOf(import.meta.resolve("preact")),
+      only: ["preact.mjs"],
+      imports: { preact: "preact.mjs" },
+    },
+    {
+      name: "hooks",
+      folder: folderOf(import.meta.resolve("preact/hooks")),
+      only: ["hooks.mjs"],
+      imports: { "preact/hooks": "hooks.mjs" },
+    },
+    { name: "htm", folder: folderOf(import.meta.resolve("htm")), only: ["htm.mjs"], imports: { htm: "htm.mjs" } },
+    {
+      name: "htm-preact",
+      folder: folderOf(import.meta.resolve("htm/preact")),
+      only: ["index.mjs"],
+      imports: { "htm/preact": "index.mjs" },
+    },
     {
       name: "uplot",
-      folder: folderOf("uplot"),
+      folder: folderOf(import.meta.resolve("uplot")),
       only: ["uPlot.esm.js", "uPlot.min.css"],
       imports: { uplot: "uPlot.esm.js" },
     },
@@ -37,9 +51,12 @@ function libraries(): readonly Library[] {
   return found;
 }
 
+/** The path of the dashboard in its own origin. */
+const BASE = "/admin";
+
 const own: PageFolder = { name: "admin", folder: new URL("../pages/", import.meta.url) };
 
-/** What every page needs, so that the browser need not find it out script by script. */
+/** Scripts that every page needs, listed so that the browser does not discover them one by one. */
 const preload = [
   ...["api", "app", "data", "format", "host/section", "live", "main", "router", "sections", "toasts", "ui"].map(
     (name) => `admin/${name}.js`,
@@ -51,19 +68,20 @@ const preload = [
 ];
 
 /** The routes of the dashboard, below `/admin`, for GET and HEAD. */
-export function dashboardRoutes({ module, items, keys, identify }: DashboardDeps): RouteTable {
+export function dashboardRoutes({ items, keys, isLocal, isSignedIn }: DashboardDeps): RouteTable {
   const extensions = () => [...items.pages()].map(([name, pages]) => ({ name: `of-${name}`, ...pages }));
   const files = new PageFiles(() => [own, ...libraries(), ...extensions()]);
-  const base = () => new URL(module.http_url()).pathname.replace(/\/$/, "");
 
   const document: Handler = async (event) => {
-    if (!isPage(event)) return undefined;
-    // The length of the answer must not tell anything of the key in it.
+    const { request } = event;
+    // The length of a compressed response could reveal the key in it.
     keepUncompressed(event);
-    const identity = isNavigation(event.request) ? await identify(event.request) : undefined;
+    const isTab = isNavigation(request);
+    // The HTTPS port is for other machines: see `throughPorts`.
+    const hasKey = isTab && !isFromElsewhere(request) && !request.secure && (await isLocal(request));
     const facts: DocumentFacts = {
-      base: base(),
-      files: `${base()}/files/${await files.version()}`,
+      base: BASE,
+      files: `${BASE}/files/${await files.version()}`,
       imports: {
         ...Object.fromEntries(
           libraries().flatMap(({ name, imports }) =>
@@ -80,23 +98,22 @@ export function dashboardRoutes({ module, items, keys, identify }: DashboardDeps
       ],
       preload,
       extensions: extensions().map(({ name, script }) => `${name}/${script}`),
-      pageKey: identity && (await keys()).of(identity),
+      pageKey: hasKey ? (await keys()).of("local") : undefined,
+      isSignedIn: isTab && (await isSignedIn(request)),
+      opensAgain: isTab && isFromElsewhere(request),
     };
-    return documentAnswer(facts);
+    return documentResponse(facts);
   };
   return {
-    GET: () => ({ status_code: 308, headers: { location: `${base()}/` } }),
+    GET: () => ({ status_code: 308, headers: { location: `${BASE}/` } }),
     "GET /": document,
-    "GET /*": document,
-    "GET /files/*": (event, path: string | undefined) => files.answer(event, path ?? ""),
+    // The dashboard's pages have paths of their own. Scripts and programs that request a missing
+    // file do not get a page.
+    "GET /*": (event, rest?: string) => (wantsPage(event.request) ? document(event, rest) : undefined),
+    "GET /files/*": (event, path: string | undefined) => files.respond(event, path ?? ""),
   };
 }
 
-/** A browser that asks for a page, and no program that asks for what is not there. */
-function isPage({ request: { headers } }: HttpEvent): boolean {
-  return /\btext\/html\b/.test(headers.accept ?? "");
-}
-
-function folderOf(name: string): URL {
-  return new URL("./", import.meta.resolve(name));
+function folderOf(file: string): URL {
+  return new URL("./", file);
 }

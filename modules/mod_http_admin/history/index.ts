@@ -1,4 +1,4 @@
-/** An hour of figures: of the server, and of each route. */
+/** One hour of metrics of the server and of each route. */
 import type { HttpModule, RequestCounts } from "../../../core/http/index.ts";
 import type { Module } from "../../../core/types.ts";
 import type { History as Columns, Figures, RouteFigures, RouteSeries, RouteWindow, ServerSeries } from "../types.ts";
@@ -12,7 +12,7 @@ const SAMPLES_OF_MINUTE = 60 / INTERVAL;
 
 type Measured = Record<ServerSeries, number>;
 
-/** A sample of a route, as plots show it: rates a second, latencies in seconds. */
+/** How plots read a route's sample: rates per second, latencies in seconds. */
 const routeReaders: Readonly<Record<RouteSeries, (tally: ArrayLike<number>, seconds: number) => number | undefined>> = {
   requests: (tally, seconds) => (tally[REQUESTS] as number) / seconds,
   errors: (tally, seconds) => (tally[ERRORS] as number) / seconds,
@@ -38,7 +38,10 @@ export const serverSeries = [
   "sent",
 ] as const satisfies readonly ServerSeries[];
 
-/** The hour for the next instance of this module: of another form, it begins anew. */
+/**
+ * The history for the next instance of this module. An instance with another format starts with an
+ * empty history.
+ */
 interface SavedHistory {
   readonly form: string;
   readonly taken: number;
@@ -50,17 +53,17 @@ interface SavedHistory {
 
 const FORM = [SAMPLES, WIDTH, ...serverSeries].join(" ");
 
-/** Takes a sample now and then from what is counted anyway, for as long as its module is loaded. */
+/** Takes a sample from existing counters at regular intervals, while its module is loaded. */
 export class History {
   readonly #module: Module;
   readonly #counts: RequestCounts;
   readonly #measure: () => Measured;
   readonly #routes = new RouteRows();
   readonly #server = new Map<ServerSeries, Float64Array>(serverSeries.map((name) => [name, new Float64Array(SAMPLES)]));
-  /** When each sample was taken, and the seconds that it tells of. */
+  /** The time of each sample, and the number of seconds that it covers. */
   readonly #time = new Float64Array(SAMPLES);
   readonly #seconds = new Float64Array(SAMPLES);
-  /** Samples that were ever taken; they lie in rings. */
+  /** Total number of samples taken. The samples are in ring buffers. */
   #taken = 0;
   #last: number;
 
@@ -96,31 +99,29 @@ export class History {
     this.#routes.restore(saved.routes);
   }
 
-  /** Of the server. */
+  /** Returns series of the server. */
   columns(names: readonly ServerSeries[]): Columns {
-    return this.#columnsOf(names, (name, place) => this.#server.get(name)?.[place]);
+    return this.#columnsOf(names, (name, slot) => this.#server.get(name)?.[slot]);
   }
 
-  /** Undefined for a route that has answered nothing within the hour. */
+  /** Returns undefined for a route without requests in the last hour. */
   columnsOfRoute(module: string, route: string, names: readonly RouteSeries[]): Columns | undefined {
     const row = this.#routes.find(module, route);
     if (row === undefined) return undefined;
-    return this.#columnsOf(names, (name, place) =>
-      routeReaders[name](row.sample(place), this.#seconds[place] as number),
-    );
+    return this.#columnsOf(names, (name, slot) => routeReaders[name](row.sample(slot), this.#seconds[slot] as number));
   }
 
-  /** The busiest first. */
+  /** Returns the routes, the busiest first. */
   routes(): RouteFigures[] {
     const open = this.#routes.sinceLast(this.#counts);
     return [...this.#routes.rows]
-      .map((row) => this.#figuresOf(row, open.get(row) ?? emptyTally()))
+      .map((row) => this.#metricsOf(row, open.get(row) ?? emptyTally()))
       .filter(({ hour }) => hour.requests > 0)
       .sort((one, other) => other.hour.requests - one.hour.requests);
   }
 
-  /** For events: each call of what this gives tells of the time since the one before. */
-  figures(): () => Figures {
+  /** Returns a function for events. Each call of it measures the time since the previous call. */
+  currentMetrics(): () => Figures {
     const measure = this.#meter();
     return () => ({
       time: new Date().toISOString(),
@@ -129,7 +130,7 @@ export class History {
     });
   }
 
-  /** Each call of what this gives tells of the time since the one before. */
+  /** Returns a function. Each call of it measures the time since the previous call. */
   #meter(): () => Measured {
     const ofProcess = processMeter();
     let last = tallyOf(this.#counts.total);
@@ -147,42 +148,42 @@ export class History {
   }
 
   #sample(): void {
-    const place = this.#taken % SAMPLES;
+    const slot = this.#taken % SAMPLES;
     const now = this.#module.now();
-    this.#time[place] = now;
-    this.#seconds[place] = Math.max(0.001, now - this.#last);
+    this.#time[slot] = now;
+    this.#seconds[slot] = Math.max(0.001, now - this.#last);
     this.#last = now;
     this.#taken += 1;
     const measured = this.#measure();
-    for (const [name, samples] of this.#server) samples[place] = measured[name];
-    this.#routes.sample(place, this.#counts);
+    for (const [name, samples] of this.#server) samples[slot] = measured[name];
+    this.#routes.sample(slot, this.#counts);
   }
 
-  /** The latest places of the rings, the oldest first. */
-  #places(samples = SAMPLES): number[] {
+  /** Returns the latest slots of the rings, the oldest first. */
+  #slots(samples = SAMPLES): number[] {
     const length = Math.min(samples, this.#taken);
     return Array.from({ length }, (_, at) => (this.#taken - length + at) % SAMPLES);
   }
 
-  #columnsOf<N extends string>(names: readonly N[], read: (name: N, place: number) => number | undefined): Columns {
-    const places = this.#places();
-    const columns = names.map((name) => [name, places.map((place) => read(name, place) ?? null)]);
+  #columnsOf<N extends string>(names: readonly N[], read: (name: N, slot: number) => number | undefined): Columns {
+    const slots = this.#slots();
+    const columns = names.map((name) => [name, slots.map((slot) => read(name, slot) ?? null)]);
     return {
       interval: INTERVAL,
-      time: places.map((place) => this.#time[place] as number),
+      time: slots.map((slot) => this.#time[slot] as number),
       series: Object.fromEntries(columns),
     };
   }
 
-  /** `open`: what was counted since the last sample. */
-  #figuresOf(row: RouteRow, open: Tally): RouteFigures {
+  /** `open` is what was counted since the last sample. */
+  #metricsOf(row: RouteRow, open: Tally): RouteFigures {
     const sumOf = (samples: readonly ArrayLike<number>[]): Tally => {
       const sum = Float64Array.from(open);
       for (const sample of samples) add(sum, sample);
       return sum;
     };
-    const latestOf = (samples: number) => sumOf(this.#places(samples).map((place) => row.sample(place)));
-    const latest = this.#places(1).reduce((seconds, place) => seconds + (this.#seconds[place] as number), 0);
+    const latestOf = (samples: number) => sumOf(this.#slots(samples).map((slot) => row.sample(slot)));
+    const latest = this.#slots(1).reduce((seconds, slot) => seconds + (this.#seconds[slot] as number), 0);
     const seconds = Math.max(1, this.#module.now() - this.#last + latest);
     return {
       module: row.module,
@@ -195,11 +196,12 @@ export class History {
 }
 
 function windowOf(sum: Tally): RouteWindow {
-  const [requests, errors] = [sum[REQUESTS] as number, sum[ERRORS] as number];
+  const requests = sum[REQUESTS] as number;
+  const errors = sum[ERRORS] as number;
   if (requests === 0) return { requests, errors };
   const latency = (share: number) => Math.round((percentile(sum, share) ?? 0) * MICROSECONDS) / MICROSECONDS;
   return { requests, errors, p50: latency(0.5), p90: latency(0.9), p99: latency(0.99) };
 }
 
-/** In a second. */
+/** Microseconds in a second. */
 const MICROSECONDS = 1e6;

@@ -1,10 +1,10 @@
-/** The process as it is, and what it did since the look before. */
+/** Measures the process, and its load since the previous measurement. */
 import { getHeapStatistics } from "node:v8";
 
-export interface ProcessFigures {
-  /** Share of one core. */
+export interface ProcessMetrics {
+  /** Share of one core, from 0. */
   readonly cpu: number;
-  /** Share of the time in which the event loop was busy. */
+  /** Share of the time in which the event loop was busy, from 0 to 1. */
   readonly event_loop: number;
   /** Bytes. */
   readonly rss: number;
@@ -12,13 +12,14 @@ export interface ProcessFigures {
   readonly heap: number;
 }
 
-/** Each call tells of the time since the one before. */
-export function processMeter(): () => ProcessFigures {
+/** Returns a function. Each call of it measures the time since the previous call. */
+export function processMeter(): () => ProcessMetrics {
   let loop = performance.eventLoopUtilization();
   let cpu = process.cpuUsage();
   let at = performance.now();
   return () => {
-    const [lastCpu, lastAt] = [cpu, at];
+    const lastCpu = cpu;
+    const lastAt = at;
     const busy = performance.eventLoopUtilization(loop).utilization;
     loop = performance.eventLoopUtilization();
     cpu = process.cpuUsage();
@@ -33,5 +34,5 @@ export function processMeter(): () => ProcessFigures {
   };
 }
 
-/** To three digits behind the point: more say nothing of what was measured. */
+/** Rounds to three decimals. The measurements are not more precise. */
 export const rounded = (value: number) => Math.round(value * 1000) / 1000;

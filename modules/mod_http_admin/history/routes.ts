@@ -1,15 +1,15 @@
-/** An hour of what each route did, in samples. */
+/** One hour of metrics of each route, as samples. */
 import type { RouteCounts } from "../../../core/http/index.ts";
 import { add, emptyTally, REQUESTS, type Tally, tallyOf, WIDTH } from "./tally.ts";
 
-/** Samples of an hour. */
+/** Number of samples in an hour. */
 export const SAMPLES = 360;
-/** Routes with rows of their own: 27 KB each. All others share one. */
+/** Number of routes with their own rows of 27 KB. All others share one row. */
 export const MAX_ROUTES = 128;
-/** The module and the route of the row that all others share. */
+/** The module and route of the shared row. */
 export const OTHER = "other";
 
-/** A row for the next instance of this module. */
+/** A row as it is saved for the next instance of this module. */
 export interface SavedRow {
   readonly module: string;
   readonly route: string;
@@ -18,14 +18,14 @@ export interface SavedRow {
   readonly idle: number;
 }
 
-/** One route: its samples lie in a ring, at the places that the history tells. */
+/** The samples of one route in a ring. The history chooses the slots. */
 export class RouteRow {
   readonly module: string;
   readonly route: string;
-  /** The sum of all samples: to be read alone. */
+  /** The sum of all samples. Callers only read it. */
   readonly hour: Tally;
   readonly #samples: Float32Array;
-  /** Samples since the last one in which anything was counted. */
+  /** Number of consecutive latest samples without a request. */
   #idle: number;
 
   constructor(module: string, route: string, { samples, hour, idle }: Partial<SavedRow> = {}) {
@@ -40,28 +40,29 @@ export class RouteRow {
     return { module: this.module, route: this.route, samples: this.#samples, hour: this.hour, idle: this.#idle };
   }
 
-  /** Its samples are all empty. */
+  /** Whether all samples are empty. */
   get isIdle(): boolean {
     return this.#idle >= SAMPLES;
   }
 
-  put(place: number, tally: Tally): void {
-    const sample = this.sample(place);
+  put(slot: number, tally: Tally): void {
+    const sample = this.sample(slot);
     add(this.hour, sample, -1);
     sample.set(tally);
-    // What is stored is less exact, and is what is taken away again.
+    // The stored sample has less precision. Adding exactly that value lets a later subtraction
+    // cancel it.
     add(this.hour, sample);
     this.#idle = tally[REQUESTS] === 0 ? this.#idle + 1 : 0;
   }
 
-  sample(place: number): Float32Array {
-    return this.#samples.subarray(place * WIDTH, (place + 1) * WIDTH);
+  sample(slot: number): Float32Array {
+    return this.#samples.subarray(slot * WIDTH, (slot + 1) * WIDTH);
   }
 }
 
 export class RouteRows {
   readonly #rows = new Map<string, RouteRow>();
-  /** What each route had counted at the last sample. Those of modules that were unloaded go. */
+  /** The counters of each route at the last sample. Routes of unloaded modules are dropped. */
   #last = new Map<RouteCounts, Tally>();
 
   get rows(): IterableIterator<RouteRow> {
@@ -76,7 +77,7 @@ export class RouteRows {
     return this.#rows.get(keyOf(module, route));
   }
 
-  /** What was counted since the last sample, by row. */
+  /** Returns what was counted since the last sample, by row. */
   sinceLast(counts: Iterable<RouteCounts>): Map<RouteRow, Tally> {
     const found = new Map<RouteRow, Tally>();
     for (const each of counts) {
@@ -92,15 +93,15 @@ export class RouteRows {
     return found;
   }
 
-  /** Puts what was counted since the last sample at this place of the ring. */
-  sample(place: number, counts: Iterable<RouteCounts>): void {
+  /** Stores what was counted since the last sample in this slot of the ring. */
+  sample(slot: number, counts: Iterable<RouteCounts>): void {
     const all = [...counts];
     const found = this.sinceLast(all);
     this.skip(all);
-    for (const row of this.#rows.values()) row.put(place, found.get(row) ?? emptyTally());
+    for (const row of this.#rows.values()) row.put(slot, found.get(row) ?? emptyTally());
   }
 
-  /** What was counted until now is in no sample. */
+  /** Discards what was counted until now, so that it is in no sample. */
   skip(counts: Iterable<RouteCounts>): void {
     this.#last = new Map([...counts].map((each) => [each, tallyOf(each)]));
   }

@@ -1,4 +1,4 @@
-/** What requests have added up to, in one flat row of numbers: rows are summed, and taken from each other. */
+/** Totals of requests as a flat row of numbers. Rows can be added and subtracted. */
 import { latencyBounds, type RouteCounts } from "../../../core/http/index.ts";
 
 export const REQUESTS = 0;
@@ -6,10 +6,10 @@ export const ERRORS = 1;
 export const RECEIVED = 2;
 export const SENT = 3;
 const BUCKETS = 4;
-/** Numbers in a row. */
+/** Number of elements in a row. */
 export const WIDTH = BUCKETS + latencyBounds.length + 1;
 
-/** Of answers with 500 and more. */
+/** Index of the responses with status 500 and above. */
 const SERVER_ERRORS = 5;
 
 /** A row of `WIDTH` numbers. */
@@ -17,7 +17,7 @@ export type Tally = Float64Array;
 
 export const emptyTally = (): Tally => new Float64Array(WIDTH);
 
-/** What a route has done so far. */
+/** Returns the totals of a route so far. */
 export function tallyOf({ classes, received, sent, latencies }: RouteCounts): Tally {
   const tally = emptyTally();
   for (const requests of classes) tally[REQUESTS] = at(tally, REQUESTS) + requests;
@@ -28,12 +28,15 @@ export function tallyOf({ classes, received, sent, latencies }: RouteCounts): Ta
   return tally;
 }
 
-/** Adds to a row; `sign` -1 takes away. */
+/** Adds a row to another. A `sign` of -1 subtracts it. */
 export function add(to: Tally, other: ArrayLike<number>, sign: 1 | -1 = 1): void {
   for (let index = 0; index < WIDTH; index += 1) to[index] = at(to, index) + sign * at(other, index);
 }
 
-/** The latency that so many of the requests did not exceed, seconds, as near as the buckets tell; undefined without any. */
+/**
+ * Returns the latency, in seconds, that this share of the requests did not exceed, as precisely as
+ * the buckets allow; undefined without requests.
+ */
 export function percentile(tally: ArrayLike<number>, share: number): number | undefined {
   let total = 0;
   for (let index = BUCKETS; index < WIDTH; index += 1) total += at(tally, index);

@@ -1,4 +1,4 @@
-/** The configuration: shown, edited, planned, applied. */
+/** Operations on the configuration: show, edit, plan and apply. */
 import { defineChange, defineOperation } from "./operation.ts";
 
 const text = {
@@ -15,17 +15,17 @@ export const configOperations = [
     path: "/config",
     scope: "read",
     help: "Every option with its value in force and where it comes from; secrets are not shown",
-    answer: { type: "array", items: { $ref: "#/components/schemas/OptionState" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/OptionState" } },
     run: ({ server }) => server.config.options(),
   }),
   defineOperation({
     name: "config_file",
     method: "GET",
     path: "/config/file",
-    // Its text has the secrets in it: who edits it has to give them back.
+    // The text contains secrets, because whoever edits the file must send them back.
     scope: "admin",
     help: "The config file as it is, secrets and all, with the etag that config_save wants",
-    answer: "ConfigFile",
+    response: "ConfigFile",
     run: ({ server }) => server.config.file(),
   }),
   defineOperation({
@@ -35,7 +35,7 @@ export const configOperations = [
     scope: "admin",
     help: "What a text in place of the config file's would do, or what is wrong in it, and where; nothing is changed",
     input: { text },
-    answer: "ConfigCheck",
+    response: "ConfigCheck",
     run: ({ server, input }) => server.config.check(input.text),
   }),
   defineChange({
@@ -54,7 +54,7 @@ export const configOperations = [
     path: "/plan",
     scope: "read",
     help: "What a changed configuration makes of the server: the file is read again, and nothing is changed",
-    answer: "ConfigPlan",
+    response: "ConfigPlan",
     run: ({ server }) => server.plan(),
   }),
   defineChange({

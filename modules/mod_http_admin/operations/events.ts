@@ -1,4 +1,4 @@
-/** What happens in the server. */
+/** The operation that streams events of the server. */
 import { defaultTopics } from "../topics.ts";
 import { defineOperation } from "./operation.ts";
 
@@ -12,7 +12,7 @@ export const eventOperations = [
     input: {
       topics: { type: "string", describe: `Topics, with commas between; default: ${defaultTopics.join(",")}` },
     },
-    answer: "Event",
+    response: "Event",
     isRaw: true,
     run: ({ event, input, streams }) => streams.open(event, input.topics),
   }),

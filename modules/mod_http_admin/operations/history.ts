@@ -1,4 +1,4 @@
-/** What the server and its routes did within the last hour. */
+/** Operations for the metrics of the last hour. */
 import { AdminError } from "../errors.ts";
 import { routeSeries, serverSeries } from "../history/index.ts";
 import { defineOperation } from "./operation.ts";
@@ -18,7 +18,7 @@ export const historyOperations = [
       module: { type: "string", describe: "The module of a route, as `route_figures` names it" },
       route: { type: "string", describe: "The route, as `route_figures` names it" },
     },
-    answer: "History",
+    response: "History",
     run({ input: { series, module, route }, history }) {
       if (module === undefined && route === undefined) return history.columns(chosen(series, serverSeries));
       if (module === undefined || route === undefined)
@@ -34,7 +34,7 @@ export const historyOperations = [
     path: "/routes/figures",
     scope: "read",
     help: "Rate, errors and latencies of each route that has answered anything within the hour, the busiest first",
-    answer: { type: "array", items: { $ref: "#/components/schemas/RouteFigures" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/RouteFigures" } },
     run: ({ history }) => history.routes(),
   }),
 ];

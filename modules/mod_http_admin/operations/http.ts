@@ -1,4 +1,4 @@
-/** The routes of the server. */
+/** Operations for the routes of the server. */
 import type { HttpModule } from "../../../core/http/index.ts";
 import { defineOperation } from "./operation.ts";
 
@@ -9,7 +9,7 @@ export const httpOperations = [
     path: "/routes",
     scope: "read",
     help: "Every route that is served, host by host",
-    answer: { type: "array", items: { $ref: "#/components/schemas/Route" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/Route" } },
     run: ({ module }) => module.depends<HttpModule>("http").routes(),
   }),
   defineOperation({
@@ -18,7 +18,7 @@ export const httpOperations = [
     path: "/middleware",
     scope: "read",
     help: "What requests go through before they reach apps, the outermost first: guards, compression and other middleware",
-    answer: { type: "array", items: { $ref: "#/components/schemas/Middleware" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/Middleware" } },
     run: ({ module }) => module.depends<HttpModule>("http").describeMiddleware(),
   }),
   defineOperation({
@@ -32,7 +32,7 @@ export const httpOperations = [
       path: { type: "string", required: true, describe: "Its path, as it is sent" },
       host: { type: "string", describe: "Its Host" },
     },
-    answer: "Explanation",
+    response: "Explanation",
     run: ({ module, input }) => module.depends<HttpModule>("http").explain(input.method, input.path, input.host),
   }),
 ];

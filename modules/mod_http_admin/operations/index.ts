@@ -1,4 +1,4 @@
-/** Every operation of the server itself; modules add others. */
+/** All operations of the server itself. Modules add others. */
 import type { AdminOperation } from "../../../core/types.ts";
 import { openApi } from "../openapi.ts";
 import { configOperations } from "./config.ts";
@@ -26,12 +26,12 @@ export const operations: readonly AdminOperation[] = [
     path: "/openapi.json",
     scope: "read",
     help: "Every operation, those that modules add too, as an OpenAPI document",
-    answer: { type: "object" },
+    response: { type: "object" },
     run: ({ items, server }) => openApi(items, server.status().version),
   }),
 ];
 
-/** @throws Error for a name that is in no table */
+/** @throws Error for an unknown name */
 export function operationOf(name: string): AdminOperation {
   const found = operations.find((operation) => operation.name === name);
   if (found === undefined) throw new Error(`The Admin API has no operation ${name}`);

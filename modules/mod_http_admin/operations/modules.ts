@@ -1,4 +1,4 @@
-/** The modules of the server. */
+/** Operations on the modules of the server. */
 import { defineChange, defineOperation } from "./operation.ts";
 
 const host = { type: "string", describe: "One of the virtual hosts; default: all of them" } as const;
@@ -11,7 +11,7 @@ export const moduleOperations = [
     path: "/modules",
     scope: "read",
     help: "State of every module, of failed ones too",
-    answer: { type: "array", items: { $ref: "#/components/schemas/ModuleState" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/ModuleState" } },
     run: ({ server }) => server.modules(),
   }),
   defineChange({

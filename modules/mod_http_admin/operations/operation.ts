@@ -1,15 +1,18 @@
-/** Operations of this module itself: they know the Admin API that they are part of. */
+/**
+ * Declares operations of this module itself, which have access to the Admin API that they belong
+ * to.
+ */
 import { defineOperation as define } from "../../../core/index.ts";
 import type { AdminCall, AdminFields, AdminOperation, Change, Module } from "../../../core/types.ts";
 import type { Streams } from "../events.ts";
 import type { Items } from "../items.ts";
 import type { Watched } from "../watched.ts";
 
-/** What an operation of this module is called with. */
+/** The argument of this module's operations. */
 export interface OwnCall<F extends AdminFields = AdminFields> extends AdminCall<F>, Watched {
-  /** The module of the Admin API. */
+  /** The module that provides the Admin API. */
   readonly module: Module;
-  /** All that modules have added to it. */
+  /** Everything that modules have added to the Admin API. */
   readonly items: Items;
   readonly streams: Streams;
 }
@@ -20,11 +23,11 @@ export function defineOperation<const F extends AdminFields>(operation: Own<F>):
   return define(operation as unknown as AdminOperation);
 }
 
-/** An operation whose answer is a record of a change. */
+/** Declares an operation whose response is the record of a change. */
 export function defineChange<const F extends AdminFields>(
-  operation: Omit<Own<F>, "answer" | "isChange" | "isRaw" | "scope" | "method" | "run"> & {
+  operation: Omit<Own<F>, "response" | "isChange" | "isRaw" | "scope" | "method" | "run"> & {
     run(call: OwnCall<F>): Promise<Change>;
   },
 ): AdminOperation {
-  return defineOperation<F>({ ...operation, method: "POST", scope: "admin", answer: "Change", isChange: true });
+  return defineOperation<F>({ ...operation, method: "POST", scope: "admin", response: "Change", isChange: true });
 }

@@ -1,8 +1,8 @@
-/** What has happened: lines of the log, requests, changes. */
+/** Operations for the latest log lines, requests and changes. */
 import type { LogLine } from "../../../core/types.ts";
 import { defineOperation } from "./operation.ts";
 
-/** From the least grave on. */
+/** Ordered by increasing severity. */
 const levels = ["debug", "info", "warn", "error"] as const satisfies readonly LogLine["level"][];
 const results = ["done", "refused", "failed"] as const;
 
@@ -23,7 +23,7 @@ export const recentOperations = [
       before: { type: "number", describe: "Lines before the one with this number, its field n" },
       limit,
     },
-    answer: { type: "array", items: { $ref: "#/components/schemas/LogLine" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/LogLine" } },
     run({ server, input }) {
       const {
         level = "debug",
@@ -55,7 +55,7 @@ export const recentOperations = [
       path: { type: "string", describe: "A part of its path" },
       limit,
     },
-    answer: { type: "array", items: { $ref: "#/components/schemas/FinishedRequest" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/FinishedRequest" } },
     run: ({ requests, input: { limit: most = DEFAULT_LIMIT, ...filter } }) => latest(requests.find(filter), most),
   }),
   defineOperation({
@@ -64,7 +64,7 @@ export const recentOperations = [
     path: "/changes",
     scope: "read",
     help: "The latest changes of the server, the oldest first",
-    answer: { type: "array", items: { $ref: "#/components/schemas/Change" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/Change" } },
     run: ({ server }) => server.changes(),
   }),
   defineOperation({
@@ -80,7 +80,7 @@ export const recentOperations = [
       what: { type: "string", describe: "A part of what was asked for" },
       result: { type: "string", values: results, describe: "What became of it" },
     },
-    answer: "AuditPage",
+    response: "AuditPage",
     run: ({ server, input: { result, ...filter } }) =>
       server.audit({ ...filter, result: results.find((one) => one === result) }),
   }),

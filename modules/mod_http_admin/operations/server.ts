@@ -1,4 +1,4 @@
-/** The server as a whole. */
+/** Operations on the server as a whole. */
 import { AdminError } from "../errors.ts";
 import { defineChange, defineOperation } from "./operation.ts";
 
@@ -9,7 +9,7 @@ export const serverOperations = [
     path: "/status",
     scope: "read",
     help: "How the server is: version, process, phase, addresses, modules, connections, requests, warnings",
-    answer: "ServerStatus",
+    response: "ServerStatus",
     run: ({ server }) => server.status(),
   }),
   defineOperation({
@@ -18,7 +18,7 @@ export const serverOperations = [
     path: "/whoami",
     scope: "read",
     help: "Who asks, as records name it, and what the caller may",
-    answer: "Caller",
+    response: "Caller",
     run: ({ by, scopes }) => ({ by, scopes: [...scopes] }),
   }),
   defineChange({
@@ -51,10 +51,11 @@ export const serverOperations = [
       wait: { type: "number", describe: "Seconds for which requests that last may hold it up; default 60" },
     },
     async run({ server, by, viaSocket, event, input: { command, folder, wait } }) {
-      // A token lets nobody run a program of his choice.
+      // A token must not let its owner run an arbitrary program.
       if ((command !== undefined || folder !== undefined) && !viaSocket)
         throw new AdminError("forbidden", "Another program is started only for callers of the admin socket");
-      // Asked for here, it tells that this request ends with the server: it is none that the change has to wait for.
+      // Marks this request as one that ends with the server, so that the handover does not wait for
+      // it.
       event.request.leaving.throwIfAborted();
       return server.hand_over({ command: wordsOf(command), folder, wait }, { by });
     },

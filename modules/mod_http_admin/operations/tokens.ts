@@ -1,4 +1,4 @@
-/** The tokens of the server. */
+/** Operations on the tokens of the server. */
 import { ModhostError } from "../../../core/index.ts";
 import { AdminError, type AdminErrorCode } from "../errors.ts";
 import { defineOperation } from "./operation.ts";
@@ -7,6 +7,8 @@ const codes: Readonly<Record<string, AdminErrorCode>> = {
   TOKEN_INVALID: "invalid",
   TOKEN_EXISTS: "exists",
   TOKEN_UNKNOWN: "unknown_token",
+  TOKENS_UNREADABLE: "failed",
+  TOKENS_UNWRITABLE: "failed",
 };
 
 export const tokenOperations = [
@@ -16,8 +18,17 @@ export const tokenOperations = [
     path: "/tokens",
     scope: "read",
     help: "Every token, with its scopes, limits and use; never a secret",
-    answer: { type: "array", items: { $ref: "#/components/schemas/Token" } },
+    response: { type: "array", items: { $ref: "#/components/schemas/Token" } },
     run: ({ server }) => server.tokens.list(),
+  }),
+  defineOperation({
+    name: "token_scopes",
+    method: "GET",
+    path: "/tokens/scopes",
+    scope: "read",
+    help: "Every form that a scope of a new token can have: those of the server, and those that loaded modules declare",
+    response: { type: "array", items: { $ref: "#/components/schemas/TokenScope" } },
+    run: ({ server }) => server.tokens.scopes(),
   }),
   defineOperation({
     name: "token_new",
@@ -30,7 +41,8 @@ export const tokenOperations = [
       scopes: {
         type: "string",
         required: true,
-        describe: "What it opens, with commas between: rpc:pin:read, mfs:/team/a, app:chat, admin:read, metrics, *",
+        describe:
+          "What it opens, with commas between: app:chat, admin:read, * for everything, and what else /tokens/scopes lists",
         maxLength: 65_536,
       },
       expires: {
@@ -42,9 +54,11 @@ export const tokenOperations = [
       bytes_in: { type: "string", describe: "Bytes of request bodies: 1GB/day (UTC), or 10GB in total" },
       bytes_out: { type: "string", describe: "Bytes of answers, in the same form" },
     },
-    answer: "MadeToken",
+    response: "MadeToken",
     run: ({ server, by, input: { scopes, ...terms } }) =>
-      answered(server.tokens.create({ ...terms, scopes: scopes.split(",").map((scope) => scope.trim()) }, { by })),
+      withTokenErrors(
+        server.tokens.create({ ...terms, scopes: scopes.split(",").map((scope) => scope.trim()) }, { by }),
+      ),
   }),
   defineOperation({
     name: "token_revoke",
@@ -53,12 +67,12 @@ export const tokenOperations = [
     scope: "admin",
     help: "Take a token back: what is open with it is cut, and the next request is refused",
     input: { name: { type: "string", required: true, describe: "The token's name or id" } },
-    answer: "Token",
-    run: ({ server, by, input }) => answered(server.tokens.revoke(input.name, { by })),
+    response: "Token",
+    run: ({ server, by, input }) => withTokenErrors(server.tokens.revoke(input.name, { by })),
   }),
 ];
 
-async function answered<T>(work: Promise<T>): Promise<T> {
+async function withTokenErrors<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     const code = ModhostError.is(error) ? codes[error.code] : undefined;
     throw code === undefined ? error : new AdminError(code, (error as Error).message);

@@ -5,15 +5,28 @@ const meta = (/** @type {string} */ name) =>
 
 /** Base path of the dashboard, such as `/admin`. */
 export const base = meta("base");
-/** Tells this page from others of its origin; empty for who has to sign in. */
-export const pageKey = meta("page-key");
+/**
+ * Whether a page of another origin has opened this one, which then has to open its address again
+ * itself.
+ */
+export const opensAgain = meta("again") !== "";
+/**
+ * Whether this browser has a valid session cookie. The session's key is in the storage of this
+ * origin, which no other port shares.
+ */
+const isSignedIn = meta("signed-in") !== "";
+const KEY = "modhost-page-key";
+const given = isSignedIn ? window.localStorage.getItem(KEY) : null;
+/** The page key of this caller; empty until the user signs in. */
+export const pageKey = given ?? meta("page-key");
 
-/** An answer that is no success, or none at all: then `code` is `unreachable`. */
+/** A response with an error status, or no response at all; then `code` is `unreachable`. */
 export class ApiError extends Error {
   /**
    * @param {string} code of the table of errors
    * @param {string} message for the person at the screen
-   * @param {unknown} [answer] what the server answered: of a change that was refused or has failed its record
+   * @param {unknown} [answer] what the server answered: of a change that was refused or has failed
+   * its record
    */
   constructor(code, message, answer) {
     super(message);
@@ -23,7 +36,7 @@ export class ApiError extends Error {
 }
 
 /**
- * The address of an operation.
+ * Returns the URL of an operation.
  * @param {string} path below `/admin/api`
  * @param {Record<string, unknown>} [query] values that are undefined are left out
  */
@@ -34,14 +47,14 @@ export function addressOf(path, query = {}) {
 }
 
 /**
- * An address for pictures, media and downloads, which take no headers of a page's own.
+ * Returns a URL for pictures, media and downloads, whose requests cannot have the page's headers.
  * @param {string} path
  * @param {Record<string, unknown>} [query]
  */
 export const linkTo = (path, query) => addressOf(path, { ...query, page_key: pageKey });
 
 /**
- * The answer to a request, whatever its status.
+ * Resolves to the response to a request, whatever its status.
  * @param {string} address
  * @param {RequestInit} [options]
  * @throws {ApiError} unreachable
@@ -59,10 +72,11 @@ export async function ask(address, { headers, ...options } = {}) {
 }
 
 /**
- * Calls an operation, and gives its JSON.
+ * Calls an operation and returns its JSON.
  * @param {string} method
  * @param {string} path below `/admin/api`
- * @param {{ query?: Record<string, unknown>, body?: unknown, signal?: AbortSignal | undefined }} [input]
+ * @param {{ query?: Record<string, unknown>, body?: unknown, signal?: AbortSignal | undefined }}
+ * [input]
  * @returns {Promise<any>}
  * @throws {ApiError} for every answer from 400 on
  */
@@ -70,7 +84,7 @@ export async function call(method, path, { query, body, signal } = {}) {
   const options = { method, signal: signal ?? null };
   const sent =
     body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  return answerOf(await ask(addressOf(path, query), { ...options, ...sent }));
+  return resultOf(await ask(addressOf(path, query), { ...options, ...sent }));
 }
 
 /** @type {(path: string, query?: Record<string, unknown>, signal?: AbortSignal) => Promise<any>} */
@@ -79,18 +93,23 @@ export const get = (path, query, signal) => call("GET", path, { ...(query && { q
 export const post = (path, body = {}, signal) => call("POST", path, { body, signal });
 
 /** @param {Response} response */
-async function answerOf(response) {
+async function resultOf(response) {
   const answer = await response.json().catch(() => undefined);
   if (response.ok) return answer;
-  // A change that came to nothing is answered with its record.
-  const { code = "failed", message = `The server answered ${response.status}.` } = answer?.error ?? {};
-  if (code === "page_key") announce("stale");
+  // The response to a failed change is the record of the change.
+  const { code = "failed", message = `The server responded with ${response.status}.` } = answer?.error ?? {};
+  if (code === "page_key") {
+    // The stored key belongs to another session: the page continues without it, or asks for a
+    // token.
+    window.localStorage.removeItem(KEY);
+    announce("stale");
+  }
   if (code === "unauthorized") announce("signed-out");
   throw new ApiError(code, message, answer);
 }
 
 /**
- * Tells the frame that this page cannot go on as it is.
+ * Notifies the frame that this page cannot continue as it is.
  * @param {"stale" | "signed-out"} what
  */
 function announce(what) {
@@ -98,14 +117,16 @@ function announce(what) {
 }
 
 /**
- * Signs in with a token, for this browser until it is closed.
+ * Signs in with a token. The browser stays signed in until it is closed.
  * @param {string} token
  */
 export async function signIn(token) {
   const headers = { Authorization: `Bearer ${token}` };
-  return answerOf(await ask(`${base}/session`, { method: "POST", headers }));
+  const { page_key } = await resultOf(await ask(`${base}/session`, { method: "POST", headers }));
+  window.localStorage.setItem(KEY, page_key);
 }
 
 export async function signOut() {
   await ask(`${base}/session`, { method: "DELETE" });
+  window.localStorage.removeItem(KEY);
 }

@@ -1,33 +1,36 @@
-/** The frame around pages: navigation, connection, signing in. */
+/** The frame around pages: navigation, connection state and sign-in. */
 import { html } from "htm/preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, pageKey, signIn, signOut } from "./api.js";
 import { useAction, useApi } from "./data.js";
 import { useConnection } from "./live.js";
-import { Link, usePlace } from "./router.js";
+import { Link, useAddress } from "./router.js";
 import { pageAt, sections } from "./sections.js";
 import { choose, themes, useTheme } from "./theme.js";
 import { Toasts } from "./toasts.js";
 import { Button, Empty, Page, Problem, TextField } from "./ui.js";
 
-/** Reloads for a new key at most once in this time: another reason would come back at once. */
+/**
+ * Minimum time in milliseconds between reloads for a new key. Without it, a permanent problem would
+ * reload the page in a loop.
+ */
 const RELOAD_PAUSE = 10_000;
 
 export function App() {
   const [isSignedOut, setSignedOut] = useState(pageKey === "");
   useEffect(() => {
-    const hear = (/** @type {any} */ { detail }) => {
+    const listener = (/** @type {any} */ { detail }) => {
       if (detail === "signed-out") setSignedOut(true);
       else if (performance.now() > RELOAD_PAUSE) window.location.reload();
     };
-    window.addEventListener("modhost-page", hear);
-    return () => window.removeEventListener("modhost-page", hear);
+    window.addEventListener("modhost-page", listener);
+    return () => window.removeEventListener("modhost-page", listener);
   }, []);
   return isSignedOut ? html`<${SignIn} />` : html`<${Frame} />`;
 }
 
 function Frame() {
-  const { path } = usePlace();
+  const { path } = useAddress();
   const [isOpen, setOpen] = useState(false);
   const found = pageAt(path === "" ? "overview" : path);
   useEffect(() => {
@@ -62,7 +65,10 @@ function Frame() {
     <${Toasts} />`;
 }
 
-/** "/" leads to the search of a page, unless something is being typed. @param {KeyboardEvent} event */
+/**
+ * "/" moves the focus to the page's search field, unless the user is typing.
+ * @param {KeyboardEvent} event
+ */
 function toSearch(event) {
   const { key, target } = event;
   const isTyped = target instanceof HTMLElement && target.matches("input, textarea, select");

@@ -1,46 +1,51 @@
-/** Data of the server in components: loaded, loaded again when something has changed, with what went wrong. */
+/**
+ * Loads data of the server in components, reloads it when something has changed, and reports
+ * errors.
+ */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get } from "./api.js";
 import { follow, useConnection } from "./live.js";
 
 /**
  * @template T
- * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => Promise<void> }} Loaded
+ * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () =>
+ * Promise<void> }} Loaded
  */
 
 /**
- * The answer of an operation. It is asked for anew when `path` or `query` differ, after every change of the server, after
- * the connection has come back, and every `every` milliseconds while the page is looked at. What was there before is
- * shown until then.
+ * Loads the result of an operation. Reloads when `path` or `query` differ, after every change of
+ * the server, after a reconnection, and every `every` milliseconds while the page is visible. Shows
+ * the previous result until then.
  * @template [T=any]
  * @param {string | undefined} path undefined: nothing is asked
- * @param {{ query?: Record<string, unknown>, every?: number, topic?: string | undefined }} [options] `topic`: whose events make it stale, "" for none; default `changes`
+ * @param {{ query?: Record<string, unknown>, every?: number, topic?: string | undefined }}
+ * [options] `topic`: whose events make it stale, "" for none; default `changes`
  * @returns {Loaded<T>}
  */
 export function useApi(path, { query = {}, every, topic = "changes" } = {}) {
   const [loaded, set] = useState(/** @type {{ key: string, data?: T, error?: Error }} */ ({ key: "" }));
   const connection = useConnection();
   const key = `${path} ${JSON.stringify(query)}`;
-  const asking = useRef(/** @type {AbortController | undefined} */ (undefined));
+  const pending = useRef(/** @type {AbortController | undefined} */ (undefined));
   const wanted = useRef({ path, query, key });
   wanted.current = { path, query, key };
-  // A dialog that was opened before `query` has changed reloads what is shown now.
+  // A dialog that was opened before a change of `query` must reload what is shown now.
   const reload = useCallback(async () => {
     const { path, query, key } = wanted.current;
     if (path === undefined) return;
-    asking.current?.abort();
-    const own = (asking.current = new AbortController());
+    pending.current?.abort();
+    const own = (pending.current = new AbortController());
     try {
       const data = await get(path, query, own.signal);
       if (!own.signal.aborted) set({ key, data });
     } catch (error) {
       if (!own.signal.aborted)
-        set((former) => ({ ...(former.key === key ? former : { key }), error: /** @type {Error} */ (error) }));
+        set((previous) => ({ ...(previous.key === key ? previous : { key }), error: /** @type {Error} */ (error) }));
     }
   }, []);
   useEffect(() => {
     if (connection !== "lost") void reload();
-    return () => asking.current?.abort();
+    return () => pending.current?.abort();
   }, [key, connection === "lost"]);
   useEffect(() => (topic === "" ? undefined : follow(topic, () => void reload())), [topic]);
   useEffect(() => {
@@ -58,7 +63,7 @@ export function useApi(path, { query = {}, every, topic = "changes" } = {}) {
 }
 
 /**
- * Runs something that a person asked for: whether it is under way, and what went wrong.
+ * Runs an action that a person started. Returns whether it is running, and its error.
  * @template {unknown[]} A
  * @param {(...args: A) => Promise<unknown>} run
  */

@@ -1,4 +1,4 @@
-/** Numbers, sizes and times for people, in the language of their browser. */
+/** Formats numbers, sizes and times in the browser's language. */
 
 const units = ["B", "kB", "MB", "GB", "TB", "PB"];
 
@@ -72,8 +72,8 @@ export const clock = (time) => clockForm.format(new Date(time));
 export const fullTime = (time) => fullForm.format(new Date(time));
 
 /**
- * A name that somebody else chose, as it can be shown: what would turn the direction of text or is not visible is told
- * by its number.
+ * Makes a name that somebody else chose safe to show. Characters that are invisible or change the
+ * direction of text are replaced by their code.
  * @param {string} text
  */
 export function printable(text) {

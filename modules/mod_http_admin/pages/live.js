@@ -1,4 +1,4 @@
-/** What happens in the server, as it happens: one stream of events for all pages, which comes back when it was cut. */
+/** Events of the server: one stream for all pages, which is reopened when it breaks. */
 import { useEffect, useState } from "preact/hooks";
 import { addressOf, ask } from "./api.js";
 
@@ -18,21 +18,24 @@ let stream;
 let again;
 let pause = 500;
 const MAX_PAUSE = 10_000;
-/** Topics that come and go while a page is exchanged for another make one new stream. */
+/**
+ * Milliseconds to wait before reopening the stream. While one page replaces another, topics come
+ * and go, and should cause only one new stream.
+ */
 const SETTLE = 50;
 
 /**
- * Hears events of a topic, until the function that this gives is called.
+ * Calls the listener with events of a topic, until the returned function is called.
  * @param {string} topic
- * @param {(value: any) => void} hear
+ * @param {(value: any) => void} listener
  */
-export function follow(topic, hear) {
+export function follow(topic, listener) {
   const hearing = listeners.get(topic) ?? new Set();
   listeners.set(topic, hearing);
-  hearing.add(hear);
+  hearing.add(listener);
   if (hearing.size === 1) reopen(SETTLE);
   return () => {
-    hearing.delete(hear);
+    hearing.delete(listener);
     if (hearing.size > 0) return;
     listeners.delete(topic);
     reopen(SETTLE);
@@ -40,13 +43,13 @@ export function follow(topic, hear) {
 }
 
 /**
- * Hears, until the function that this gives is called, that events come from now on: what was loaded before may lack what
- * happened between that and now.
- * @param {() => void} hear
+ * Calls the listener whenever the stream is open again, until the returned function is called. Data
+ * that was loaded before may be outdated by then.
+ * @param {() => void} listener
  */
-export function whenOpened(hear) {
-  opened.add(hear);
-  return () => void opened.delete(hear);
+export function whenOpened(listener) {
+  opened.add(listener);
+  return () => void opened.delete(listener);
 }
 
 /** @param {number} wait milliseconds */
@@ -58,14 +61,14 @@ function reopen(wait) {
 async function open() {
   stream?.abort();
   const own = (stream = new AbortController());
-  // With no topic there is still a need to know whether the server is there.
+  // Without other topics, the stream still shows whether the server can be reached.
   const topics = [...new Set(["changes", ...listeners.keys()])].join(",");
   try {
     const response = await ask(addressOf("/events", { topics }), { signal: own.signal });
     if (!response.ok || response.body === null) throw new Error(`answered ${response.status}`);
     become("connected");
     pause = 500;
-    for (const hear of opened) hear();
+    for (const listener of opened) listener();
     await read(response.body);
   } catch {}
   if (own.signal.aborted) return;
@@ -96,7 +99,7 @@ function deliver(event) {
   const hearing = listeners.get(topic);
   if (data === "" || hearing === undefined) return;
   const value = JSON.parse(data);
-  for (const hear of hearing) hear(value);
+  for (const listener of hearing) listener(value);
 }
 
 /** @param {Connection} next */
@@ -106,7 +109,7 @@ function become(next) {
   for (const watch of watchers) watch(next);
 }
 
-/** Whether the server is there. */
+/** Returns whether the server can be reached. */
 export function useConnection() {
   const [value, set] = useState(state);
   useEffect(() => {
@@ -119,11 +122,11 @@ export function useConnection() {
 }
 
 /**
- * Hears a topic for as long as the component is shown.
+ * Calls the listener with events of a topic while the component is shown.
  * @param {string} topic
- * @param {(value: any) => void} hear
+ * @param {(value: any) => void} listener
  * @param {readonly unknown[]} [inputs] as of `useEffect`
  */
-export function useTopic(topic, hear, inputs = []) {
-  useEffect(() => follow(topic, hear), [topic, ...inputs]);
+export function useTopic(topic, listener, inputs = []) {
+  useEffect(() => follow(topic, listener), [topic, ...inputs]);
 }

@@ -6,15 +6,16 @@ import { useTheme } from "./theme.js";
 
 /**
  * A line of a plot. `color` is one of the style's: 1 to 5.
- * @typedef {{ title: string, values: readonly (number | null)[], color?: 1 | 2 | 3 | 4 | 5 }} Series
+ * @typedef {{ title: string, values: readonly (number | null)[], color?: 1 | 2 | 3 | 4 | 5 }}
+ * Series
  */
 
 const HEIGHT = 160;
 
 /**
- * @typedef {{ title: string, times: readonly number[], series: readonly Series[], format: (value: number) => string,
- *   span?: number, height?: number }} PlotProps `times`: seconds since 1970; `format`: a value for people; `span`:
- *   seconds that are shown, up to the last
+ * @typedef {{ title: string, times: readonly number[], series: readonly Series[], format: (value:
+ *   number) => string, span?: number, height?: number }} PlotProps `times`: seconds since 1970;
+ *   `format`: a value for people; `span`: seconds that are shown, up to the last
  */
 
 /** @param {PlotProps} props */
@@ -67,7 +68,7 @@ const textOf = (value, format) => (value === null || value === undefined ? "–"
 function settingsOf({ series, format, span, height = HEIGHT }, element, point) {
   const isShort = span !== undefined && span < 600;
   const style = getComputedStyle(element);
-  // A canvas knows no variables: the element resolves them.
+  // A canvas cannot use CSS variables, so the element resolves them.
   const color = (/** @type {string} */ name) => {
     element.style.color = `var(${name})`;
     const resolved = style.color;
@@ -118,7 +119,8 @@ function settingsOf({ series, format, span, height = HEIGHT }, element, point) {
 }
 
 /**
- * Labels of an axis. Where its steps are finer than `format` tells, only whole numbers have one.
+ * Returns the labels of an axis. Where its steps are finer than `format` shows, only whole numbers
+ * get a label.
  * @param {readonly number[]} values @param {(value: number) => string} format
  */
 function labelsOf(values, format) {

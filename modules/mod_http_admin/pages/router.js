@@ -1,4 +1,7 @@
-/** Addresses of pages: the path below the dashboard's base, so that each can be linked to and gone back from. */
+/**
+ * The address of a page is the path below the dashboard's base. So every page can be linked to, and
+ * the browser's history works.
+ */
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { base } from "./api.js";
@@ -14,7 +17,7 @@ function here() {
 const CHANGED = "modhost-place";
 
 /**
- * The address of a page.
+ * Returns the address of a page.
  * @param {string} path
  * @param {Record<string, string | undefined>} [query]
  */
@@ -36,8 +39,8 @@ export function navigate(href, { replace = false } = {}) {
   window.dispatchEvent(new Event(CHANGED));
 }
 
-export function usePlace() {
-  const [place, set] = useState(here);
+export function useAddress() {
+  const [address, set] = useState(here);
   useEffect(() => {
     const changed = () => set(here());
     window.addEventListener("popstate", changed);
@@ -47,17 +50,18 @@ export function usePlace() {
       window.removeEventListener(CHANGED, changed);
     };
   }, []);
-  return place;
+  return address;
 }
 
 /**
- * A value in the query of the page's address: it survives a reload, and can be sent to somebody.
+ * Returns a value in the query of the page's address, and its setter. The value survives a reload,
+ * and can be shared as a link.
  * @param {string} name
  * @param {string} [fallback]
  * @returns {[string, (value: string) => void]}
  */
 export function useQuery(name, fallback = "") {
-  const { path, query } = usePlace();
+  const { path, query } = useAddress();
   const set = (/** @type {string} */ value) => {
     const all = Object.fromEntries(here().query);
     navigate(hrefOf(path, { ...all, [name]: value === fallback ? undefined : value }), { replace: true });
@@ -67,7 +71,8 @@ export function useQuery(name, fallback = "") {
 
 /**
  * A link to a page of the dashboard.
- * @param {{ to: string, query?: Record<string, string | undefined>, children?: any, [attribute: string]: any }} props
+ * @param {{ to: string, query?: Record<string, string | undefined>, children?: any, [attribute:
+ * string]: any }} props
  */
 export function Link({ to, query, children, ...rest }) {
   const href = hrefOf(to, query);

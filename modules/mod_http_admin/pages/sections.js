@@ -1,8 +1,8 @@
-/** The pages of the dashboard, section by section: the host's own, and those of other modules. */
+/** The pages of the dashboard by section: the host's own pages, and those of other modules. */
 
 /**
- * A page. `load` imports the module whose default export is its component, when the page is first looked at. The component
- * is given `rest`: what follows the page's path in the address.
+ * A page. `load` imports the module whose default export is its component, when the page is first
+ * looked at. The component is given `rest`: what follows the page's path in the address.
  * @typedef {{ path: string, title: string, load: () => Promise<{ default: any }> }} PageEntry
  */
 /** @typedef {{ title: string, pages: readonly PageEntry[] }} SectionEntry */
@@ -11,8 +11,8 @@
 export const sections = [];
 
 /**
- * Adds a section with its pages, or the pages to the section of that title; their paths begin with a name of the
- * module's own.
+ * Adds pages to the section with that title, which is created if necessary. Their paths begin with
+ * a name of the module.
  * @param {SectionEntry} section
  */
 export function addSection({ title, pages }) {
@@ -22,7 +22,7 @@ export function addSection({ title, pages }) {
 }
 
 /**
- * The page at a path, the one with the longest path first.
+ * Returns the page for a path. The page with the longest matching path wins.
  * @param {string} path
  * @returns {{ page: PageEntry, rest: string } | undefined}
  */

@@ -1,24 +1,29 @@
-/** Tables: sorted by their heads, long ones drawn only where they are looked at. */
+/**
+ * Tables that can be sorted by their column heads. In long tables only the visible rows are drawn.
+ */
 import { html } from "htm/preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /**
- * A column. `cell` draws a row's value; `sort` gives what the row is sorted by (without it the column is not sorted).
+ * A column. `cell` draws a row's value; `sort` gives what the row is sorted by (without it the
+ * column is not sorted).
  * @template R
- * @typedef {{ name: string, title: string, cell: (row: R) => any, sort?: (row: R) => string | number, align?: "end", class?: string }} Column
+ * @typedef {{ name: string, title: string, cell: (row: R) => any, sort?: (row: R) => string |
+ * number, align?: "end", class?: string }} Column
  */
 
-/** The height of a row of one line; those of several are measured as they are drawn. */
+/** The height of a single-line row. Higher rows are measured when they are drawn. */
 const ROW = 40;
-/** Rows that are drawn beyond those in sight. */
+/** Number of rows that are drawn above and below the visible ones. */
 const BEYOND = 12;
-/** Fewer rows than this are drawn all. */
+/** Tables with fewer rows are drawn completely. */
 const MAX_DRAWN = 200;
 
 /**
  * @template R
- * @param {{ label: string, columns: readonly Column<R>[], rows: readonly R[], rowKey: (row: R) => string, empty?: any,
- *   sortBy?: string, descending?: boolean, onOpen?: (row: R) => void, rowClass?: (row: R) => string }} props
+ * @param {{ label: string, columns: readonly Column<R>[], rows: readonly R[], rowKey: (row: R) =>
+ *   string, empty?: any, sortBy?: string, descending?: boolean, onOpen?: (row: R) => void,
+ *   rowClass?: (row: R) => string }} props
  */
 export function Table({ label, columns, rows, rowKey, empty, sortBy, descending = false, onOpen, rowClass }) {
   const [order, setOrder] = useState({ by: sortBy, descending });
@@ -38,11 +43,11 @@ export function Table({ label, columns, rows, rowKey, empty, sortBy, descending 
     /** @type {R} */ row,
     /** @type {number} */ at,
   ) => html`<tr key=${rowKey(row)} class=${rowClass?.(row) ?? ""} aria-rowindex=${at + 2}>
-    ${columns.map(({ name, title, cell, align = "", class: own = "" }, place) => {
+    ${columns.map(({ name, title, cell, align = "", class: own = "" }, position) => {
       const value = cell(row);
       const isNone = value === undefined || value === "" ? "none" : "";
       return html`<td key=${name} class=${`${align} ${own} ${isNone}`} data-title=${title}>
-        <div>${place === 0 && onOpen !== undefined ? html`<button type="button" class="link" onClick=${() => onOpen(row)}>${value}</button>` : value}</div>
+        <div>${position === 0 && onOpen !== undefined ? html`<button type="button" class="link" onClick=${() => onOpen(row)}>${value}</button>` : value}</div>
       </td>`;
     })}
   </tr>`;
@@ -54,7 +59,10 @@ export function Table({ label, columns, rows, rowKey, empty, sortBy, descending 
   return html`<${Long} rows=${sorted} rowKey=${rowKey} columns=${columns.length} draw=${draw} table=${table} label=${label} />`;
 }
 
-/** @param {{ rows: readonly any[], rowKey: (row: any) => string, columns: number, draw: (row: any, at: number) => any, table: (body: any) => any, label: string }} props */
+/**
+ * @param {{ rows: readonly any[], rowKey: (row: any) => string, columns: number, draw: (row: any,
+ * at: number) => any, table: (body: any) => any, label: string }} props
+ */
 function Long({ rows, rowKey, columns, draw, table, label }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const above = useRef(/** @type {HTMLTableCellElement | null} */ (null));
@@ -68,7 +76,7 @@ function Long({ rows, rowKey, columns, draw, table, label }) {
     const look = () => {
       const top = Math.floor(element.scrollTop / ROW) * ROW;
       const height = element.clientHeight;
-      setView((former) => (former.top === top && former.height === height ? former : { top, height }));
+      setView((previous) => (previous.top === top && previous.height === height ? previous : { top, height }));
     };
     look();
     element.addEventListener("scroll", look, { passive: true });
@@ -78,11 +86,11 @@ function Long({ rows, rowKey, columns, draw, table, label }) {
       window.removeEventListener("resize", look);
     };
   }, []);
-  // A row that was never drawn counts as one line.
+  // A row that has not been drawn yet counts as one line.
   const tops = [0];
   for (const row of rows) tops.push(/** @type {number} */ (tops.at(-1)) + (heights.current.get(rowKey(row)) ?? ROW));
   const whole = /** @type {number} */ (tops.at(-1));
-  const at = (/** @type {number} */ place) => Math.max(0, tops.findIndex((top) => top > place) - 1);
+  const at = (/** @type {number} */ position) => Math.max(0, tops.findIndex((top) => top > position) - 1);
   const last = Math.min(rows.length, at(Math.min(view.top + view.height, whole - 1)) + 1 + BEYOND);
   const first = Math.max(0, Math.min(at(view.top), last) - BEYOND);
   const shown = rows.slice(first, last);
@@ -90,7 +98,7 @@ function Long({ rows, rowKey, columns, draw, table, label }) {
     if (above.current !== null) above.current.style.blockSize = `${tops[first]}px`;
     if (below.current !== null) below.current.style.blockSize = `${whole - /** @type {number} */ (tops[last])}px`;
     const known = heights.current;
-    // Those of rows that are gone.
+    // Forgets all heights when most of them belong to rows that no longer exist.
     if (known.size > 2 * rows.length) known.clear();
     let isNew = false;
     for (const [index, element] of (box.current?.querySelectorAll("tbody tr:not(.gap)") ?? []).entries()) {

@@ -1,14 +1,21 @@
-/** The latest of something that goes on: what was there before, then what comes, bounded, held while somebody reads. */
+/**
+ * The latest items of a growing list: earlier items first, then new ones as they arrive. The list
+ * is bounded, and pauses while somebody reads.
+ */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useApi } from "./data.js";
 import { useConnection, useTopic, whenOpened } from "./live.js";
 
-/** A browser draws no faster than this; what comes meanwhile is drawn at once. */
+/**
+ * Minimum time in milliseconds between two redraws. Items that arrive in between are drawn
+ * together.
+ */
 const DRAW = 200;
 
 /**
- * @param {{ path: string, query?: Record<string, unknown>, topic: string, keyOf: (value: any) => string | number, matches: (value: any) => boolean, max?: number }} source
- *   `path` answers those before, the oldest first; `matches` chooses among those that come as `query` does
+ * @param {{ path: string, query?: Record<string, unknown>, topic: string, keyOf: (value: any) =>
+ *   string | number, matches: (value: any) => boolean, max?: number }} source `path` answers those
+ *   before, the oldest first; `matches` chooses among those that come as `query` does
  */
 export function useTail({ path, query = {}, topic, keyOf, matches, max = 500 }) {
   const past = useApi(path, { query: { ...query, limit: max }, topic: "" });
@@ -26,7 +33,7 @@ export function useTail({ path, query = {}, topic, keyOf, matches, max = 500 }) 
     if (connection === "lost") wasLost.current = true;
     if (connection !== "connected" || !wasLost.current) return;
     wasLost.current = false;
-    // Another process may count anew.
+    // Another process may start its numbering again.
     setCome([]);
   }, [connection]);
   useEffect(() => {
@@ -35,7 +42,7 @@ export function useTail({ path, query = {}, topic, keyOf, matches, max = 500 }) 
       if (waiting.current.length === 0) return;
       const fresh = waiting.current;
       waiting.current = [];
-      setCome((former) => [...former, ...fresh].slice(-max));
+      setCome((previous) => [...previous, ...fresh].slice(-max));
     }, DRAW);
     return () => clearInterval(timer);
   }, [isPaused, max]);

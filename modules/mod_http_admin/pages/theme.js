@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, unless somebody has chosen. */
+/** Uses a light or dark theme as the system does, unless the user has chosen one. */
 import { useEffect, useState } from "preact/hooks";
 
 const KEY = "modhost-theme";
@@ -12,8 +12,8 @@ export const themes = [
   ["dark", "Dark"],
 ];
 
-/** A browser that keeps nothing goes by the system. */
-function kept() {
+/** Without browser storage, the system's theme is used. */
+function storedTheme() {
   try {
     const value = localStorage.getItem(KEY) ?? "";
     return themes.some(([each]) => each === value) ? value : "";
@@ -36,11 +36,14 @@ function apply(theme) {
   document.documentElement.dataset.theme = theme;
 }
 
-apply(kept());
+apply(storedTheme());
 
-/** What is chosen, and whether it is dark now. */
+/** Returns the chosen theme, and whether the page is dark now. */
 export function useTheme() {
-  const read = () => ({ theme: kept(), isDark: kept() === "dark" || (kept() === "" && system.matches) });
+  const read = () => ({
+    theme: storedTheme(),
+    isDark: storedTheme() === "dark" || (storedTheme() === "" && system.matches),
+  });
   const [value, set] = useState(read);
   useEffect(() => {
     const look = () => set(read());

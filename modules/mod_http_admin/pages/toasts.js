@@ -1,4 +1,4 @@
-/** Short messages about what has happened, for as long as it takes to read them. */
+/** Short messages about recent events, shown long enough to read them. */
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 

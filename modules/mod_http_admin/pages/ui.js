@@ -1,4 +1,4 @@
-/** The parts that pages are made of. */
+/** Components that the pages are built from. */
 import { html } from "htm/preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ago, fullTime, percent } from "./format.js";
@@ -6,7 +6,7 @@ import { ago, fullTime, percent } from "./format.js";
 /** @typedef {any} Children */
 
 /**
- * A page: its title, what can be done on it, and its content.
+ * A page with its title, actions and content.
  * @param {{ title: string, lead?: Children, actions?: Children, children?: Children }} props
  */
 export function Page({ title, lead, actions, children }) {
@@ -32,8 +32,10 @@ export function Section({ title, actions, children, class: name = "" }) {
 }
 
 /**
- * A button; while `isBusy` it does nothing and says so.
- * @param {{ children?: Children, onClick?: (event: any) => void, kind?: "plain" | "primary" | "danger" | "quiet", isBusy?: boolean, disabled?: boolean, type?: string, [attribute: string]: any }} props
+ * A button. While `isBusy`, it ignores clicks and looks busy.
+ * @param {{ children?: Children, onClick?: (event: any) => void, kind?: "plain" | "primary" |
+ * "danger" | "quiet", isBusy?: boolean, disabled?: boolean, type?: string, [attribute: string]: any
+ * }} props
  */
 export function Button({
   children,
@@ -51,10 +53,17 @@ export function Button({
   return html`<button type=${type} class=${kind} aria-busy=${isBusy} disabled=${disabled} onClick=${click} ...${rest}>${children}</button>`;
 }
 
-/** A word with a colour. @param {{ tone?: "good" | "warn" | "bad" | "plain", children?: Children }} props */
+/**
+ * A word on a coloured background.
+ * @param {{ tone?: "good" | "warn" | "bad" | "plain", children?: Children }}
+ * props
+ */
 export const Badge = ({ tone = "plain", children }) => html`<span class=${`badge ${tone}`}>${children}</span>`;
 
-/** What went wrong, and what to do. @param {{ error: Error | undefined, retry?: () => void }} props */
+/**
+ * Shows an error, with a button to retry.
+ * @param {{ error: Error | undefined, retry?: () => void }} props
+ */
 export function Problem({ error, retry }) {
   if (error === undefined) return null;
   return html`<div class="notice bad" role="alert">
@@ -67,18 +76,30 @@ export function Problem({ error, retry }) {
 export const Notice = ({ tone = "plain", children }) =>
   html`<div class=${`notice ${tone}`} role="status">${children}</div>`;
 
-/** Instead of what is not there: why, and what to do. @param {{ title: string, children?: Children }} props */
+/**
+ * A placeholder for missing content, which explains why it is missing and what to do.
+ * @param {{ title: string, children?: Children
+ * }} props
+ */
 export const Empty = ({ title, children }) =>
   html`<div class="empty"><p><strong>${title}</strong></p>${children}</div>`;
 
-/** Data, or that it is loading, or what went wrong. @param {{ of: import("./data.js").Loaded<any>, children: (data: any) => Children }} props */
+/**
+ * Shows the data, a loading note, or the error.
+ * @param {{ of: import("./data.js").Loaded<any>,
+ * children: (data: any) => Children }} props
+ */
 export function Load({ of, children }) {
   if (of.data !== undefined) return html`<${Problem} error=${of.error} retry=${of.reload} />${children(of.data)}`;
   if (of.error !== undefined) return html`<${Problem} error=${of.error} retry=${of.reload} />`;
   return html`<p class="loading" role="status">Loading…</p>`;
 }
 
-/** "3 minutes ago", kept right, with the whole time to point at. @param {{ time: string | number | undefined }} props */
+/**
+ * Shows a time such as "3 minutes ago", keeps it up to date, and shows the full time on hover.
+ * @param {{ time: string | number |
+ * undefined }} props
+ */
 export function Ago({ time }) {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -90,7 +111,11 @@ export function Ago({ time }) {
   return html`<time datetime=${date.toISOString()} title=${fullTime(date)}>${ago(date)}</time>`;
 }
 
-/** A text with a button that copies it. @param {{ text: string, label?: string, children?: Children }} props */
+/**
+ * Shows a text with a button that copies it.
+ * @param {{ text: string, label?: string, children?: Children
+ * }} props
+ */
 export function Copy({ text, label = "Copy", children = text }) {
   const [isDone, set] = useState(false);
   const copy = async () => {
@@ -102,7 +127,11 @@ export function Copy({ text, label = "Copy", children = text }) {
     <${Button} kind="quiet" onClick=${copy} aria-label=${`${label}: ${text}`}>${isDone ? "Copied" : "Copy"}<//></span>`;
 }
 
-/** A share of a whole. @param {{ value: number, max: number, label: string, tone?: "plain" | "warn" | "bad" }} props */
+/**
+ * Shows a share of a total as a bar.
+ * @param {{ value: number, max: number, label: string, tone?: "plain" | "warn"
+ * | "bad" }} props
+ */
 export function Meter({ value, max, label, tone = "plain" }) {
   const share = max > 0 ? Math.min(1, value / max) : 0;
   const bar = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -115,8 +144,10 @@ export function Meter({ value, max, label, tone = "plain" }) {
 }
 
 /**
- * A field with its label. The input is a child that takes the id: `(id) => html...`.
- * @param {{ label: string, hint?: Children, error?: string | undefined, children: (id: string, describedBy: string | undefined) => Children }} props
+ * A field with its label. The child is a function that gets the id and returns the input:
+ * `(id) => html...`.
+ * @param {{ label: string, hint?: Children, error?: string | undefined, children: (id: string,
+ * describedBy: string | undefined) => Children }} props
  */
 export function Field({ label, hint, error, children }) {
   const id = useId();
@@ -128,7 +159,10 @@ export function Field({ label, hint, error, children }) {
   </div>`;
 }
 
-/** @param {{ label: string, value: string, onInput: (value: string) => void, hint?: Children, error?: string | undefined, type?: string, [attribute: string]: any }} props */
+/**
+ * @param {{ label: string, value: string, onInput: (value: string) => void, hint?: Children,
+ * error?: string | undefined, type?: string, [attribute: string]: any }} props
+ */
 export function TextField({ label, value, onInput, hint, error, type = "text", ...rest }) {
   return html`<${Field} label=${label} hint=${hint} error=${error}>${(
     /** @type {string} */ id,
@@ -138,7 +172,10 @@ export function TextField({ label, value, onInput, hint, error, type = "text", .
       autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => onInput(event.currentTarget.value)} ...${rest} />`}<//>`;
 }
 
-/** @param {{ label: string, value: string, onChange: (value: string) => void, choices: readonly (readonly [string, string])[], hint?: Children }} props value and text of each choice */
+/**
+ * @param {{ label: string, value: string, onChange: (value: string) => void, choices: readonly
+ * (readonly [string, string])[], hint?: Children }} props value and text of each choice
+ */
 export function Choice({ label, value, onChange, choices, hint }) {
   return html`<${Field} label=${label} hint=${hint}>${(
     /** @type {string} */ id,
@@ -149,7 +186,11 @@ export function Choice({ label, value, onChange, choices, hint }) {
     </select>`}<//>`;
 }
 
-/** What is typed to find something; Escape empties it. @param {{ value: string, onInput: (value: string) => void, label?: string, placeholder?: string }} props */
+/**
+ * A search field. Escape clears it.
+ * @param {{ value: string, onInput: (value:
+ * string) => void, label?: string, placeholder?: string }} props
+ */
 export function Search({ value, onInput, label = "Search", placeholder = label }) {
   return html`<input class="search" type="search" aria-label=${label} placeholder=${placeholder} value=${value} spellcheck=${false}
     onInput=${(/** @type {any} */ event) => onInput(event.currentTarget.value)}
@@ -157,8 +198,9 @@ export function Search({ value, onInput, label = "Search", placeholder = label }
 }
 
 /**
- * A dialog over the page, which Escape closes.
- * @param {{ title: string, onClose: () => void, children?: Children, actions?: Children, wide?: boolean }} props
+ * A dialog over the page. Escape closes it.
+ * @param {{ title: string, onClose: () => void, children?: Children, actions?: Children, wide?:
+ * boolean }} props
  */
 export function Dialog({ title, onClose, children, actions, wide = false }) {
   const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -180,8 +222,10 @@ export function Dialog({ title, onClose, children, actions, wide = false }) {
 }
 
 /**
- * Asks before what cannot be undone; says what went wrong, and stays open then.
- * @param {{ title: string, confirm: string, danger?: boolean, onConfirm: () => Promise<unknown>, onClose: () => void, children?: Children }} props
+ * Asks for confirmation before an action that cannot be undone. If the action fails, shows the
+ * error and stays open.
+ * @param {{ title: string, confirm: string, danger?: boolean, onConfirm: () => Promise<unknown>,
+ * onClose: () => void, children?: Children }} props
  */
 export function Confirm({ title, confirm, danger = false, onConfirm, onClose, children }) {
   const [state, set] = useState(/** @type {{ isBusy: boolean, error?: Error }} */ ({ isBusy: false }));

@@ -1,21 +1,21 @@
-/** The start page: what is served where, what failed, and what to try next. */
+/** The start page: what is served at which path, what has failed, and what to try next. */
 import type { AppPath } from "../../../core/http/index.ts";
 import { escape_html, html_page, page_style, printable } from "../../../core/net/http.ts";
 
-/** What there is to tell. */
+/** The facts that the page shows. */
 export interface StartFacts {
   readonly version: string;
-  /** Base path of the dashboard, such as `/admin`. */
-  readonly dashboard: string;
-  /** Of this host, without the dashboard. */
+  /** Pages of modules that people should open first. */
+  readonly entries: readonly { readonly help: string; readonly url: string }[];
+  /** The apps of this host, without those of modules that have an entry. */
   readonly apps: readonly AppPath[];
-  /** What an operator should look at, in sentences. */
+  /** Sentences about problems that an operator should look at. */
   readonly warnings: readonly string[];
   /** Names of modules that are not loaded. */
   readonly failed: readonly string[];
   /** The config file, if there is one. */
   readonly config: string | undefined;
-  /** Where files are served from, if any are. */
+  /** The folder that files are served from, and its path, if any. */
   readonly files: { readonly folder: string; readonly path: string } | undefined;
 }
 
@@ -39,9 +39,9 @@ footer { margin-top: 2.25rem; color: var(--soft); font-size: .875rem; }
 const text = (value: string) => escape_html(printable(value));
 
 export function startPage(facts: StartFacts): string {
-  const { version, dashboard, apps, warnings, config } = facts;
+  const { version, entries, apps, warnings, config } = facts;
   const parts = [
-    ...head(dashboard),
+    ...head(entries),
     ...(warnings.length === 0
       ? []
       : [
@@ -59,19 +59,11 @@ export function startPage(facts: StartFacts): string {
   return html_page({ title: "modhost is running", style, body: parts.join("\n") });
 }
 
-/** For who has signed in to the dashboard from elsewhere. @param dashboard its base path */
-export function signedInPage(dashboard: string): string {
-  const why =
-    "You see this page as you have signed in to the dashboard. Other visitors from elsewhere get a plain 404.";
-  const body = [...head(dashboard), `<footer>${why}</footer>`].join("\n");
-  return html_page({ title: "modhost is running", style, body });
-}
-
-function head(dashboard: string): string[] {
+function head(entries: StartFacts["entries"]): string[] {
   return [
     "<h1>modhost is running</h1>",
     "<p>Nothing is mounted at <code>/</code>, so this page is here.</p>",
-    `<p><a href="${escape_html(dashboard)}/">Open the dashboard</a></p>`,
+    ...entries.map(({ help, url }) => `<p><a href="${escape_html(url)}">${text(help)}</a></p>`),
   ];
 }
 
@@ -82,11 +74,11 @@ function appItem({ name, module, path, isPage }: AppPath): string {
   return `<li>${shown}<span>${text(name)}${name === module ? "" : `, of ${text(module)}`}</span></li>`;
 }
 
-/** What fits what was found: what it is for, and how, as HTML. */
+/** Returns tips that fit the facts, as pairs of purpose and HTML. */
 function tips({ apps, failed, config, files }: StartFacts): [string, string][] {
   const [first] = failed;
   const pages = apps.filter(({ isPage }) => isPage);
-  // Of the operator's own apps, if there are any.
+  // Prefers one of the operator's own apps.
   const app = pages.find(({ module }) => !module.startsWith("http_")) ?? pages.find(({ name }) => name === "files");
   const code = (command: string) => `<code>${text(command)}</code>`;
   const tip = (what: string, how: string): [string, string] => [what, how];

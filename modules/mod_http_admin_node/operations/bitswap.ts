@@ -1,4 +1,4 @@
-/** The exchange of blocks with peers. */
+/** Operations for the exchange of blocks with peers. */
 import type { BitswapState, Ledger } from "../types.ts";
 import { type Deps, nodeOperation } from "./operation.ts";
 
@@ -12,7 +12,7 @@ export const bitswapOperations = [
     path: "/node/bitswap",
     scope: "read",
     help: "Blocks exchanged with peers: counts, what the node waits for, and the ledger of each peer",
-    answer: "BitswapState",
+    response: "BitswapState",
     run: ({ node }) => stateOf(node),
   }),
 ];

@@ -1,4 +1,4 @@
-/** The configuration of the node, key by key. */
+/** Operations on the keys of the node's configuration. */
 import { HttpError } from "../../../core/index.ts";
 import type { NodeConfig, NodeConfigKey, NodeConfigSet } from "../types.ts";
 import { type Deps, nodeOperation } from "./operation.ts";
@@ -10,7 +10,7 @@ export const configOperations = [
     path: "/node/config",
     scope: "read",
     help: "Every key of the node's configuration: value, default, when a change takes effect, and what waits",
-    answer: "NodeConfig",
+    response: "NodeConfig",
     run: ({ node }) => shown(node.config),
   }),
   nodeOperation({
@@ -28,7 +28,7 @@ export const configOperations = [
         maxLength: 262_144,
       },
     },
-    answer: "NodeConfigSet",
+    response: "NodeConfigSet",
     records: ({ key }) => `set ${key} of the node`,
     run: async ({ node: { config }, input: { key, value } }): Promise<NodeConfigSet> => {
       if (!isJson(value)) throw new HttpError(400, "The value is no JSON: texts stand in double quotes");

@@ -1,4 +1,4 @@
-/** Contents of files, up and down. */
+/** Operations that upload and download files. */
 import type { Shown } from "../contents.ts";
 import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
@@ -23,7 +23,7 @@ export const contentOperations = [
       cid_version: { type: "number", describe: "Version of its CID: 0, which is the default, or 1" },
     },
     takes: "stream",
-    answer: "Uploaded",
+    response: "Uploaded",
     run: async ({
       node,
       uploads,
@@ -34,8 +34,8 @@ export const contentOperations = [
       input: { path: file, replace = false, cid_version: cidVersion },
     }) => {
       const { upload } = await import("../upload.ts");
-      const asked = { path: file, body: event.request.body_stream, isReplacing: replace, cidVersion, signal };
-      return uploads.during({ path: file, by, server }, () => upload(node, asked));
+      const uploadRequest = { path: file, body: event.request.body_stream, isReplacing: replace, cidVersion, signal };
+      return uploads.during({ path: file, by, server }, () => upload(node, uploadRequest));
     },
   }),
   nodeOperation({
@@ -52,11 +52,11 @@ export const contentOperations = [
         describe: "inline to show it, download to save it, text to read it whatever it is; default: inline",
       },
     },
-    answer: bytes,
+    response: bytes,
     isRaw: true,
     run: async ({ node, event: { request }, signal, input }) => {
-      const { fileAnswer } = await import("../contents.ts");
-      return fileAnswer(node, { path: input.path, as: (input.as ?? "inline") as Shown, request, signal });
+      const { fileResponse } = await import("../contents.ts");
+      return fileResponse(node, { path: input.path, as: (input.as ?? "inline") as Shown, request, signal });
     },
   }),
   nodeOperation({
@@ -66,9 +66,9 @@ export const contentOperations = [
     scope: "read",
     help: "A file or directory with all that is in it, as a tar archive",
     input: { path },
-    answer: bytes,
+    response: bytes,
     isRaw: true,
-    run: async ({ node, signal, input }) => (await import("../contents.ts")).tarAnswer(node, input.path, signal),
+    run: async ({ node, signal, input }) => (await import("../contents.ts")).tarResponse(node, input.path, signal),
   }),
   nodeOperation({
     name: "node_files_car",
@@ -77,8 +77,8 @@ export const contentOperations = [
     scope: "read",
     help: "The blocks of a file or directory and of all below it, as a CAR archive",
     input: { path },
-    answer: bytes,
+    response: bytes,
     isRaw: true,
-    run: async ({ node, signal, input }) => (await import("../contents.ts")).carAnswer(node, input.path, signal),
+    run: async ({ node, signal, input }) => (await import("../contents.ts")).carResponse(node, input.path, signal),
   }),
 ];

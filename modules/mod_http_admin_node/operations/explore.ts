@@ -1,4 +1,4 @@
-/** Any block, by its CID or a path. */
+/** The operation that describes any block, by its CID or a path. */
 import { contentPath } from "../content_path.ts";
 import { pageFields, pageOf } from "../paging.ts";
 import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
@@ -24,7 +24,7 @@ export const exploreOperations = [
       timeout: { type: "number", describe: `Seconds to look for it among peers; default ${USUAL_SECONDS}` },
       local: { type: "boolean", describe: "Ask no peer; default: false" },
     },
-    answer: "DagNode",
+    response: "DagNode",
     run: async ({ node, signal, input: { path, timeout = USUAL_SECONDS, local = false, ...page } }) => {
       const { explore } = await import("../explore.ts");
       return explore(node, contentPath(path), { ...pageOf(page, USUAL_PAGE), timeout, isLocal: local, signal });

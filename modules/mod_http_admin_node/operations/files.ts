@@ -1,4 +1,4 @@
-/** The mutable namespace: listed, changed, and what is in it. */
+/** Operations that list, change and show the mutable namespace. */
 import { HttpError } from "../../../core/index.ts";
 import { contentPath } from "../content_path.ts";
 import { locate } from "../contents.ts";
@@ -26,7 +26,7 @@ const anyPath = {
 const to = { ...path, describe: "The whole new path, with its name" } as const;
 const replace = { type: "boolean", describe: "Replace a file that is there; default: false" } as const;
 
-/** Looks at the namespace. */
+/** Operations that read the namespace. */
 export const filesOperations = [
   nodeOperation({
     name: "node_files",
@@ -41,14 +41,20 @@ export const filesOperations = [
       order: { type: "string", values: ["up", "down"], describe: "up or down; default: up" },
       search: { type: "string", describe: "A part of the names" },
     },
-    answer: "FilesPage",
+    response: "FilesPage",
     run: async ({ node, directories, input, signal }): Promise<FilesPage> => {
       const found = await locate(node, input.path, signal);
       if (found.type === "file") throw new HttpError(400, `${input.path} is a file`);
       const page = pageOf(input, USUAL_PAGE);
       const search = input.search?.toLowerCase() ?? "";
-      const asked = { sort: (input.sort ?? "name") as Sort, isDown: input.order === "down", search, signal, ...page };
-      const { total, entries } = await directories.page(found.cid, asked);
+      const pageRequest = {
+        sort: (input.sort ?? "name") as Sort,
+        isDown: input.order === "down",
+        search,
+        signal,
+        ...page,
+      };
+      const { total, entries } = await directories.page(found.cid, pageRequest);
       return { path: input.path, cid: found.cid, total, offset: page.offset, entries };
     },
   }),
@@ -59,7 +65,7 @@ export const filesOperations = [
     scope: "read",
     help: "What is at a path: CID, type, sizes",
     input: { path: anyPath },
-    answer: "FilesStat",
+    response: "FilesStat",
     run: async ({ node, input, signal }): Promise<FilesStat> => {
       const { cid, type, size, total, links, name } = await locate(node, input.path, signal);
       const media = type === "file" ? { media_type: mediaOf(name).type } : {};
@@ -68,7 +74,7 @@ export const filesOperations = [
   }),
 ];
 
-/** Changes it. */
+/** Operations that change the namespace. */
 export const filesChanges = [
   nodeOperation({
     name: "node_files_mkdir",
@@ -77,7 +83,7 @@ export const filesChanges = [
     scope: "admin",
     help: "Make a directory",
     input: { path, parents: { type: "boolean", describe: "Make missing ones above it, too; default: false" } },
-    answer: "FilesChange",
+    response: "FilesChange",
     records: (input) => `make the directory ${input.path}`,
     run: async ({ node, input }): Promise<FilesChange> => {
       await node.files.mkdir(filesPath(input.path), { parents: input.parents });
@@ -91,7 +97,7 @@ export const filesChanges = [
     scope: "admin",
     help: "Move or rename a file or directory",
     input: { from: path, to, replace },
-    answer: "FilesChange",
+    response: "FilesChange",
     records: (input) => `move ${input.from} to ${input.to}`,
     run: async ({ node, input }): Promise<FilesChange> => {
       await assertFree(node, input.to, input.replace === true);
@@ -106,7 +112,7 @@ export const filesChanges = [
     scope: "admin",
     help: "Copy a file or directory; no bytes are copied, both have the same blocks",
     input: { from: { ...path, describe: "What is copied" }, to, replace },
-    answer: "FilesChange",
+    response: "FilesChange",
     records: (input) => `copy ${input.from} to ${input.to}`,
     run: async ({ node, input }): Promise<FilesChange> => {
       await assertFree(node, input.to, input.replace === true);
@@ -131,7 +137,7 @@ export const filesChanges = [
       replace,
       timeout: { type: "number", describe: `Seconds to look for its first block; default ${IMPORT_SECONDS}` },
     },
-    answer: "FilesChange",
+    response: "FilesChange",
     records: (input) => `import ${input.cid} as ${input.to}`,
     run: async ({ node, signal, input: { cid, to: dest, replace: force = false, timeout = IMPORT_SECONDS } }) => {
       await assertFree(node, dest, force);
@@ -149,7 +155,7 @@ export const filesChanges = [
     scope: "admin",
     help: "Remove a file, or a directory with all that is in it",
     input: { path, recursive: { type: "boolean", describe: "Directories, too; default: false" } },
-    answer: "FilesChange",
+    response: "FilesChange",
     records: (input) => `remove ${input.path}`,
     run: async ({ node, input }): Promise<FilesChange> => {
       await node.files.rm(filesPath(input.path), { recursive: input.recursive });

@@ -1,4 +1,4 @@
-/** Every operation of the node. */
+/** All operations of the node. */
 import { bitswapOperations } from "./bitswap.ts";
 import { configOperations } from "./config.ts";
 import { contentOperations } from "./contents.ts";

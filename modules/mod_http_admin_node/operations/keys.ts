@@ -1,4 +1,4 @@
-/** Keys, and the names that they publish. */
+/** Operations on keys, and on the names that they publish. */
 import { HttpError } from "../../../core/index.ts";
 import type { ResponseFields } from "../../../core/types.ts";
 import { contentPath } from "../content_path.ts";
@@ -8,12 +8,12 @@ import { BYTES } from "../media.ts";
 import type { NamedValue, NodeKey } from "../types.ts";
 import { type Deps, listOf, nodeOperation } from "./operation.ts";
 
-/** The node's own. */
+/** Name of the node's own key. */
 const SELF = "self";
-/** Time for looking at what this node itself has published. */
+/** Seconds for reading what this node itself has published. */
 const OWN_SECONDS = 2;
 const RESOLVE_SECONDS = 30;
-/** Telling the network of a name takes its time. */
+/** Publishing a name to the network takes long. */
 const PUBLISH_SECONDS = 300;
 
 const name = { type: "string", required: true, describe: "Name of the key" } as const;
@@ -25,7 +25,7 @@ export const keyOperations = [
     path: "/node/keys",
     scope: "read",
     help: "Keys of the node, and what was published with them",
-    answer: listOf("NodeKey"),
+    response: listOf("NodeKey"),
     run: async ({ node, signal }) => {
       const keys = await node.key.list();
       return Promise.all(keys.map((key) => shown(node, key, signal)));
@@ -42,7 +42,7 @@ export const keyOperations = [
       type: { type: "string", values: ["ed25519", "rsa"], describe: "ed25519, which is the default, or rsa" },
       size: { type: "number", describe: "Bits of an RSA key; default 2048" },
     },
-    answer: "NodeKey",
+    response: "NodeKey",
     records: (input) => `make the key ${input.name}`,
     run: async ({ node, input }) => plain(await node.key.gen(input.name, { type: input.type, size: input.size })),
   }),
@@ -57,7 +57,7 @@ export const keyOperations = [
       to: { type: "string", required: true, describe: "Its new name" },
       replace: { type: "boolean", describe: "Replace a key of that name, which is lost then; default: false" },
     },
-    answer: "NodeKey",
+    response: "NodeKey",
     records: (input) => `rename the key ${input.name} to ${input.to}`,
     run: async ({ node, input }) => {
       const { id } = await node.key.rename(input.name, input.to, { force: input.replace });
@@ -71,7 +71,7 @@ export const keyOperations = [
     scope: "admin",
     help: "Remove a key: nobody can publish under its name any more without a copy of it",
     input: { name },
-    answer: "NodeKey",
+    response: "NodeKey",
     records: (input) => `remove the key ${input.name}`,
     run: async ({ node, input }) => plain(await node.key.rm(input.name)),
   }),
@@ -82,7 +82,7 @@ export const keyOperations = [
     scope: "admin",
     help: "The private key, as it can be imported: whoever has it can publish under its name",
     input: { name },
-    answer: { type: "string", format: "binary" },
+    response: { type: "string", format: "binary" },
     isRaw: true,
     records: (input) => `export the key ${input.name}`,
     run: async ({ node, input }): Promise<ResponseFields> => {
@@ -98,13 +98,13 @@ export const keyOperations = [
     help: "Take an exported private key, under a name",
     input: { name },
     takes: "stream",
-    answer: "NodeKey",
+    response: "NodeKey",
     records: (input) => `import the key ${input.name}`,
     run: async ({ node, event, input }) => plain(await node.key.import(input.name, event.request.body_stream)),
   }),
 ];
 
-/** Names that keys publish. */
+/** Operations on names that keys publish. */
 export const nameOperations = [
   nodeOperation({
     name: "node_publish",
@@ -119,7 +119,7 @@ export const nameOperations = [
       ttl: { type: "string", describe: "How long others may keep it unasked: 1m" },
       allow_offline: { type: "boolean", describe: "Keep it here when nobody can be told; default: false" },
     },
-    answer: "NamedValue",
+    response: "NamedValue",
     records: ({ path, key = SELF }) => `publish ${path} with the key ${key}`,
     run: ({ node, signal, input }): Promise<NamedValue> => {
       const { path, key = SELF, lifetime, ttl, allow_offline: allowOffline } = input;
@@ -137,12 +137,12 @@ export const nameOperations = [
       name: { type: "string", required: true, describe: "An IPNS name, a domain, or /ipns/ and one of these" },
       timeout: { type: "number", describe: `Seconds to look for it; default ${RESOLVE_SECONDS}` },
     },
-    answer: "NamedValue",
-    run: async ({ node, signal, input: { name: asked, timeout = RESOLVE_SECONDS } }): Promise<NamedValue> => {
+    response: "NamedValue",
+    run: async ({ node, signal, input: { name: requested, timeout = RESOLVE_SECONDS } }): Promise<NamedValue> => {
       const how = { stream: false, signal: within(signal, timeout) };
-      const [value] = await Array.fromAsync(node.name.resolve(asked.replace(/^\/ipns\//, ""), how));
-      if (value === undefined) throw new HttpError(404, `The name ${asked} stands for nothing`);
-      return { name: asked, value };
+      const [value] = await Array.fromAsync(node.name.resolve(requested.replace(/^\/ipns\//, ""), how));
+      if (value === undefined) throw new HttpError(404, `The name ${requested} stands for nothing`);
+      return { name: requested, value };
     },
   }),
 ];
@@ -159,7 +159,7 @@ async function shown(node: Deps["node"], key: { name: string; id: string }, sign
     const [value] = await Array.fromAsync(node.name.resolve(key.id, options));
     return { ...plain(key), ...(value === undefined ? {} : { value }) };
   } catch {
-    // Nothing was published with most keys.
+    // Most keys have not published anything.
     signal.throwIfAborted();
     return plain(key);
   }

@@ -1,15 +1,18 @@
-/** How operations of the node are declared: as those of any module, with the node and what is kept beside it at hand. */
+/** Declares operations of the node. They get the node and this module's state as arguments. */
 import type { NodeModule } from "modhost/node";
 import { defineOperation } from "../../../core/index.ts";
 import type { AdminCall, AdminFields, AdminInput, AdminOperation } from "../../../core/types.ts";
 import type { Directories } from "../directories.ts";
-import { told } from "../failures.ts";
+import { withHttpStatus } from "../failures.ts";
 import type { History } from "../history.ts";
 import type { Jobs } from "../jobs.ts";
 import type { PinList } from "../pin_list.ts";
 import type { UploadRecords } from "../upload_records.ts";
 
-/** Characters of a path, which in the namespace may be longer than one of a file system: as many as fit a URL here. */
+/**
+ * Maximum length of a path in characters. A path in the namespace may be longer than one of a file
+ * system; the limit here is the length of a URL.
+ */
 export const MAX_PATH_LENGTH = 16_384;
 
 export interface Deps {
@@ -24,9 +27,12 @@ export interface Deps {
 export interface NodeCall<F extends AdminFields = AdminFields> extends AdminCall<F>, Deps {}
 
 type Declared<F extends AdminFields> = Omit<AdminOperation<F>, "run"> & {
-  /** What stands in the record of changes; operations without it change nothing, or see to their record themselves. */
+  /**
+   * Returns the entry for the record of changes. Operations without it change nothing, or record
+   * their changes themselves.
+   */
   records?(input: AdminInput<F>): string;
-  /** NodeErrors are answered with a status and their own words. */
+  /** A NodeError becomes a response with a status and the node's message. */
   run(call: NodeCall<F>): unknown;
 };
 
@@ -36,13 +42,13 @@ export function nodeOperation<const F extends AdminFields>(operation: Declared<F
   return operation as unknown as NodeOperation;
 }
 
-/** The operation as the Admin API takes it: of this node, and recorded where it says so. */
+/** Binds an operation to this node, and records its changes if it declares an entry. */
 export function bound({ records, run, ...operation }: NodeOperation, deps: Deps): AdminOperation {
   return defineOperation({
     ...operation,
     run(call) {
       const work = () =>
-        told(async () => {
+        withHttpStatus(async () => {
           if (!deps.node.isOpen) await deps.node.open();
           return run({ ...call, ...deps });
         });
@@ -51,5 +57,5 @@ export function bound({ records, run, ...operation }: NodeOperation, deps: Deps)
   });
 }
 
-/** The answer of a list of what a shape describes. */
+/** Returns the response schema of a list. */
 export const listOf = (name: string) => ({ type: "array", items: { $ref: `#/components/schemas/${name}` } });

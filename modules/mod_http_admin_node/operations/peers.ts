@@ -1,4 +1,4 @@
-/** Connections to peers. */
+/** Operations on connections to peers. */
 import { parseDuration } from "modhost/node";
 import { HttpError } from "../../../core/index.ts";
 import { within } from "../failures.ts";
@@ -6,7 +6,7 @@ import type { PeerAnswer, PeerConnection, PeerList } from "../types.ts";
 import { type Deps, nodeOperation } from "./operation.ts";
 
 const CONNECT_SECONDS = 30;
-/** Parts of an address that carry the bytes, and not what is around them. */
+/** Parts of an address that are not transports. */
 const notTransports: ReadonlySet<string> = new Set(["ip4", "ip6", "ip6zone", "dns", "dns4", "dns6", "dnsaddr", "p2p"]);
 
 const address = { type: "string", required: true, describe: "Its address, which ends in /p2p/ID" } as const;
@@ -18,7 +18,7 @@ export const peerOperations = [
     path: "/node/peers",
     scope: "read",
     help: "Open connections to peers: address, agent, latency, direction, streams, since when",
-    answer: "PeerList",
+    response: "PeerList",
     run: ({ node }) => peersOf(node),
   }),
   nodeOperation({
@@ -28,7 +28,7 @@ export const peerOperations = [
     scope: "admin",
     help: "Connect to a peer",
     input: { address },
-    answer: "PeerAnswer",
+    response: "PeerAnswer",
     records: (input) => `connect the node to ${input.address}`,
     run: async ({ node, signal, input }): Promise<PeerAnswer> => {
       const [message = ""] = await node.swarm.connect(input.address, { signal: within(signal, CONNECT_SECONDS) });
@@ -42,7 +42,7 @@ export const peerOperations = [
     scope: "admin",
     help: "Close the connections to a peer, or to one of its addresses",
     input: { address: { ...address, describe: "/p2p/ID for all of its connections, or one address with its id" } },
-    answer: "PeerAnswer",
+    response: "PeerAnswer",
     records: (input) => `disconnect the node from ${input.address}`,
     run: async ({ node, input }): Promise<PeerAnswer> => {
       const [message = ""] = await node.swarm.disconnect(input.address);
@@ -71,7 +71,7 @@ async function peersOf(node: Deps["node"]): Promise<PeerList> {
   return { online: true, peers };
 }
 
-/** `/ip4/1.2.3.4/tcp/4001/ws` is `ws`. */
+/** Returns the transport: for `/ip4/1.2.3.4/tcp/4001/ws` it is `ws`. */
 function transportOf(text: string): string {
   const names = text.split("/").filter((part) => /^[a-z][a-z0-9-]*$/.test(part) && !notTransports.has(part));
   return names.at(-1) ?? "";

@@ -1,4 +1,4 @@
-/** Pins of this node. */
+/** Operations on the pins of this node. */
 import { parseCid } from "modhost/node";
 import { HttpError } from "../../../core/index.ts";
 import { contentPath } from "../content_path.ts";
@@ -9,7 +9,7 @@ import { type Deps, MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const USUAL_PAGE = 100;
 
-/** Bytes of the longest name, as the node takes it. */
+/** Maximum length of a name in bytes, which is the node's limit. */
 const MAX_NAME = 255;
 
 const cid = { type: "string", required: true, describe: "The pin's CID, as the list has it" } as const;
@@ -32,7 +32,7 @@ export const pinOperations = [
       search: { type: "string", describe: "A part of the name, or of the CID" },
       ...pageFields,
     },
-    answer: "PinPage",
+    response: "PinPage",
     run: ({ node, pins, input }) => {
       const wanted = modes.filter((mode) => (input.type ?? "all") === "all" || input.type === mode);
       return pageOfPins({ node, pins }, wanted, input.search?.toLowerCase() ?? "", pageOf(input, USUAL_PAGE));
@@ -45,7 +45,7 @@ export const pinOperations = [
     scope: "read",
     help: "Whether something is pinned, and how: by itself, or through a pin above it",
     input: { cid },
-    answer: "PinState",
+    response: "PinState",
     run: ({ node, input, signal }) => stateOf(node, input.cid, signal),
   }),
   nodeOperation({
@@ -64,7 +64,7 @@ export const pinOperations = [
       name,
       recursive: { type: "boolean", describe: "All that is below it, too; default: true" },
     },
-    answer: "Job",
+    response: "Job",
     run: ({ node, pins, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
       assertName(given);
       const what = `pin ${path}`;
@@ -84,7 +84,7 @@ export const pinOperations = [
     scope: "admin",
     help: "Give a pin another name",
     input: { cid, name: { ...name, required: true } },
-    answer: "Pin",
+    response: "Pin",
     records: (input) => `name the pin ${input.cid} ${JSON.stringify(input.name)}`,
     run: async ({ node, input }): Promise<Pin> => {
       assertName(input.name);
@@ -100,7 +100,7 @@ export const pinOperations = [
     scope: "admin",
     help: "Remove a pin: the next collection of garbage may take what it kept",
     input: { cid },
-    answer: "Pin",
+    response: "Pin",
     records: (input) => `remove the pin ${input.cid}`,
     run: async ({ node, pins, input }): Promise<Pin> => {
       const pin = await pinned(node, input.cid);

@@ -1,11 +1,11 @@
-/** Pinning services of others, and the pins that they keep. */
+/** Operations on remote pinning services and their pins. */
 import { contentPath } from "../content_path.ts";
 import { within } from "../failures.ts";
 import { pageFields, pageOf } from "../paging.ts";
 import type { RemotePinPage, RemotePinState, RemoteServiceState } from "../types.ts";
 import { listOf, nodeOperation } from "./operation.ts";
 
-/** Time that a service has for an answer. */
+/** Seconds that a service has to respond. */
 const SERVICE_SECONDS = 30;
 const USUAL_PAGE = 100;
 const statuses = ["queued", "pinning", "pinned", "failed"] as const;
@@ -26,7 +26,7 @@ export const remotePinOperations = [
     scope: "read",
     help: "Remote pinning services that are configured",
     input: { counts: { type: "boolean", describe: "Ask each for the numbers of its pins; default: false" } },
-    answer: listOf("RemoteServiceState"),
+    response: listOf("RemoteServiceState"),
     run: async ({ node, input: { counts = false }, signal }) => {
       const options = { stat: counts, text: true, signal: within(signal, SERVICE_SECONDS) } as const;
       const services = await node.pin.remote.service.ls(options);
@@ -48,7 +48,7 @@ export const remotePinOperations = [
       endpoint: { type: "string", required: true, describe: "URL of its API" },
       key: { type: "string", required: true, describe: "The key that it has given to you; it is never shown again" },
     },
-    answer: "RemoteServiceState",
+    response: "RemoteServiceState",
     records: (input) => `add the pinning service ${input.service}`,
     run: async ({ node, input: { service: called, endpoint, key } }): Promise<RemoteServiceState> => {
       await node.pin.remote.service.add(called, { endpoint, key });
@@ -62,7 +62,7 @@ export const remotePinOperations = [
     scope: "admin",
     help: "Forget a remote pinning service; what it keeps stays there",
     input: { service },
-    answer: { type: "object", properties: { service: { type: "string" } } },
+    response: { type: "object", properties: { service: { type: "string" } } },
     records: (input) => `remove the pinning service ${input.service}`,
     run: async ({ node, input }) => {
       await node.pin.remote.service.rm(input.service);
@@ -76,7 +76,7 @@ export const remotePinOperations = [
     scope: "read",
     help: "Pins at a remote pinning service, the newest first",
     input: { service, status, name, cid, limit: pageFields.limit },
-    answer: "RemotePinPage",
+    response: "RemotePinPage",
     run: async ({ node, input, signal }): Promise<RemotePinPage> => {
       const { limit } = pageOf({ offset: undefined, limit: input.limit }, USUAL_PAGE);
       const pins: RemotePinState[] = [];
@@ -99,7 +99,7 @@ export const remotePinOperations = [
       path: { type: "string", required: true, describe: "A CID, or a path that leads to one" },
       name: { type: "string", describe: "Name of the pin" },
     },
-    answer: "RemotePinState",
+    response: "RemotePinState",
     records: (input) => `have ${input.service} pin ${input.path}`,
     run: async ({ node, signal, input }): Promise<RemotePinState> => {
       const options = { service: input.service, name: input.name, background: true, text: true } as const;
@@ -114,7 +114,7 @@ export const remotePinOperations = [
     scope: "admin",
     help: "Remove the pins of a CID from a remote pinning service",
     input: { service, cid: { ...cid, required: true, describe: "The pins' CID" }, name, status },
-    answer: { type: "object", properties: { removed: { type: "boolean" } } },
+    response: { type: "object", properties: { removed: { type: "boolean" } } },
     records: (input) => `have ${input.service} remove the pins of ${input.cid}`,
     run: async ({ node, signal, input }) => {
       await node.pin.remote.rmAll({ ...filterOf(input), signal: within(signal, SERVICE_SECONDS) });
@@ -123,14 +123,14 @@ export const remotePinOperations = [
   }),
 ];
 
-interface Asked {
+interface RemotePinRequest {
   readonly service: string;
   readonly status: string | undefined;
   readonly name: string | undefined;
   readonly cid: string | undefined;
 }
 
-function filterOf({ service: at, status: wanted, name: called, cid: of }: Asked) {
+function filterOf({ service: at, status: wanted, name: called, cid: of }: RemotePinRequest) {
   const chosen = wanted === undefined ? statuses : wanted.split(",").map((word) => word.trim());
   return { service: at, status: chosen, name: called, ...(of === undefined ? {} : { cid: [of] }) };
 }

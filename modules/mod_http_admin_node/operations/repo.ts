@@ -1,7 +1,7 @@
-/** The repo: garbage is collected and blocks are verified as jobs, which are listed with all others. */
+/** Operations on the repo. Garbage collection and verification run as jobs. */
 import { type Deps, listOf, nodeOperation } from "./operation.ts";
 
-/** Faults that the result of a job names. */
+/** Maximum number of faults in the result of a job. */
 const MAX_FAULTS = 100;
 
 export const repoOperations = [
@@ -11,7 +11,7 @@ export const repoOperations = [
     path: "/node/repo/gc",
     scope: "admin",
     help: "Remove all blocks that no pin and no file keeps, as a job",
-    answer: "Job",
+    response: "Job",
     run: ({ node, jobs, server, by }) => {
       const what = "collect the garbage of the node";
       return jobs.start({
@@ -29,7 +29,7 @@ export const repoOperations = [
     path: "/node/repo/verify",
     scope: "admin",
     help: "Read every block and check its hash, as a job; nothing is changed",
-    answer: "Job",
+    response: "Job",
     run: async ({ node, jobs, by }) => {
       const { blocks } = await node.lowLevel.stat();
       return jobs.start({
@@ -48,7 +48,7 @@ export const repoOperations = [
     path: "/node/jobs",
     scope: "read",
     help: "What takes long: jobs that run, and the latest that are over, the newest first",
-    answer: listOf("Job"),
+    response: listOf("Job"),
     run: ({ jobs }) => jobs.list(),
   }),
   nodeOperation({
@@ -58,7 +58,7 @@ export const repoOperations = [
     scope: "admin",
     help: "Cancel a job",
     input: { id: { type: "string", required: true, describe: "The job's id" } },
-    answer: "Job",
+    response: "Job",
     run: ({ jobs, input }) => jobs.cancel(input.id),
   }),
 ];
@@ -90,7 +90,7 @@ async function verify({ repo }: Deps["node"], signal: AbortSignal, moved: Moved)
       if (faults.length < MAX_FAULTS) faults.push(msg);
     }
   } catch (error) {
-    // The faults tell more than that there are some.
+    // The list of faults is more useful than the error, which only says that there are some.
     if (corrupt === 0) throw error;
     signal.throwIfAborted();
     throw new Error(`${corrupt} of ${checked} blocks are damaged: ${faults.slice(0, 5).join("; ")}`, { cause: error });

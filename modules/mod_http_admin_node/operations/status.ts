@@ -1,4 +1,4 @@
-/** Who the node is, what it does now, and what it did in the last hour. */
+/** Operations for the node's identity, state and history. */
 import { apiVersion } from "modhost/node";
 import type { Bandwidth, NodeStatus, Traffic } from "../types.ts";
 import { type Deps, nodeOperation } from "./operation.ts";
@@ -12,7 +12,7 @@ export const statusOperations = [
     path: "/node",
     scope: "read",
     help: "Who the node is, where it is reached, and how much its repo holds",
-    answer: "NodeStatus",
+    response: "NodeStatus",
     run: ({ node }) => statusOf(node),
   }),
   nodeOperation({
@@ -21,7 +21,7 @@ export const statusOperations = [
     path: "/node/figures",
     scope: "read",
     help: "Figures of the node as they are now",
-    answer: "NodeFiguresNow",
+    response: "NodeFiguresNow",
     run: ({ history }) => history.now(),
   }),
   nodeOperation({
@@ -30,7 +30,7 @@ export const statusOperations = [
     path: "/node/history",
     scope: "read",
     help: "The last hour of the node: peers, rates, size of the repo, blocks",
-    answer: "NodeHistory",
+    response: "NodeHistory",
     run: ({ history }) => history.history(),
   }),
   nodeOperation({
@@ -39,7 +39,7 @@ export const statusOperations = [
     path: "/node/bandwidth",
     scope: "read",
     help: "Bytes exchanged with peers, in total and by protocol",
-    answer: "Bandwidth",
+    response: "Bandwidth",
     run: ({ node }) => bandwidthOf(node),
   }),
 ];

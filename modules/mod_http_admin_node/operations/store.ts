@@ -1,4 +1,4 @@
-/** The store that several hosts share, as this host sees it. */
+/** The operation that describes the store that several hosts share, as this host sees it. */
 import type { NodeStore } from "../types.ts";
 import { type Deps, nodeOperation } from "./operation.ts";
 
@@ -9,7 +9,7 @@ export const storeOperations = [
     path: "/node/store",
     scope: "read",
     help: "The store that this host shares with others: whether it can be reached, what waits for it, and what was asked of it",
-    answer: "NodeStore",
+    response: "NodeStore",
     run: ({ node }) => storeOf(node),
   }),
 ];
@@ -17,9 +17,9 @@ export const storeOperations = [
 const KINDS = ["objects", "database"] as const;
 
 function storeOf({ lowLevel }: Deps["node"]): NodeStore {
-  const figures = lowLevel.sharedFigures;
-  if (figures === undefined) return { is_shared: false };
-  const { places, problems, cache, waiting, requests, database, lastCollection } = figures;
+  const metrics = lowLevel.storeMetrics;
+  if (metrics === undefined) return { is_shared: false };
+  const { addresses: places, problems, cache, waiting, requests, database, lastCollection } = metrics;
   const kinds = Object.entries(requests).map(([kind, { requests: count, retries: repeated, errors: failed }]) => ({
     kind,
     count,

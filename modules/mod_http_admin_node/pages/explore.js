@@ -1,4 +1,7 @@
-/** Any block, by CID or path: what it is, what it holds, where it leads, as a list and as a picture. */
+/**
+ * Shows any block, by CID or path: its properties, its content, and its links as a list and as a
+ * picture.
+ */
 import { html } from "htm/preact";
 import {
   Badge,

@@ -1,4 +1,4 @@
-/** The pages of the node: what it does, its files, its blocks. */
+/** Adds the pages of the node. */
 import { addSection } from "modhost/admin";
 
 addSection({

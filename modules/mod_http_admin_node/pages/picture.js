@@ -1,11 +1,14 @@
-/** A block with its links as a picture: it in the middle, what it leads to around, each as large as what is below it. */
+/**
+ * Draws a block with its links: the block in the middle and its links around it, each sized by the
+ * data below it.
+ */
 import { html } from "htm/preact";
 import { hrefOf, navigate, printable, size } from "modhost/admin";
 import { shortened } from "./parts.js";
 
 const WIDTH = 640;
 const HEIGHT = 320;
-/** Links that are drawn; the list has all. */
+/** Number of links that are drawn. The list shows all of them. */
 const MAX = 40;
 
 /** @param {{ node: any }} props */

@@ -1,10 +1,14 @@
-/** `modhost node`: stands in for the go-ipfs program. Same command line; serves a repo at the addresses in its config. */
+/**
+ * `modhost node`: a replacement for the go-ipfs program. It has the same command line, and serves a
+ * repo at the addresses in its config.
+ */
 
+import { fileURLToPath } from "node:url";
 import {
   type Command,
   type CommandContext,
-  callOptions,
   commandHelp,
+  explainMissing,
   firstWord,
   readWords,
 } from "../../../core/cli/index.ts";
@@ -16,6 +20,7 @@ import { init } from "./node/init.ts";
 import { migrate } from "./node/migrate.ts";
 import { program, repoOptions, sharedOptions } from "./node/repo.ts";
 import { storeCommands } from "./node/store.ts";
+import { callOptions } from "./rpc/parse.ts";
 
 const own: readonly Command[] = [init, daemon, migrate, chroot, ...storeCommands];
 
@@ -29,21 +34,21 @@ export const command: Command = {
   commands: own,
   options: repoOptions,
   helpText: nodeHelp,
-  checks: async () => (await import("./node/checks.ts")).repoChecks,
-  surface: async () => (await import("./node/help.ts")).surface(),
+  subcommands: async () => (await import("./node/help.ts")).subcommands(),
   /** Errors have the message format and exit code of go-ipfs. */
   async run(context) {
     try {
       return await dispatch(context);
     } catch (error) {
-      context.stderr.write(`Error: ${reasonOf(error)}\n`);
+      const explained = explainMissing(error, "node", fileURLToPath(import.meta.url));
+      context.stderr.write(`Error: ${reasonOf(explained)}\n`);
       return 1;
     }
   },
 };
 
 async function nodeHelp(): Promise<string> {
-  // Loaded here alone: it takes the whole table of commands along.
+  // Imported only here, because it loads the whole table of commands.
   return (await import("./node/help.ts")).nodeHelp(command, own);
 }
 
@@ -55,7 +60,7 @@ async function dispatch(context: CommandContext): Promise<number> {
     stdout.write(`${await nodeHelp()}\n`);
     return 0;
   }
-  // `help add` is `add --help`.
+  // `help add` means `add --help`.
   if (at !== undefined && words[at] === "help") {
     return dispatch({ ...context, args: [...words.toSpliced(at, 1), "--help"] });
   }

@@ -1,11 +1,19 @@
-/** Adding files and trees. */
+/** `add`: adds files and trees. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type AddEntry, type AddEvent, NodeError, printable, type UnixTime, type WriteCid } from "modhost/node";
+import {
+  type AddEntry,
+  type AddEvent,
+  NodeError,
+  printable,
+  textBytes,
+  type UnixTime,
+  type WriteCid,
+} from "modhost/node";
 import { type AnyCall, type Commands, type OptionValues, stream, writeCommand } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import type { Entry } from "../rpc/uploads.ts";
-import { announced, fastProvide } from "./fast_provide.ts";
-import { addedItem, addedItemToday } from "./shapes.ts";
+import { announceDecision, fastProvide } from "./fast_provide.ts";
+import { addedItem, addedItemKubo043 } from "./shapes.ts";
 
 const options = {
   recursive: { type: "bool", aliases: ["r"], help: "Add folders with their contents; done by the client." },
@@ -47,7 +55,7 @@ const options = {
   "pin-name": { type: "string", since: "0.43", help: "Name of the pins, at most 255 bytes." },
   mode: { type: "uint", since: "0.43", help: "Permissions of all files and directories, such as 0644; 0 is none." },
   mtime: { type: "int64", since: "0.43", help: "When all of them were changed, in seconds since 1970; 0 is none." },
-  "mtime-nsecs": { type: "uint", since: "0.43", help: "Nanoseconds of that second." },
+  "mtime-nsecs": { type: "uint", unset: [0], since: "0.43", help: "Nanoseconds of that second." },
   "preserve-mode": { type: "bool", since: "0.43", help: "Keep the permissions that the parts of the body state." },
   "preserve-mtime": { type: "bool", since: "0.43", help: "Keep the times that the parts of the body state." },
   "max-file-links": { type: "int", since: "0.43", help: "Links of an inner node of a file; 0 is 174." },
@@ -67,24 +75,25 @@ const options = {
   "to-files": {
     type: "string",
     since: "0.43",
+    mfs: "into",
     help: "Also put it into this directory of the file namespace, if it ends with a slash; else make the only entry this path.",
   },
   ...fastProvide,
 } as const;
 
-/** What a call does not say comes from the configuration. */
-const optionsToday = {
+/** The level 0.43 takes defaults from the configuration. */
+const optionsKubo043 = {
   ...options,
   chunker: { type: "string", aliases: ["s"], help: options.chunker.help },
-  hash: { type: "string", experimental: true, help: options.hash.help },
+  hash: { type: "string", unset: [""], experimental: true, help: options.hash.help },
 } as const;
 
-/** Entries after which other work of the process gets its turn. */
+/** Number of entries after which other work of the process gets a turn. */
 const TURN_ENTRIES = 64;
 
 /**
- * Entries of the body and everything below them, in order, each with its path in the tree. Iterative, since a name may
- * have thousands of levels.
+ * Yields the entries of the body and everything below them, in order, each with its path in the
+ * tree. The walk is iterative, because a path can be thousands of levels deep.
  */
 async function* below(entries: AsyncIterable<Entry>): AsyncGenerator<AddEntry> {
   const open = [entries[Symbol.asyncIterator]()];
@@ -105,7 +114,7 @@ async function* below(entries: AsyncIterable<Entry>): AsyncGenerator<AddEntry> {
 }
 
 async function* text(target: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(target);
+  yield textBytes(target);
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
@@ -117,7 +126,7 @@ function leaf(entry: Entry): AddEntry {
   return { ...known, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
 }
 
-/** Undefined for none. @throws NodeError for nanoseconds alone */
+/** Returns undefined for no time. @throws NodeError for nanoseconds without seconds */
 function timeIn(seconds: number | undefined, nanoseconds: number | undefined): UnixTime | undefined {
   if (nanoseconds !== undefined && seconds === undefined) {
     throw new NodeError('option "mtime-nsecs" requires "mtime" to be provided as well');
@@ -129,9 +138,16 @@ function timeIn(seconds: number | undefined, nanoseconds: number | undefined): U
 
 const SYMLINK_MODE = "01000000777";
 
-/** What the part of a top-level entry has said of itself stands on each line of that entry. */
-function saidOf({ said, name, kind }: AddEvent): Pick<ValueOf<typeof addedItemToday>, "Mode" | "Mtime" | "MtimeNsecs"> {
-  const mode = kind === "symlink" && !name.includes("/") ? SYMLINK_MODE : said?.mode && `0${said.mode.toString(8)}`;
+/**
+ * Returns the mode and time that the part of a top-level entry states. Every line about that entry
+ * repeats them.
+ */
+function saidOf({
+  said,
+  root,
+  kind,
+}: AddEvent): Pick<ValueOf<typeof addedItemKubo043>, "Mode" | "Mtime" | "MtimeNsecs"> {
+  const mode = kind === "symlink" && root === true ? SYMLINK_MODE : said?.mode && `0${said.mode.toString(8)}`;
   const { seconds, nanoseconds } = said?.mtime ?? {};
   return {
     ...(mode && { Mode: mode }),
@@ -141,7 +157,7 @@ function saidOf({ said, name, kind }: AddEvent): Pick<ValueOf<typeof addedItemTo
 }
 
 type AddCall = Pick<AnyCall, "node" | "files" | "signal" | "offline" | "level" | "cidText"> & {
-  readonly options: OptionValues<typeof optionsToday>;
+  readonly options: OptionValues<typeof optionsKubo043>;
 };
 
 async function* added<T>(
@@ -158,7 +174,10 @@ async function* added<T>(
     wrapWithDirectory: given["wrap-with-directory"],
     pinName: given["pin-name"],
     toFiles: given["to-files"],
-    announce: announced({ node, level, options: given }),
+    announce: announceDecision(
+      { node, level, options: given },
+      { content: { isPinned: given.pin, isInFiles: given["to-files"] !== undefined } },
+    ),
     mode: given.mode,
     mtime: timeIn(given.mtime, given["mtime-nsecs"]),
     preserveMode: given["preserve-mode"],
@@ -205,11 +224,11 @@ export const commands = {
   }),
 } satisfies Commands;
 
-export const today = {
+export const kubo043 = {
   add: writeCommand({
     ...about,
-    options: optionsToday,
-    returns: stream(addedItemToday),
+    options: optionsKubo043,
+    returns: stream(addedItemKubo043),
     run: (call) =>
       added(call, (event, write) => ({
         ...itemOf(event, write),

@@ -1,10 +1,10 @@
-/** The block exchange agent. */
+/** Bitswap, the block exchange. */
 import { type Node, parsePeerId, sizeText } from "modhost/node";
 import { type AnyCall, type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 
-/** Capacity of the reference's provide queue, which its text output shows. */
+/** Capacity of the reference's provide queue; the text output shows it. */
 const MAX_PROVIDES = 256;
 
 const counts = {
@@ -25,13 +25,13 @@ const about = {
   options: { verbose: verbose("Print the peers, too."), human },
 } as const;
 
-async function figures(node: Node) {
+async function counters(node: Node) {
   const stat = await node.bitswap.stat({ details: true });
   const { peers, messagesReceived = 0n } = stat;
   return wireNames({ ...stat, peers: texts(peers), messagesReceived });
 }
 
-/** @param buffer the line of the provide queue, where there is one */
+/** @param buffer the line about the provide queue, at the level that has one */
 function statText(
   stat: ValueOf<typeof counted>,
   call: Pick<AnyCall, "cidText"> & {
@@ -61,24 +61,23 @@ function statText(
 export const stat = readCommand({
   ...about,
   returns: value(fields("Stat", { ProvideBufLen: "int", ...counts })),
-  run: ({ node }) => figures(node),
+  run: ({ node }) => counters(node),
   text: (stat, call) => statText(stat, call, `\tprovides buffer: ${stat.ProvideBufLen} / ${MAX_PROVIDES}`),
 });
 
-const statToday = readCommand({
+const statKubo043 = readCommand({
   ...about,
   returns: value(counted),
   async run({ node }) {
-    const { ProvideBufLen: _, ...others } = await figures(node);
+    const { ProvideBufLen: _, ...others } = await counters(node);
     return others;
   },
   text: (stat, call) => statText(stat, call),
 });
 
-/** Those of Kubo 0.43. */
-export const today = {
-  "bitswap/stat": statToday,
-  "stats/bitswap": statToday,
+export const kubo043 = {
+  "bitswap/stat": statKubo043,
+  "stats/bitswap": statKubo043,
   "bitswap/reprovide": writeCommand({
     help: "Announces the stored blocks to the routing system again, where they are not announced by region.",
     returns: nothing,

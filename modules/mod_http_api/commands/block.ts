@@ -1,4 +1,4 @@
-/** Single blocks. */
+/** Commands on single blocks. */
 import { type BlockPutOptions, NodeError, type WriteCid } from "modhost/node";
 import {
   type AnyCall,
@@ -17,7 +17,7 @@ import { fields, type ValueOf } from "../rpc/shape.ts";
 import type { FileTree } from "../rpc/uploads.ts";
 import { blockStat } from "./shapes.ts";
 
-/** What a block is called among the arguments, by level: failures name it. */
+/** The name of the block argument, which depends on the level; error messages contain it. */
 type BlockName = "key" | "hash" | "cid";
 
 const one = (name: BlockName) =>
@@ -37,7 +37,7 @@ const putOptions = {
 
 const bigBlocks = { type: "bool", help: "Take blocks that peers do not exchange." } as const satisfies Option;
 
-const putting = {
+const putDeclaration = {
   help: "Stores bytes as a block.",
   file: { name: "data", required: true, many: true, help: "The bytes: each file is a block." },
   returns: stream(blockStat),
@@ -62,7 +62,7 @@ async function* put(
   }
 }
 
-const getting = (name: BlockName) =>
+const getCommand = (name: BlockName) =>
   readCommand({
     help: "Returns the bytes of a block.",
     readOnly: true,
@@ -75,8 +75,8 @@ const getting = (name: BlockName) =>
     },
   });
 
-/** @param writeOf how the call writes the CID */
-const telling = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => WriteCid) =>
+/** @param writeOf returns the function by which the call writes the CID */
+const statCommand = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => WriteCid) =>
   readCommand({
     help: "Shows the size of a block.",
     readOnly: true,
@@ -91,8 +91,8 @@ const telling = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => W
     text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
   });
 
-/** @param writeOf how the call writes CIDs */
-const removing = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => WriteCid) =>
+/** @param writeOf returns the function by which the call writes CIDs */
+const removeCommand = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => WriteCid) =>
   writeCommand({
     help: "Removes blocks that are not pinned.",
     arguments: [{ name, path: true, required: true, variadic: true, help: "The blocks, by CID or path." }],
@@ -115,9 +115,9 @@ const refusal = "expected a file";
 
 export const commands = {
   block: defineGroup({ help: "Work with single blocks." }),
-  "block/get": getting("key"),
+  "block/get": getCommand("key"),
   "block/put": writeCommand({
-    ...putting,
+    ...putDeclaration,
     options: {
       format: {
         type: "string",
@@ -131,24 +131,24 @@ export const commands = {
     },
     run: (call) => put(call, call.files.plain(refusal), call.options),
   }),
-  "block/rm": removing("hash", () => String),
-  "block/stat": telling("key", () => String),
+  "block/rm": removeCommand("hash", () => String),
+  "block/stat": statCommand("key", () => String),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
-  "block/get": getting("cid"),
+export const kubo043 = {
+  "block/get": getCommand("cid"),
   "block/put": writeCommand({
-    ...putting,
+    ...putDeclaration,
     options: {
-      "cid-codec": { type: "string", default: "raw", help: "Codec of the CID, by its name or number." },
+      "cid-codec": { type: "string", default: "raw", unset: [""], help: "Codec of the CID, by its name or number." },
       format: {
         type: "string",
         aliases: ["f"],
         deprecated: true,
+        unset: [""],
         help: "Codec of the CID as older versions name it, or `v0`; use `cid-codec` instead.",
       },
-      mhtype: { type: "string", help: "Hash function; sha2-256 by default." },
+      mhtype: { type: "string", unset: [""], help: "Hash function; sha2-256 by default." },
       ...putOptions,
       "allow-big-block": bigBlocks,
     },
@@ -164,6 +164,6 @@ export const today = {
       return put(call, files, { ...options, format, cidCodec, maxBlock, maxInline, importDefaults }, call.cidText());
     },
   }),
-  "block/rm": removing("cid", (call) => call.cidText()),
-  "block/stat": telling("cid", (call) => call.cidText()),
+  "block/rm": removeCommand("cid", (call) => call.cidText()),
+  "block/stat": statCommand("cid", (call) => call.cidText()),
 } satisfies Commands;

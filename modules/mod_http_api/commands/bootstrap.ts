@@ -1,4 +1,4 @@
-/** The peers that are dialled first. */
+/** The bootstrap peers, which are dialled first. */
 import type { BootstrapResult } from "modhost/node";
 import { type AnyCall, type Argument, type Commands, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
@@ -7,7 +7,7 @@ import { texts } from "./shapes.ts";
 const output = fields("BootstrapOutput", { Peers: ["string"] });
 const returns = value(output);
 
-const shown = ({ Peers }: BootstrapResult) => ({ Peers: texts(Peers) });
+const shown = ({ Peers, texts: written }: BootstrapResult) => ({ Peers: written ?? texts(Peers) });
 
 const lines = (word: string) => (listed: ValueOf<typeof output>) =>
   listed.Peers.toSorted()
@@ -38,9 +38,8 @@ export const commands = {
       },
     },
     returns,
-    async run({ node, arguments: { peer }, options }) {
-      return { Peers: (await node.bootstrap.add(peer, { ...options, texts: true })).texts ?? [] };
-    },
+    run: async ({ node, arguments: { peer }, options }) =>
+      shown(await node.bootstrap.add(peer, { ...options, texts: true })),
     text: lines("added "),
   }),
   "bootstrap/add/default": writeCommand({
@@ -57,13 +56,14 @@ export const commands = {
       all: { type: "bool", deprecated: true, help: "Remove all peers; use `bootstrap/rm/all` instead." },
     },
     returns,
-    run: async ({ node, arguments: { peer }, options }) => shown(await node.bootstrap.rm(peer, options)),
+    run: async ({ node, arguments: { peer }, options }) =>
+      shown(await node.bootstrap.rm(peer, { ...options, texts: true })),
     text: lines("removed "),
   }),
   "bootstrap/rm/all": writeCommand({
     help: "Empties the list.",
     returns,
-    run: async ({ node }) => shown(await node.bootstrap.clear()),
+    run: async ({ node }) => shown(await node.bootstrap.clear({ texts: true })),
     text: lines("removed "),
   }),
 } satisfies Commands;
@@ -79,33 +79,37 @@ type ListCall = Pick<AnyCall, "node"> & { readonly options: { readonly "expand-a
 const listed = async ({ node, options }: ListCall) =>
   options["expand-auto"] === true ? shown(await node.bootstrap.list()) : { Peers: await node.bootstrap.written() };
 
-const bootstrapToday = readCommand({
+const bootstrapKubo043 = readCommand({
   ...listing,
   options: { "expand-auto": { type: "bool", help: "Show what the word `auto` stands for in its place." } },
   run: listed,
 });
 
-/** Kubo has no list of its own: the word `auto` stands for one that is looked up. */
-export const today = {
-  bootstrap: bootstrapToday,
-  "bootstrap/list": readCommand({ ...listing, group: bootstrapToday, run: listed }),
+/**
+ * Kubo 0.43 stores no default peers in the list: the word `auto` stands for peers that are looked
+ * up.
+ */
+export const kubo043 = {
+  bootstrap: bootstrapKubo043,
+  "bootstrap/list": readCommand({ ...listing, group: bootstrapKubo043, run: listed }),
   "bootstrap/add": writeCommand({
     help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
     example: { arg: "<peer>" },
-    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`, or `auto`."),
+    arguments: peers(
+      "The peers to add, as `<multiaddr>/p2p/<peer ID>`, or `auto`, for which `default` is another word.",
+    ),
     options: { default: { type: "bool", deprecated: true, help: "Ignored." } },
     returns,
     async run({ node, arguments: { peer } }) {
-      return { Peers: (await node.bootstrap.add(peer, { texts: true })).texts ?? [] };
+      const words = peer.map((each) => (each === "default" ? "auto" : each));
+      return shown(await node.bootstrap.add(words, { texts: true }));
     },
     text: lines("added "),
   }),
   "bootstrap/add/default": writeCommand({
     help: "Adds the word `auto`.",
     returns,
-    async run({ node }) {
-      return { Peers: (await node.bootstrap.add(["auto"], { texts: true })).texts ?? [] };
-    },
+    run: async ({ node }) => shown(await node.bootstrap.add(["auto"], { texts: true })),
     text: lines("added "),
   }),
 } satisfies Commands;

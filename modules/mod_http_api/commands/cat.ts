@@ -1,4 +1,4 @@
-/** The contents of files. */
+/** `cat`: the contents of files. */
 import { bytes, type Commands, raw, readCommand } from "../rpc/command.ts";
 
 export const commands = {

@@ -1,7 +1,7 @@
-/** CIDs as text. */
+/** Conversion and inspection of CIDs. */
 import { type CidFormatResult, NodeError, type CodeAndName as Row } from "modhost/node";
 import { type Commands, defineGroup, type Option, readCommand, stream, value } from "../rpc/command.ts";
-import type { Dated } from "../rpc/levels.ts";
+import type { SinceLevel } from "../rpc/levels.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines } from "./shapes.ts";
 
@@ -30,22 +30,24 @@ const supported = {
   help: "Only what can be used to make blocks.",
 } as const satisfies Option;
 const numeric = { type: "bool", help: "Also print the numbers." } as const;
-const numericToday = { ...numeric, aliases: ["n"] } as const;
+const numericKubo043 = { ...numeric, aliases: ["n"] } as const;
 
-/** Names sorted by their codes. */
+/** Returns the names, sorted by their codes. */
 const numbered = (list: readonly CodeAndName[], numbers: boolean): string =>
   list
     .toSorted((one, other) => one.Code - other.Code)
     .map(({ Code, Name }) => (numbers ? `${String(Code).padStart(5)}  ${Name}\n` : `${Name}\n`))
     .join("");
 
-/** Orders by the code as a letter, ignoring case; the lower-case one of two equal letters comes first. */
+/**
+ * Orders by the code as a letter, ignoring case; lower case comes before upper case.
+ */
 const byLetter = (one: CodeAndName, other: CodeAndName): number => {
   const lower = ({ Code }: CodeAndName) => String.fromCharCode(Code).toLowerCase().charCodeAt(0);
   return lower(one) - lower(other) || other.Code - one.Code;
 };
 
-/** @param width of the column of numbers */
+/** @param width width of the column of numbers */
 const basesText = (list: readonly CodeAndName[], letters: boolean, numbers: boolean, width: number): string =>
   list
     .toSorted(byLetter)
@@ -56,7 +58,10 @@ const basesText = (list: readonly CodeAndName[], letters: boolean, numbers: bool
     })
     .join("");
 
-export const basesCommand = (help: string, { later = false, ...dated }: Dated & { readonly later?: boolean } = {}) =>
+export const basesCommand = (
+  help: string,
+  { later = false, ...dated }: SinceLevel & { readonly later?: boolean } = {},
+) =>
   readCommand({
     ...dated,
     help,
@@ -72,7 +77,7 @@ const formatOptions = {
   b: { type: "string", help: "The multibase encoding to write in, by name or letter." },
 } as const;
 
-/** A line each. */
+/** Returns the facts, one per line. */
 function inspectionText(found: ValueOf<typeof inspection>): string {
   const { cid, version, multibase, multicodec, multihash, cidV0, cidV1, errorMsg } = found;
   if (errorMsg !== undefined) throw new NodeError(errorMsg);
@@ -151,12 +156,11 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "cid/bases": basesCommand("Lists the multibase encodings.", { later: true }),
   "cid/codecs": readCommand({
     help: "Lists the content codecs.",
-    options: { numeric: numericToday, supported },
+    options: { numeric: numericKubo043, supported },
     returns: listed,
     run: async ({ node, options }) => rows(await node.cid.codecs({ ...tables, supported: options.supported })),
     text: (list, { options }) => numbered(list, options.numeric === true),
@@ -175,7 +179,7 @@ export const today = {
   }),
   "cid/hashes": readCommand({
     help: "Lists the hash functions.",
-    options: { numeric: numericToday, supported },
+    options: { numeric: numericKubo043, supported },
     returns: listed,
     run: async ({ node }) => rows(await node.cid.hashes(tables)),
     text: (list, { options }) => numbered(list, options.numeric === true),

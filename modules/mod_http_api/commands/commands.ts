@@ -1,4 +1,4 @@
-/** The list of commands. */
+/** `commands`: lists all commands. */
 import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { commandLines, commandTree, type ListedCommand } from "../rpc/listing.ts";
 import { fields } from "../rpc/shape.ts";

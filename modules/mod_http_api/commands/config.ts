@@ -1,4 +1,4 @@
-/** The configuration document of the node. */
+/** The configuration of the node. */
 
 import { NodeError, printJson } from "modhost/node";
 import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
@@ -7,10 +7,13 @@ import type { FileEntry } from "../rpc/uploads.ts";
 import { editorOf } from "./editor.ts";
 import { jsonDiff } from "./json_diff.ts";
 
-/** Text output of a value: strings without quotes, everything else as indented JSON. */
+/** Formats a value as text: strings without quotes, everything else as indented JSON. */
 const shown = (found: unknown) => `${typeof found === "string" ? found.replace(/^\n+|\n+$/g, "") : printJson(found)}\n`;
 
-/** Bytes of a document; one of a node with a thousand peers to keep takes a tenth. It is read and compared in one go. */
+/**
+ * Maximum bytes of a configuration, which is read and compared as a whole. A configuration with a
+ * thousand peering peers takes a tenth of this.
+ */
 const MAX_DOCUMENT = 192 * 1024;
 
 async function textOf({ body }: FileEntry): Promise<string> {
@@ -38,13 +41,13 @@ const config = writeCommand({
     "expand-auto": { type: "bool", since: "0.43", help: "Show what the word `auto` stands for in its place." },
   },
   returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
-  async run({ node, arguments: { key, value: text }, options, level: { configRules: rules }, tellWaiting }) {
+  async run({ node, arguments: { key, value: text }, options, level: { configRules: rules }, reportPendingKeys }) {
     const { bool, json, "expand-auto": expandAuto } = options;
     if (text !== undefined && expandAuto === true) {
       throw new NodeError("--expand-auto can only be used for reading config values, not for setting them");
     }
     if (text !== undefined) await node.config.set(key, text, { bool, json, rules });
-    tellWaiting(node.config.waiting());
+    reportPendingKeys(node.config.waiting());
     return { Key: key, Value: await node.config.get(key, { rules, expandAuto }) };
   },
   text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
@@ -55,9 +58,9 @@ export const commands = {
   "config/show": readCommand({
     help: "Shows the configuration without its secrets.",
     returns: value(map("any")),
-    run({ node, options, level, tellWaiting }) {
-      tellWaiting(node.config.waiting());
-      // As all options of `config` it holds here too; the others say nothing.
+    run({ node, options, level, reportPendingKeys }) {
+      reportPendingKeys(node.config.waiting());
+      // Like all options of `config`, this one also applies here. The other options have no effect.
       const { "expand-auto": expandAuto } = options as { readonly "expand-auto"?: boolean };
       return node.config.getAll({ rules: level.configRules, expandAuto });
     },
@@ -67,17 +70,17 @@ export const commands = {
     help: "Replaces the configuration, but keeps its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
-    async run({ node, files, level, tellWaiting }) {
+    async run({ node, files, level, reportPendingKeys }) {
       await node.config.replace(await textOf(await files.one()), { rules: level.configRules });
-      tellWaiting(node.config.waiting());
+      reportPendingKeys(node.config.waiting());
     },
   }),
   "config/edit": writeCommand({
     help: "Opens the configuration in an editor on the host's terminal.",
     returns: nothing,
-    async run({ node, operator, signal, tellWaiting }) {
+    async run({ node, operator, signal, reportPendingKeys }) {
       await node.config.edit(editorOf(operator, node.config.path, signal));
-      tellWaiting(node.config.waiting());
+      reportPendingKeys(node.config.waiting());
     },
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
@@ -86,9 +89,9 @@ export const commands = {
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
     options: { "dry-run": { type: "bool", help: "Only show what would change." } },
     returns: value(fields("ConfigUpdateOutput", { OldCfg: map("any"), NewCfg: map("any") })),
-    async run({ node, arguments: { profile }, options: { "dry-run": dryRun }, tellWaiting }) {
+    async run({ node, arguments: { profile }, options: { "dry-run": dryRun }, reportPendingKeys }) {
       const { original, updated } = await node.config.profiles.apply(profile, { dryRun });
-      tellWaiting(node.config.waiting());
+      reportPendingKeys(node.config.waiting());
       return { OldCfg: original, NewCfg: updated };
     },
     text: ({ OldCfg, NewCfg }) => jsonDiff(OldCfg, NewCfg),

@@ -1,4 +1,4 @@
-/** Nodes of any codec. */
+/** DAG nodes of any codec. */
 import { cidWriterFor, JsonText, NodeError } from "modhost/node";
 import {
   type AnyCall,
@@ -15,7 +15,7 @@ import {
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
-import { announced, fastProvide } from "./fast_provide.ts";
+import { announceDecision, fastProvide } from "./fast_provide.ts";
 
 export const ref = [
   { name: "ref", path: true, required: true, stdin: "first", help: "The node: a CID, or a path into it." },
@@ -26,8 +26,8 @@ export async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "pas
   for await (const file of files) yield file[of];
 }
 
-/** `before`: what the rest of a path begins with. */
-export const resolving = (before: "" | "/") =>
+/** @param before prefix of the remaining path in the result */
+export const resolveCommand = (before: "" | "/") =>
   readCommand({
     help: "Resolves a path to the CID of a node and the rest of the path within it.",
     readOnly: true,
@@ -51,12 +51,15 @@ export const importOptions = {
 
 const carRoot = fields("RootMeta", { Cid: "link", PinErrorMsg: "string" });
 const carStats = fields("CarImportStats", { BlockCount: "uint64", BlockBytesCount: "uint64" });
-/** Each line has one of both; that there may be none of the first is told at the level 0.43 only. */
+/**
+ * Each line has either a root or statistics. Only the level 0.43 declares that the root can be
+ * missing.
+ */
 const carImport = fields("CarImportOutput", { "Root?": carRoot, "Stats?": carStats });
 const carRoots = fields("CarImportOutput", { Root: carRoot, "Stats?+": carStats });
 type CarImport = ValueOf<typeof carImport>;
 
-export const importing = {
+export const importDeclaration = {
   file: { name: "path", required: true, many: true, help: "The CAR files." },
   returns: stream(carImport),
   text({ Root, Stats }: CarImport, call: Pick<AnyCall, "options" | "cidText">) {
@@ -67,47 +70,64 @@ export const importing = {
   },
 } as const;
 
-type ImportCall = Pick<AnyCall, "node" | "files" | "level" | "signal" | "offline"> & {
+type ImportCall = Pick<AnyCall, "node" | "files" | "level" | "signal" | "offline" | "wording"> & {
   readonly options: OptionValues<typeof importOptions>;
 };
 
-export async function* imported(
-  { node, files, options, level, signal, offline }: ImportCall,
+export async function* importCars(
+  { node, files, options, level, signal, offline, wording }: ImportCall,
   pinRoots: boolean,
   maxBlock?: number,
 ): AsyncGenerator<CarImport> {
-  const archives = bodies(files.plain("expected a file handle"), "passing");
+  const archives = bodies(files.plain("expected a file handle", { orNone: true }), "passing");
   const counts = { blocks: 0, bytes: 0 };
-  const announce = announced({ node, level, options }, level.importDefaults);
-  const how = { pinRoots, counts, maxBlock, announce, signal, offline };
+  const announce = announceDecision(
+    { node, level, options },
+    { preset: level.importDefaults, content: { isPinned: pinRoots, isInFiles: false } },
+  );
+  const limits = { maxBlock, maxInline: level.maxInline };
+  const how = { pinRoots, counts, ...limits, rules: level.importing, announce, signal, offline };
   for await (const { root } of node.dag.import(archives, how)) {
-    yield { Root: { Cid: root.cid, PinErrorMsg: root.pinErrorMsg } };
+    yield { Root: { Cid: root.cid, PinErrorMsg: root.pinError === undefined ? "" : wording(root.pinError) } };
   }
   if (options.stats === true) yield { Stats: { BlockCount: counts.blocks, BlockBytesCount: counts.bytes } };
 }
 
+const exportOptions = {
+  progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." },
+  "local-only": { type: "bool", since: "0.43", help: "Leave out what is not stored here, and fetch nothing." },
+} as const satisfies Options;
+
+type ExportCall = Pick<AnyCall, "node" | "signal" | "offline"> & {
+  readonly options: OptionValues<typeof exportOptions>;
+};
+
+/** @param paths whether the root may be a path */
+export async function exportCar(root: string, paths: boolean, { node, options, signal, offline }: ExportCall) {
+  const localOnly = options["local-only"];
+  if (localOnly === true && (options as { offline?: boolean }).offline === false) {
+    throw new NodeError(
+      "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
+    );
+  }
+  const archive = node.dag.export(root, { localOnly, paths, signal, offline });
+  await archive.opened;
+  return bytes(archive, { release: (piece) => archive.release(piece) });
+}
+
+export const exportDeclaration = {
+  help: "Streams a DAG as a CAR file.",
+  readOnly: true,
+  options: exportOptions,
+  returns: raw,
+} as const;
+
 export const commands = {
   dag: defineGroup({ help: "Work with nodes of any codec." }),
   "dag/export": readCommand({
-    help: "Streams a DAG as a CAR file.",
-    readOnly: true,
+    ...exportDeclaration,
     arguments: root,
-    options: {
-      progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." },
-      "local-only": { type: "bool", since: "0.43", help: "Leave out what is not stored here, and fetch nothing." },
-    },
-    returns: raw,
-    async run({ node, arguments: { root }, options, signal, offline }) {
-      const localOnly = options["local-only"];
-      if (localOnly === true && (options as { offline?: boolean }).offline === false) {
-        throw new NodeError(
-          "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
-        );
-      }
-      const archive = node.dag.export(root, { localOnly, signal, offline });
-      await archive.opened;
-      return bytes(archive, { release: (piece) => archive.release(piece) });
-    },
+    run: (call) => exportCar(call.arguments.root, false, call),
   }),
   "dag/get": readCommand({
     help: "Returns a node as JSON.",
@@ -132,10 +152,10 @@ export const commands = {
       "pin-roots": { type: "bool", default: true, help: "Pin the roots that the CAR headers name." },
       ...importOptions,
     },
-    ...importing,
+    ...importDeclaration,
     returns: stream(carRoots),
     run: (call) =>
-      imported(call, call.options["local-only"] !== true && call.options["pin-roots"]) as AsyncIterable<never>,
+      importCars(call, call.options["local-only"] !== true && call.options["pin-roots"]) as AsyncIterable<never>,
   }),
   "dag/put": writeCommand({
     help: "Stores nodes.",
@@ -166,7 +186,7 @@ export const commands = {
     },
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
   }),
-  "dag/resolve": resolving(""),
+  "dag/resolve": resolveCommand(""),
   "dag/stat": readCommand({
     help: "Counts the distinct blocks of a DAG and their total size.",
     readOnly: true,

@@ -1,4 +1,4 @@
-/** The routing system. */
+/** `dht`: queries of the routing system. */
 import { type DhtEvent, routingEventTypes as eventTypes, NodeError, parsePeerId } from "modhost/node";
 import { type Argument, type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
@@ -40,7 +40,7 @@ const chatter =
   (event, verbose) =>
     verbose ? print(event) : "";
 
-/** Text of events that a command does not print in its own way. */
+/** Text of the events that a command does not print in its own way. */
 const usual: Readonly<Record<number, Print>> = {
   [eventTypes.sendingQuery]: chatter(({ ID }) => `* querying ${ID}\n`),
   [eventTypes.peerResponse]: chatter(
@@ -56,10 +56,10 @@ const printProvider: Print = (event, verbose) => {
   const names = (event.Responses ?? []).map(({ ID }) => `${verbose ? "provider: " : ""}${ID}`);
   return lines([...names, ...(verbose ? addresses(event).map((address) => `\t${address}`) : [])]);
 };
-/** The record, raw or quoted. */
+/** Prints the record: raw bytes or, with `verbose`, a quoted line. */
 const printRecord: Print = ({ Extra }, verbose) => (verbose ? `got value: '${Extra}'\n` : Buffer.from(Extra, "base64"));
 
-/** Local time with milliseconds. */
+/** Returns the local time with milliseconds. */
 function moment(): string {
   const now = new Date();
   const two = (number: number) => String(number).padStart(2, "0");
@@ -67,46 +67,51 @@ function moment(): string {
   return `${time}.${String(now.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** The text function of a command's events; `own` gives its text for the event types that it handles itself. */
+/**
+ * Returns the text function for the events of a command. `own` has the texts of the event types
+ * that the command prints in its own way.
+ */
 export const printing =
   (own: Readonly<Record<number, Print>>) =>
   (event: ShownEvent, { options: { verbose } }: { readonly options: { readonly verbose: boolean | undefined } }) => {
     const print = own[event.Type] ?? usual[event.Type];
-    const told = print?.(event, verbose === true) ?? "";
-    return verbose === true ? `${moment()}: ${told}` : told;
+    const text = print?.(event, verbose === true) ?? "";
+    return verbose === true ? `${moment()}: ${text}` : text;
   };
 
-/** @param isToday as Kubo 0.43 has it: this node itself is not searched for */
-export const findPeer = (isToday: boolean) =>
+/** @param isKubo043 behave like Kubo 0.43, which does not search for the node itself */
+export const findPeer = (isKubo043: boolean) =>
   readCommand({
     help: "Finds the addresses of a peer.",
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
     returns,
     run: ({ node, arguments: { peerID }, signal }) =>
-      shown(node.dht.events.findPeer(peerID[0] as string, { signal, onlyOthers: isToday })),
+      shown(node.dht.events.findPeer(peerID[0] as string, { signal, onlyOthers: isKubo043 })),
     text: printing({ [eventTypes.finalPeer]: printAddresses }),
   });
 
-/** @param isToday as Kubo 0.43 has it: a path may name the block */
-export const findProviders = (isToday: boolean) =>
+/** @param isKubo043 behave like Kubo 0.43, where a path may name the block */
+export const findProviders = (isKubo043: boolean) =>
   readCommand({
     help: "Finds peers that provide a block.",
-    arguments: several("key", `CID ${isToday ? "or path " : ""}of the block; further ones are not looked at.`),
+    arguments: several("key", `CID ${isKubo043 ? "or path " : ""}of the block; further ones are not looked at.`),
     options: {
       ...options,
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
     },
     returns,
     run: ({ node, arguments: { key }, options: { "num-providers": numProviders }, signal }) =>
-      shown(node.dht.events.findProvs(key[0] as string, { numProviders, signal, paths: isToday })),
+      shown(node.dht.events.findProvs(key[0] as string, { numProviders, signal, paths: isKubo043 })),
     text: printing({ [eventTypes.provider]: printProvider }),
   });
 
 const putting = { options, file: { name: "value-file", required: true, help: "The record." }, returns } as const;
 
-/** As Kubo 0.43 has it: only for names, and one event, when all is done. */
-export const putToday = writeCommand({
+/**
+ * Behaves like Kubo 0.43: accepts only records of names, and sends a single event when all is done.
+ */
+export const putKubo043 = writeCommand({
   ...putting,
   help: "Stores the record of a name.",
   arguments: [{ name: "key", required: true, help: "The name, with or without `/ipns/` before it." }],
@@ -121,14 +126,39 @@ export const putToday = writeCommand({
       throw new NodeError("can't put while offline: pass `--allow-offline` to override");
     }
     const how = { allowOffline, signal, offline };
-    for await (const _ of node.dht.events.put(`/ipns/${id}`, (await files.one()).body, how));
-    yield { Extra: "", ID: id, Responses: null, Type: eventTypes.value };
+    try {
+      for await (const _ of node.dht.events.put(`/ipns/${id}`, (await files.one()).body, how));
+    } catch (error) {
+      // The record is stored on this node even if no peer can take it.
+      if (!(NodeError.is(error) && error.code === "ROUTING_TABLE_EMPTY")) throw error;
+    }
+    yield { ID: id, Type: eventTypes.value, Responses: null, Extra: "" };
   },
   text: printing({ [eventTypes.value]: printId }),
 });
 
-/** @param isToday as Kubo 0.43 has it: refused where announcing is off, and without `verbose` nothing tells of the search */
-export const provide = (isToday: boolean) =>
+const getting = { options, returns, text: printing({ [eventTypes.value]: printRecord }) } as const;
+
+/**
+ * Behaves like Kubo 0.43: sends only the event with the record. If none is found, the call fails
+ * before the first event.
+ */
+export const getKubo043 = readCommand({
+  ...getting,
+  help: "Returns the best record for a key.",
+  arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
+  async *run({ node, arguments: { key }, signal }) {
+    for await (const { Type, Extra } of shown(node.dht.events.get(key[0] as string, { signal }))) {
+      if (Type === eventTypes.value) yield { ID: "", Type, Responses: null, Extra };
+    }
+  },
+});
+
+/**
+ * @param isKubo043 behave like Kubo 0.43: fail if announcing is off, and report the search only
+ * with `verbose`
+ */
+export const provide = (isKubo043: boolean) =>
   writeCommand({
     help: "Announces that this node provides blocks.",
     arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
@@ -138,8 +168,8 @@ export const provide = (isToday: boolean) =>
     },
     returns,
     async *run({ node, arguments: { key }, options: { recursive, verbose }, signal }) {
-      const events = shown(node.dht.events.provide(key, { recursive, signal, onlyIfOn: isToday }));
-      for await (const event of events) if (!isToday || verbose === true) yield event;
+      const events = shown(node.dht.events.provide(key, { recursive, signal, onlyIfOn: isKubo043 }));
+      for await (const event of events) if (!isKubo043 || verbose === true) yield event;
     },
     text: printing({}),
   });
@@ -150,11 +180,9 @@ export const commands = {
   "dht/findprovs": findProviders(false),
   "dht/get": readCommand({
     help: "Returns the best record for a key.",
+    ...getting,
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
-    options,
-    returns,
     run: ({ node, arguments: { key }, signal }) => shown(node.dht.events.get(key[0] as string, { signal })),
-    text: printing({ [eventTypes.value]: printRecord }),
   }),
   "dht/provide": provide(false),
   "dht/put": writeCommand({

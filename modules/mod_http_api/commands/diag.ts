@@ -1,4 +1,4 @@
-/** Running commands and facts about the system. */
+/** `diag`: running commands and facts about the system. */
 
 import { formatDuration, NodeError, parseDuration, quote } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
@@ -21,7 +21,7 @@ const never = "0001-01-01T00:00:00Z";
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (number: number) => String(number).padStart(2, "0");
 
-/** Formats like `Nov 21 08:14:55`. */
+/** Formats a time like `Nov 21 08:14:55`. */
 function stamp(time: Date): string {
   const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(":");
   return `${months[time.getMonth()]} ${String(time.getDate()).padStart(2)} ${clock}`;
@@ -37,13 +37,16 @@ function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): str
   return verbose ? [String(ID), Command, ...detail, ...facts] : [Command, ...facts];
 }
 
-/** In the order of the reference. */
+/** The default collectors, in the order of the reference. */
 const collectors = [
   ...["goroutines-stack", "goroutines-pprof", "version", "heap", "allocs"],
   ...["bin", "cpu", "mutex", "block", "trace"],
 ];
 
-/** What has no effect here is still checked, as whoever sends it means something by it. */
+/**
+ * Validates the option although it has no effect here, because a caller who sends it expects it to
+ * be understood.
+ */
 function requireDuration(rate: string): void {
   try {
     parseDuration(rate);
@@ -53,7 +56,7 @@ function requireDuration(rate: string): void {
   }
 }
 
-/** Reads a block that needs no store, so that whatever stands in the way of reading is found. */
+/** An inlined block that needs no store. Reading it detects anything else that prevents reads. */
 const EMPTY_BLOCK = "bafkqaaa";
 
 export const commands = {
@@ -77,7 +80,7 @@ export const commands = {
       const head = verbose ? ["ID", "Command", "Arguments", "Options", ...facts] : ["Command", ...facts];
       const now = Date.now();
       const lines = [head, ...entries.map((each) => cells(each, verbose, now))];
-      // Two spaces between columns.
+      // `columns` puts one space after each cell; this adds a second one.
       return columns(
         lines.map((line) => line.map((cell, at) => (at < line.length - 1 ? `${cell} ` : cell))),
         4,

@@ -1,4 +1,4 @@
-/** Links in DNS records. */
+/** `dns`: resolves DNSLink records. */
 import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { resolvedPath } from "./shapes.ts";
 

@@ -5,9 +5,9 @@ import { NodeError } from "modhost/node";
 import type { Operator } from "../rpc/operator.ts";
 
 /**
- * A function that opens a file in the editor and resolves when the editor exits.
+ * Returns a function that opens a file in the editor and resolves when the editor exits.
  *
- * @throws NodeError if the operator has not allowed it, or $EDITOR is not set
+ * @throws NodeError if the operator has not allowed it, or if $EDITOR is not set /
  */
 export function editorOf(operator: Operator, config: string, signal: AbortSignal): (file: string) => Promise<void> {
   const { EDITOR: editor = "" } = process.env;

@@ -1,4 +1,4 @@
-/** The older listing of directories. */
+/** `file/ls`, the older listing of directories. */
 import { type FileLsObject, printable } from "modhost/node";
 import { type Commands, defineGroup, readCommand, value } from "../rpc/command.ts";
 import { fields, map, nullable } from "../rpc/shape.ts";
@@ -31,10 +31,8 @@ export const commands = {
     },
     text({ Arguments, Objects }) {
       const isFolder = (path: string) => Objects[Arguments[path] as string]?.Type === "Directory";
-      const [folders, files] = [
-        Object.keys(Arguments).filter(isFolder),
-        Object.keys(Arguments).filter((path) => !isFolder(path)),
-      ];
+      const folders = Object.keys(Arguments).filter(isFolder);
+      const files = Object.keys(Arguments).filter((path) => !isFolder(path));
       const parts = [...new Set(folders.map((path) => Arguments[path] as string))].map((hash) => {
         const names = folders.filter((path) => Arguments[path] === hash).map((path) => `${printable(path)}:\n`);
         const links = Objects[hash]?.Links ?? [];

@@ -1,4 +1,4 @@
-/** The mutable namespace (MFS). */
+/** `files`: the mutable namespace (MFS). */
 
 import { cidWriter, compareNames, type FilesListing, type FilesLsEntry, goJsonText, type WriteCid } from "modhost/node";
 import {
@@ -48,8 +48,8 @@ interface CidFlags {
   readonly hash: string | undefined;
 }
 
-/** The parts of a call that apply to every change. */
-export const changing = ({
+/** Returns the parts of a call that apply to every change. */
+export const changeOptions = ({
   options,
   level,
   signal,
@@ -66,7 +66,7 @@ export const changing = ({
   offline,
 });
 
-/** The entries of a directory, which may be very many. */
+/** Lists a directory that may have very many entries. */
 class EntryListing extends Listing<FilesLsEntry> {
   readonly #write: WriteCid;
 
@@ -99,8 +99,31 @@ export const aboutChcid = {
   returns: nothing,
 } as const;
 
-export const removed = { name: "path", required: true, variadic: true, mfs: "change" } as const;
-export const removing = {
+export const aboutRead = {
+  group,
+  help: "Returns the bytes of a file.",
+  arguments: path("look"),
+  options: {
+    offset: { type: "int64", aliases: ["o"], help: "Offset of the first byte." },
+    count: { type: "int64", aliases: ["n"], help: "Maximum number of bytes to return." },
+  },
+  returns: raw,
+} as const;
+
+type ReadCall = Pick<AnyCall, "node" | "signal" | "offline"> & {
+  readonly arguments: { readonly path: string };
+  readonly options: { readonly offset: number | undefined; readonly count: number | undefined };
+};
+
+export async function readAt({ node, arguments: { path }, options, signal, offline }: ReadCall) {
+  const { offset, count: length } = options;
+  const content = node.files.read(path, { offset, length, signal, offline });
+  await content.opened;
+  return bytes(content);
+}
+
+export const removedPaths = { name: "path", required: true, variadic: true, mfs: "change" } as const;
+export const removeOptions = {
   recursive: { type: "bool", aliases: ["r"], help: "Remove directories with their contents." },
   force: { type: "bool", help: "Remove directories, too, and ignore paths that do not exist." },
 } as const satisfies Options;
@@ -110,7 +133,7 @@ export const commands = {
   "files/chcid": writeCommand({
     ...aboutChcid,
     arguments: pathOrRoot("change"),
-    run: (call) => call.node.files.chcid(call.arguments.path, changing(call)),
+    run: (call) => call.node.files.chcid(call.arguments.path, changeOptions(call)),
   }),
   "files/chmod": writeCommand({
     group,
@@ -118,7 +141,7 @@ export const commands = {
     help: "Sets the permissions of a file or directory.",
     arguments: [{ name: "mode", required: true, help: "Octal digits, such as 0644; 0 is none." }, ...path("change")],
     returns: nothing,
-    run: (call) => call.node.files.chmod(call.arguments.path, call.arguments.mode, changing(call)),
+    run: (call) => call.node.files.chmod(call.arguments.path, call.arguments.mode, changeOptions(call)),
   }),
   "files/cp": writeCommand({
     group,
@@ -131,7 +154,9 @@ export const commands = {
     returns: nothing,
     run(call) {
       const { force, parents } = call.options;
-      return call.node.files.cp(call.arguments.source, call.arguments.dest, { ...changing(call), force, parents });
+      const resolvesNames = call.level.filesResolveNames;
+      const options = { ...changeOptions(call), force, parents, resolvesNames };
+      return call.node.files.cp(call.arguments.source, call.arguments.dest, options);
     },
   }),
   "files/flush": writeCommand({
@@ -157,7 +182,8 @@ export const commands = {
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
       const write = cidText();
       const listing = await node.files.listing(path, { long, signal, offline });
-      // Like the reference, write the CIDs of directory entries in their own base, ignoring the requested one.
+      // Like the reference, writes the CIDs of directory entries in their own base and ignores the
+      // requested one.
       return new EntryListing(listing, listing.type === "file" ? write : cidWriter({}));
     },
     text({ Entries }, { options: { U, long } }) {
@@ -183,39 +209,26 @@ export const commands = {
       ...cidOptions,
     },
     returns: nothing,
-    run: (call) => call.node.files.mkdir(call.arguments.path, { ...changing(call), parents: call.options.parents }),
+    run: (call) =>
+      call.node.files.mkdir(call.arguments.path, { ...changeOptions(call), parents: call.options.parents }),
   }),
   "files/mv": writeCommand({
     group,
     help: "Moves a file or directory.",
     arguments: [source("change", "What to move."), dest],
     returns: nothing,
-    run: (call) => call.node.files.mv(call.arguments.source, call.arguments.dest, changing(call)),
+    run: (call) => call.node.files.mv(call.arguments.source, call.arguments.dest, changeOptions(call)),
   }),
-  "files/read": readCommand({
-    group,
-    help: "Returns the bytes of a file.",
-    arguments: path("look"),
-    options: {
-      offset: { type: "int64", aliases: ["o"], help: "Offset of the first byte." },
-      count: { type: "int64", aliases: ["n"], help: "Maximum number of bytes to return." },
-    },
-    returns: raw,
-    async run({ node, arguments: { path }, options: { offset, count: length }, signal, offline }) {
-      const content = node.files.read(path, { offset, length, signal, offline });
-      await content.opened;
-      return bytes(content);
-    },
-  }),
+  "files/read": readCommand({ ...aboutRead, run: readAt }),
   "files/rm": writeCommand({
     group,
     help: "Removes a file, or a directory with `recursive`.",
-    arguments: [{ ...removed, help: "What to remove; further arguments are ignored." }],
-    options: removing,
+    arguments: [{ ...removedPaths, help: "What to remove; further arguments are ignored." }],
+    options: removeOptions,
     returns: nothing,
     run(call) {
       const { recursive, force } = call.options;
-      return call.node.files.rm(call.arguments.path[0] as string, { ...changing(call), recursive, force });
+      return call.node.files.rm(call.arguments.path[0] as string, { ...changeOptions(call), recursive, force });
     },
   }),
   "files/touch": writeCommand({
@@ -232,7 +245,7 @@ export const commands = {
       const { mtime, "mtime-nsecs": nanoseconds = 0 } = call.options;
       const carried = Math.floor(nanoseconds / 1e9);
       const time = mtime ? { seconds: mtime + carried, nanoseconds: nanoseconds % 1e9 } : undefined;
-      return call.node.files.touch(call.arguments.path, { ...changing(call), mtime: time });
+      return call.node.files.touch(call.arguments.path, { ...changeOptions(call), mtime: time });
     },
   }),
   "files/write": writeCommand({
@@ -253,8 +266,20 @@ export const commands = {
     run(call) {
       const { node, files, options, level } = call;
       const { joinsLeaf, maxChunk } = level;
+      const maxInline = Number.isFinite(level.maxInline) ? level.maxInline : undefined;
       const { offset, count: length, create, parents, truncate, "raw-leaves": rawLeaves } = options;
-      const how = { ...changing(call), offset, length, create, parents, truncate, rawLeaves, joinsLeaf, maxChunk };
+      const how = {
+        ...changeOptions(call),
+        offset,
+        length,
+        create,
+        parents,
+        truncate,
+        rawLeaves,
+        joinsLeaf,
+        maxChunk,
+        maxInline,
+      };
       return node.files.write(call.arguments.path, async () => (await files.one()).passing, how);
     },
   }),

@@ -1,13 +1,15 @@
-/** What is at a path of the mutable namespace (MFS), or at another one. */
+/**
+ * `files/stat`: shows facts about a path of the mutable namespace (MFS), or about a content path.
+ */
 import { type FilesStatResult, NodeError, sizeText } from "modhost/node";
 import { type AnyCall, type Commands, readCommand, value } from "../rpc/command.ts";
-import { goModeBits, longTime, modeText } from "../rpc/file_facts.ts";
+import { goMode, goModeText, longTime } from "../rpc/file_facts.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { group } from "./files.ts";
 
 const statFormat = "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>";
 
-const statFormatToday = `${statFormat}\nMode: <mode> (<mode-octal>)\nMtime: <mtime>`;
+const statFormatKubo043 = `${statFormat}\nMode: <mode> (<mode-octal>)\nMtime: <mtime>`;
 
 const statFields = {
   Hash: "string",
@@ -20,15 +22,15 @@ const statFields = {
   "SizeLocal?": "uint64",
 } as const;
 const statOutput = fields("statOutput", statFields);
-/** At the level 0.43 it tells mode and time as well. */
-const statOutputToday = fields("statOutput", {
+/** The level 0.43 also returns mode and time. */
+const statOutputKubo043 = fields("statOutput", {
   ...statFields,
-  "Mode?": "string",
   "Mtime?": "int64",
   "MtimeNsecs?": "int",
+  "Mode?": "string",
 });
 type Stat = ValueOf<typeof statOutput>;
-type StatToday = ValueOf<typeof statOutputToday>;
+type StatKubo043 = ValueOf<typeof statOutputKubo043>;
 
 interface StatFlags {
   readonly format: string;
@@ -36,7 +38,7 @@ interface StatFlags {
   readonly size: boolean | undefined;
 }
 
-/** @throws NodeError if more than one is requested */
+/** @throws NodeError if more than one format is requested */
 function formatOf({ format, hash, size }: StatFlags, usual: string, fault = ""): string {
   if ([hash === true, size === true, format !== usual].filter(Boolean).length > 1) {
     const message = `${fault}format was set by multiple options. Only one format option is allowed`;
@@ -71,17 +73,18 @@ const aboutStat = {
   ],
 } as const;
 
-type StatCall = Pick<AnyCall, "node" | "signal" | "offline" | "cidText"> & {
+type StatCall = Pick<AnyCall, "node" | "signal" | "offline" | "cidText" | "level"> & {
   readonly arguments: { readonly path: string };
   readonly options: { readonly "with-local": boolean | undefined };
 };
 
 async function statOf(
-  { node, arguments: { path }, options, signal, offline, cidText }: StatCall,
+  { node, arguments: { path }, options, signal, offline, cidText, level }: StatCall,
   symlinks = false,
 ): Promise<{ readonly stat: FilesStatResult; readonly shown: Stat }> {
   const write = cidText();
-  const stat = await node.files.stat(path, { withLocal: options["with-local"], symlinks, signal, offline });
+  const how = { signal, offline, resolvesNames: level.filesResolveNames };
+  const stat = await node.files.stat(path, { withLocal: options["with-local"], symlinks, ...how });
   const shown = {
     Hash: write(stat.cid),
     Size: stat.size,
@@ -95,17 +98,18 @@ async function statOf(
   return { stat, shown };
 }
 
-/** In the octal digits of Go's file modes. */
-function goMode({ type, isSymlink, mode = 0 }: FilesStatResult): string {
-  const kind = type === "directory" ? goModeBits.directory : isSymlink ? goModeBits.symlink : 0;
-  return (mode + kind).toString(8).padStart(4, "0");
-}
+/** Returns the mode in Go's form. A symlink without a mode has all permissions. */
+const modeOf = ({ type, isSymlink, mode }: FilesStatResult): number =>
+  isSymlink === true ? goMode(mode, "symlink") || goMode(0o777, "symlink") : goMode(mode, type);
 
-const statFacts = (stat: FilesStatResult): Pick<StatToday, "Mode" | "Mtime" | "MtimeNsecs"> => ({
-  ...(stat.mode && { Mode: goMode(stat) }),
-  ...(stat.mtime?.secs && { Mtime: stat.mtime.secs }),
-  ...(stat.mtime?.nsecs && { MtimeNsecs: stat.mtime.nsecs }),
-});
+function statFacts(stat: FilesStatResult): Pick<StatKubo043, "Mode" | "Mtime" | "MtimeNsecs"> {
+  const mode = modeOf(stat);
+  return {
+    ...(stat.mtime?.secs && { Mtime: stat.mtime.secs }),
+    ...(stat.mtime?.nsecs && { MtimeNsecs: stat.mtime.nsecs }),
+    ...(mode !== 0 && { Mode: mode.toString(8).padStart(4, "0") }),
+  };
+}
 
 function statText(stat: Stat, format: string, more: Readonly<Record<string, string>> = {}): string {
   const values: Readonly<Record<string, unknown>> = {
@@ -119,19 +123,20 @@ function statText(stat: Stat, format: string, more: Readonly<Record<string, stri
   const line = format.replace(/<([a-z-]+)>/g, (whole, name: string) => String(values[name] ?? whole));
   if (stat.WithLocality !== true) return `${line}\n`;
   const { SizeLocal = 0, CumulativeSize } = stat;
-  const [local, all] = [Number(SizeLocal), Number(CumulativeSize)];
+  const local = Number(SizeLocal);
+  const all = Number(CumulativeSize);
   return `${line}\nLocal: ${sizeText(local)} of ${sizeText(all)} (${((100 * local) / all).toFixed(2)}%)\n`;
 }
 
 const NOT_SET = "not set";
 
-/** The words of the format that the level 0.43 has besides. */
-function factWords({ Mode, Mtime, MtimeNsecs, Type }: StatToday): Record<string, string> {
-  const permissions = Number.parseInt(Mode ?? "0", 8) & 0o777;
+/** Returns the additional placeholders of the format at the level 0.43. */
+function factWords({ Mode, Mtime, MtimeNsecs }: StatKubo043): Record<string, string> {
+  const mode = Number.parseInt(Mode ?? "0", 8);
   const time = Mtime === undefined ? undefined : { seconds: Mtime, nanoseconds: MtimeNsecs ?? 0 };
   return {
-    mode: Mode === undefined ? NOT_SET : modeText(permissions, Type === "directory" ? "d" : "-"),
-    "mode-octal": Mode === undefined ? NOT_SET : `0${permissions.toString(8)}`,
+    mode: Mode === undefined ? NOT_SET : goModeText(mode),
+    "mode-octal": Mode === undefined ? NOT_SET : `0${(mode & 0o777).toString(8)}`,
     mtime: time === undefined ? NOT_SET : longTime(time),
     "mtime-secs": time === undefined ? NOT_SET : String(time.seconds),
     "mtime-nsecs": time === undefined ? NOT_SET : String(time.nanoseconds),
@@ -151,24 +156,23 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "files/stat": readCommand({
     ...aboutStat,
     options: {
       ...statOptions,
       format: {
         type: "string",
-        default: statFormatToday,
+        default: statFormatKubo043,
         help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>`, `<childs>`, `<mode>`, `<mode-octal>`, `<mtime>`, `<mtime-secs>` and `<mtime-nsecs>`.",
       },
     },
-    returns: value(statOutputToday),
+    returns: value(statOutputKubo043),
     async run(call) {
-      formatOf(call.options, statFormatToday, "invalid parameters: ");
+      formatOf(call.options, statFormatKubo043, "invalid parameters: ");
       const { stat, shown } = await statOf(call, true);
       return { ...shown, ...statFacts(stat) };
     },
-    text: (stat, { options }) => statText(stat, formatOf(options, statFormatToday), factWords(stat)),
+    text: (stat, { options }) => statText(stat, formatOf(options, statFormatKubo043), factWords(stat)),
   }),
 } satisfies Commands;

@@ -1,4 +1,4 @@
-/** Blocks that refer to ranges of local files. */
+/** `filestore`: blocks that refer to ranges of local files. */
 import type { FilestoreObject, FilestoreStatus } from "modhost/node";
 import {
   type AnyCall,
@@ -28,7 +28,7 @@ const some = [
   { name: "obj", variadic: true, help: "CIDs of the blocks; by default all blocks." },
 ] as const satisfies readonly Argument[];
 
-/** The status code of each outcome, and its name in text output. */
+/** The status code of each outcome, with its name in text output. */
 const statuses: Readonly<Record<FilestoreStatus, readonly [number: number, word: string]>> = {
   ok: [0, "ok"],
   fileError: [10, "error"],
@@ -99,7 +99,7 @@ export const commands = {
   }),
 } satisfies Commands;
 
-const verifyingToday = {
+const verifyOptionsKubo043 = {
   ...verifying.options,
   "remove-bad-blocks": {
     type: "bool",
@@ -107,11 +107,10 @@ const verifyingToday = {
   },
 } as const satisfies Options;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "filestore/verify": writeCommand({
     ...verifying,
-    options: verifyingToday,
+    options: verifyOptionsKubo043,
     run({ node, arguments: { obj }, options, signal }) {
       const { "file-order": fileOrder, "remove-bad-blocks": removeBad } = options;
       return lines(node.filestore.verify(obj, { fileOrder, removeBad, signal }));

@@ -1,4 +1,4 @@
-/** Files and trees as archives. */
+/** `get`: files and trees as archives. */
 import { bytes, type Commands, raw, readCommand } from "../rpc/command.ts";
 
 export const commands = {

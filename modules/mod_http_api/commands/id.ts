@@ -1,4 +1,4 @@
-/** The node's identity. */
+/** `id`: the identity of the node or of another peer. */
 import { peerIdEncoder } from "modhost/node";
 import { type AnyCall, type Commands, readCommand, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
@@ -7,7 +7,7 @@ import { texts, wireNames } from "./shapes.ts";
 const output = fields("IdOutput", {
   ID: "string",
   PublicKey: "string",
-  /** Null while the node is offline, as are the protocols. */
+  /** Null while the node is offline; so are the protocols. */
   Addresses: nullable(["string"]),
   AgentVersion: "string",
   ProtocolVersion: "string",
@@ -47,14 +47,15 @@ const about = {
 } as const;
 
 type IdCall = Pick<AnyCall, "node" | "signal"> & {
+  readonly offline?: boolean;
   readonly arguments: { readonly peerid: string | undefined };
   readonly options: { readonly "peerid-base": string };
 };
 
-async function shown({ arguments: { peerid: peerId }, options, node, signal }: IdCall) {
+async function shown({ arguments: { peerid: peerId }, options, node, signal, offline }: IdCall) {
   const encode = peerIdEncoder(options["peerid-base"]);
-  const { id, addresses, ...told } = await node.id({ peerId, signal });
-  const { PublicKey, ...others } = wireNames(told);
+  const { id, addresses, ...identity } = await node.id({ peerId, signal, offline });
+  const { PublicKey, ...others } = wireNames(identity);
   return { ID: encode(id), PublicKey, Addresses: addresses && texts(addresses), ...others };
 }
 
@@ -65,15 +66,15 @@ export const commands = {
   id: readCommand({
     ...about,
     returns: value(output),
-    run: shown,
+    // go-ipfs 0.9 ignores `offline` here, so it is not passed on.
+    run: ({ arguments: args, options, node, signal }) => shown({ arguments: args, options, node, signal }),
     text: (id, { options: { format } }) => textOf(id, id, format),
   }),
 } satisfies Commands;
 
 const { ProtocolVersion: _, ...since } = output.fields;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   id: readCommand({
     ...about,
     returns: value(fields("IdOutput", since)),

@@ -11,13 +11,13 @@ const colours = { changed: "\x1b[33m", removed: "\x1b[31m", added: "\x1b[32m" };
 const plain = "\x1b[0m";
 const step = "    ";
 
-/** The diff, with the keys of both documents in sorted order. */
+/** Returns the diff, with the keys of both documents in sorted order. */
 export function jsonDiff(before: JsonObject, after: JsonObject): string {
   return block(members(before, after), "");
 }
 
 interface Member {
-  /** "" for list items. */
+  /** Empty for list items. */
   readonly key: string;
   readonly before: unknown;
   readonly after: unknown;

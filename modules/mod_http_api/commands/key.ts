@@ -1,4 +1,4 @@
-/** Keys for publishing names. */
+/** `key`: the keys that sign names. */
 import { type Key, printable } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
@@ -13,7 +13,7 @@ import {
   value,
   writeCommand,
 } from "../rpc/command.ts";
-import type { Dated } from "../rpc/levels.ts";
+import type { SinceLevel } from "../rpc/levels.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines, nameBase } from "./shapes.ts";
 
@@ -25,8 +25,13 @@ const name = <N extends string>(name: N, help: string) => ({ name, required: tru
 const long: Option = { type: "bool", help: "Also print identifiers." };
 
 const made = {
-  type: { type: "string", aliases: ["t"], default: "ed25519", help: "Type of the key: `ed25519` or `rsa`." },
-  size: { type: "int", aliases: ["s"], help: "Size of an RSA key, in bits." },
+  type: {
+    type: "string",
+    aliases: ["t"],
+    default: "ed25519",
+    help: "Type of the key: `ed25519`, `rsa` or `secp256k1`.",
+  },
+  size: { type: "int", aliases: ["s"], unset: [-1], help: "Size of an RSA key, in bits." },
 } as const satisfies Record<string, Option>;
 
 const shown = ({ name, id }: Key) => ({ Name: name, Id: id });
@@ -39,7 +44,7 @@ function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
   );
 }
 
-const listing = (dated: Dated = {}) =>
+const listing = (dated: SinceLevel = {}) =>
   readCommand({
     ...dated,
     help: "Lists the keys.",
@@ -53,7 +58,7 @@ const listing = (dated: Dated = {}) =>
 
 const signer = (help: string) =>
   ({
-    key: { type: "string", aliases: ["k"], default: "self", help },
+    key: { type: "string", aliases: ["k"], default: "self", unset: [""], help },
     "ipns-base": nameBase,
   }) as const satisfies Record<string, Option>;
 
@@ -62,10 +67,19 @@ export const commands = {
   "key/export": writeCommand({
     help: "Exports a key.",
     arguments: [name("name", "The key.")],
-    options: { output: { type: "string", aliases: ["o"], help: "File to write to; has no effect on the response." } },
+    options: {
+      output: { type: "string", aliases: ["o"], help: "File to write to; has no effect on the response." },
+      format: {
+        type: "string",
+        aliases: ["f"],
+        default: "libp2p-protobuf-cleartext",
+        since: "0.43",
+        help: "Format of the file: `libp2p-protobuf-cleartext` or `pem-pkcs8-cleartext`.",
+      },
+    },
     returns: raw,
-    async run({ node, arguments: { name } }) {
-      const content = await node.key.export(name);
+    async run({ node, arguments: { name }, options: { format } }) {
+      const content = await node.key.export(name, { format });
       return bytes(content, { length: content.length });
     },
   }),
@@ -74,8 +88,8 @@ export const commands = {
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
     returns: value(keyOutput),
-    async run({ node, arguments: { name }, options: { type, size, "ipns-base": ipnsBase } }) {
-      return shown(await node.key.gen(name, { type, size, ipnsBase }));
+    async run({ node, arguments: { name }, options: { type, size, "ipns-base": ipnsBase }, level }) {
+      return shown(await node.key.gen(name, { type, size, exact: level.keys === "0.43", ipnsBase }));
     },
     text: ({ Id }) => `${Id}\n`,
   }),
@@ -91,12 +105,18 @@ export const commands = {
         since: "0.43",
         help: "Format of the file: `libp2p-protobuf-cleartext`, as `key/export` gives it, or `pem-pkcs8-cleartext`.",
       },
-      "allow-any-key-type": { type: "bool", since: "0.43", help: "Take PEM keys that are neither Ed25519 nor RSA." },
+      "allow-any-key-type": {
+        type: "bool",
+        since: "0.43",
+        help: "Take keys that are neither Ed25519, RSA nor secp256k1.",
+      },
     },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
     returns: value(keyOutput),
-    async run({ node, arguments: { name }, options, files }) {
-      const { "ipns-base": ipnsBase, format, "allow-any-key-type": anyType } = options;
+    async run({ node, arguments: { name }, options, files, level }) {
+      const { "ipns-base": ipnsBase, format } = options;
+      // go-ipfs 0.9 does not read PEM, and accepts keys of every type.
+      const anyType = options["allow-any-key-type"] ?? (level.keys === "0.9" && !format.startsWith("pem-"));
       return shown(await node.key.import(name, (await files.one()).body, { ipnsBase, format, anyType }));
     },
     text: ({ Id }) => `${Id}\n`,

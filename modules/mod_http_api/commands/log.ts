@@ -1,4 +1,4 @@
-/** The node's log. */
+/** `log`: the log of the node. */
 import { goJson, type LogEvent } from "modhost/node";
 import {
   type AnyCall,
@@ -13,17 +13,26 @@ import {
 import { fields, map } from "../rpc/shape.ts";
 import { lines, strings } from "./shapes.ts";
 
-/** A line of JSON for each log message and each start and end of a command, until the signal is aborted. */
-async function* tail(
+/**
+ * Yields a line of JSON for each log message and for each start and end of a command, until the
+ * signal is aborted.
+ *
+ * @throws NodeError for an unknown level /
+ */
+function tail(
   { node, log, signal }: Pick<AnyCall, "node" | "log" | "signal">,
   level: string | undefined,
-): AsyncGenerator<Uint8Array> {
-  const also = (tell: (event: LogEvent & Readonly<Record<"command" | "id", unknown>>) => void) =>
+): AsyncIterable<Uint8Array> {
+  const also = (emit: (event: LogEvent & Readonly<Record<"command" | "id", unknown>>) => void) =>
     log.listen(({ id, command, start, end }) => {
       const [event, time] = end === undefined ? ["commandBegin", start] : ["commandEnd", end];
-      tell({ event, system: "commands", time: time.toISOString(), command, id });
+      emit({ event, system: "commands", time: time.toISOString(), command, id });
     });
-  for await (const event of node.log.tail({ signal, also, level })) yield Buffer.from(`${goJson(event)}\n`);
+  return written(node.log.tail({ signal, also, level }));
+}
+
+async function* written(events: AsyncIterable<LogEvent>): AsyncGenerator<Uint8Array> {
+  for await (const event of events) yield Buffer.from(`${goJson(event)}\n`);
 }
 
 export const commands = {
@@ -48,15 +57,20 @@ export const commands = {
   "log/tail": readCommand({
     help: "Prints new log entries, one JSON object per line.",
     options: {
-      "log-level": { type: "string", since: "0.43", help: "The lowest level of the entries; commands are info." },
+      "log-level": {
+        type: "string",
+        unset: [""],
+        since: "0.43",
+        help: "The lowest level of the entries; commands are info.",
+      },
     },
+    endless: true,
     returns: raw,
     run: (call) => bytes(tail(call, call.options["log-level"])),
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "log/level": writeCommand({
     help: "Sets the lowest level that is logged, or tells it.",
     arguments: [

@@ -1,4 +1,4 @@
-/** Directory listings. */
+/** `ls`: directory listings. */
 import { goJsonText, type LsPage, printable, type UnixTime, type WriteCid } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
@@ -10,34 +10,34 @@ import {
   readCommand,
   value,
 } from "../rpc/command.ts";
-import { goModeBits, listTime, modeText, rfc3339 } from "../rpc/file_facts.ts";
+import { goMode, listMode, listTime, rfc3339 } from "../rpc/file_facts.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const linkFields = { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" } as const;
 const lsLink = fields("LsLink", linkFields);
 const lsObject = fields("LsObject", { Hash: "string", Links: [lsLink] });
-/** At the level 0.43 links tell mode and time as well. */
-const lsLinkToday = fields("LsLink", { ...linkFields, Mode: "uint", ModTime: "time" });
-const lsObjectToday = fields("LsObject", { Hash: "string", Links: [lsLinkToday] });
+/** At the level 0.43, links also have mode and time. */
+const lsLinkKubo043 = fields("LsLink", { ...linkFields, Mode: "uint", ModTime: "time" });
+const lsObjectKubo043 = fields("LsObject", { Hash: "string", Links: [lsLinkKubo043] });
 
 type LsLink = ValueOf<typeof lsLink>;
-type LsLinkToday = ValueOf<typeof lsLinkToday>;
+type LsLinkKubo043 = ValueOf<typeof lsLinkKubo043>;
 type LsObject<L = LsLink> = { readonly Hash: string; readonly Links: readonly L[] };
 
 const types = { unknown: 0, directory: 1, file: 2, symlink: 4 } as const;
 
 type NodeLink = Extract<LsPage, { readonly links: unknown }>["links"][number];
 
-/** An object, or a link of the preceding object. */
+/** A row is an object, or a link of the preceding object. */
 type Row = { readonly Hash: string } | NodeLink;
 
-/** Objects are called by what was given for them. */
+/** Names each object by the argument that was given for it. */
 async function* named(pages: AsyncIterable<LsPage>, given: readonly string[]): AsyncGenerator<readonly Row[]> {
   let objects = 0;
   for await (const page of pages) yield "path" in page ? [{ Hash: given[objects++] ?? page.path }] : page.links;
 }
 
-/** How a link is shown: as a value, and the same as JSON. */
+/** How to show a link: as a value, and the same as JSON. */
 interface Shown<L> {
   value(link: NodeLink): L;
   json(link: NodeLink): string;
@@ -54,12 +54,12 @@ const shownLink = (write: WriteCid): Shown<LsLink> => ({
   json: (link) => `{${membersOf(link, write)}}`,
 });
 
-/** Written without a value for each: lists are long. */
+/** Writes JSON directly, without building a value for each link, because lists can be long. */
 const membersOf = ({ name, cid, size, type, target }: NodeLink, write: WriteCid): string =>
   `"Name":${goJsonText(name)},"Hash":${goJsonText(write(cid))},"Size":${size},"Type":${types[type]},"Target":${goJsonText(target)}`;
 
-/** At the level 0.43. */
-const shownToday = (write: WriteCid): Shown<LsLinkToday> => ({
+/** Shows links as the level 0.43 does. */
+const shownKubo043 = (write: WriteCid): Shown<LsLinkKubo043> => ({
   value: (link) => ({ ...shownLink(write).value(link), ...factsOf(link) }),
   json(link) {
     const { Mode, ModTime } = factsOf(link);
@@ -69,12 +69,11 @@ const shownToday = (write: WriteCid): Shown<LsLinkToday> => ({
 
 const NO_TIME = "0001-01-01T00:00:00Z";
 
-/** As the reference does it, a node that has a mode and no time is of 1970, and a symlink has no mode. */
-function factsOf({ type, mode, mtime }: NodeLink): Pick<LsLinkToday, "Mode" | "ModTime"> {
+/** Like the reference, gives a node that has a mode but no time the time 1970. */
+function factsOf({ type, mode, mtime }: NodeLink): Pick<LsLinkKubo043, "Mode" | "ModTime"> {
   const time = mtime ?? (mode === undefined ? undefined : { seconds: 0, nanoseconds: 0 });
-  const permissions = type === "symlink" ? 0 : (mode ?? 0);
   return {
-    Mode: permissions + (type === "directory" && permissions > 0 ? goModeBits.directory : 0),
+    Mode: goMode(mode, type === "unknown" ? "file" : type),
     ModTime: time === undefined ? NO_TIME : rfc3339(time),
   };
 }
@@ -133,13 +132,13 @@ interface Table {
   readonly titled: boolean;
 }
 
-/** What `long` puts before and behind hash and size. */
+/** The columns that `long` adds around hash and size. */
 interface LongColumns {
   readonly mode: string;
   readonly time: string;
 }
 
-/** Table rows for one object. */
+/** Returns the table rows for one object. */
 function rows<L extends LsLink>(
   { Hash, Links }: LsObject<L>,
   { headings, sizes, titled }: Table,
@@ -164,9 +163,9 @@ function rows<L extends LsLink>(
   ];
 }
 
-/** As `ls -l` has them; a dash for what is not stated. */
-const longColumns = ({ Mode, ModTime, Type }: LsLinkToday): LongColumns => ({
-  mode: Mode === 0 ? "-" : modeText(Mode, Type === types.directory ? "d" : "-"),
+/** Formats mode and time like `ls -l`; a dash stands for a missing value. */
+const longColumns = ({ Mode, ModTime }: LsLinkKubo043): LongColumns => ({
+  mode: Mode === 0 ? "-" : listMode(Mode),
   time: ModTime === NO_TIME ? "-" : listTime(timeOf(ModTime)),
 });
 
@@ -230,12 +229,12 @@ export const commands = {
   }),
 } satisfies Commands;
 
-export const today = {
+export const kubo043 = {
   ls: readCommand({
     ...about,
     options,
-    returns: value(fields("LsOutput", { Objects: [lsObjectToday] })),
-    run: (call) => listing(call, shownToday(call.cidText())),
+    returns: value(fields("LsOutput", { Objects: [lsObjectKubo043] })),
+    run: (call) => listing(call, shownKubo043(call.cidText())),
     text: ({ Objects }, call) => textOf(Objects, call, call.options.long === true ? longColumns : undefined),
   }),
 } satisfies Commands;

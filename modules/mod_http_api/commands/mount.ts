@@ -1,9 +1,9 @@
-/** Mounting the node as folders of this machine. */
+/** `mount`: mounts the node as folders of this machine. */
 import { NodeError } from "modhost/node";
 import { type Commands, type Option, value, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 
-const place = (what: string, ...aliases: readonly string[]) =>
+const mountFolder = (what: string, ...aliases: readonly string[]) =>
   ({
     type: "string",
     aliases,
@@ -14,8 +14,8 @@ export const commands = {
   mount: writeCommand({
     help: "Mounts the node as folders of this machine.",
     options: {
-      "ipfs-path": place("contents", "f", "store-path"),
-      "ipns-path": place("names", "n", "name-path"),
+      "ipfs-path": mountFolder("contents", "f", "store-path"),
+      "ipns-path": mountFolder("names", "n", "name-path"),
       "mfs-path": {
         type: "string",
         aliases: ["m"],

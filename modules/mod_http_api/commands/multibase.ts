@@ -1,4 +1,4 @@
-/** Bytes as multibase text. */
+/** `multibase`: encodes and decodes multibase text. */
 import { NodeError } from "modhost/node";
 import { bytes, type Commands, defineGroup, type FileArgument, raw, readCommand } from "../rpc/command.ts";
 import type { FileTree } from "../rpc/uploads.ts";

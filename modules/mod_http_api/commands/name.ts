@@ -1,4 +1,4 @@
-/** Mutable names (IPNS). */
+/** `name`: mutable names (IPNS). */
 import { peerIdEncoder, printable } from "modhost/node";
 import {
   bytes,
@@ -27,7 +27,7 @@ const inspection = fields("IpnsInspectResult", {
   Validation: nullable(fields("IpnsInspectValidation", { Valid: "bool", Reason: "string", Name: "string" })),
 });
 
-/** As Go's `hex.Dump` writes bytes: sixteen a line. */
+/** Formats bytes like Go's `hex.Dump`: sixteen per line. */
 function hexDump(bytes: Uint8Array): string {
   const rows: string[] = [];
   for (let at = 0; at < bytes.length; at += 16) {
@@ -175,7 +175,7 @@ export const commands = {
   "name/resolve": readCommand({
     help: "Resolves a name.",
     readOnly: true,
-    arguments: [{ name: "name", help: "The name; by default the node's own." }],
+    arguments: [{ name: "name", path: true, help: "The name; by default the node's own." }],
     options: {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Resolve until the result is not a name." },
       nocache: { type: "bool", aliases: ["n"], help: "Do not use cached results." },
@@ -203,7 +203,6 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "name/publish": publishing("48h", { type: "string" }),
 } satisfies Commands;

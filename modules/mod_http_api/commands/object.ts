@@ -1,4 +1,4 @@
-/** dag-pb nodes: the older commands that `dag` replaced. */
+/** `object`: dag-pb nodes. `dag` has replaced these commands. */
 import {
   type ByteSource,
   type DagPbLink,
@@ -123,15 +123,15 @@ type EditCall<A extends readonly Argument[]> = PatchCall & {
 async function linked(
   call: EditCall<typeof addLink.arguments> & { readonly options: OptionValues<typeof addLink.options> },
   onlyDirectories = false,
-): Promise<HashedObject> {
+): Promise<StoredObject> {
   const { root, name, ref } = call.arguments;
   const change = { addLink: name, target: ref, create: call.options.create };
-  return shapeOf(await call.node.object.edit(root, change, { ...patching(call), onlyDirectories }));
+  return call.node.object.edit(root, change, { ...patching(call), onlyDirectories });
 }
 
-async function unlinked(call: EditCall<typeof rmLink.arguments>, onlyDirectories = false): Promise<HashedObject> {
+async function unlinked(call: EditCall<typeof rmLink.arguments>, onlyDirectories = false): Promise<StoredObject> {
   const { root, name } = call.arguments;
-  return shapeOf(await call.node.object.edit(root, { rmLink: name }, { ...patching(call), onlyDirectories }));
+  return call.node.object.edit(root, { rmLink: name }, { ...patching(call), onlyDirectories });
 }
 
 const anyNode = {
@@ -240,9 +240,9 @@ export const commands = {
     text: hashLine,
   }),
   "object/patch": patch,
-  "object/patch/add-link": writeCommand({ ...addLink, run: (call) => linked(call) }),
+  "object/patch/add-link": writeCommand({ ...addLink, run: async (call) => shapeOf(await linked(call)) }),
   "object/patch/append-data": patchData("Appends to the data.", (data) => ({ appendData: data })),
-  "object/patch/rm-link": writeCommand({ ...rmLink, run: (call) => unlinked(call) }),
+  "object/patch/rm-link": writeCommand({ ...rmLink, run: async (call) => shapeOf(await unlinked(call)) }),
   "object/patch/set-data": patchData("Replaces the data.", (data) => ({ setData: data })),
   "object/put": writeCommand({
     help: "Stores a node.",
@@ -292,16 +292,21 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "object/patch/add-link": writeCommand({
     ...addLink,
     options: { ...addLink.options, ...anyNode },
-    run: (call) => linked(call, call.options["allow-non-unixfs"] !== true),
+    async run(call) {
+      const write = call.cidText();
+      return { Hash: write((await linked(call, call.options["allow-non-unixfs"] !== true)).cid) };
+    },
   }),
   "object/patch/rm-link": writeCommand({
     ...rmLink,
     options: anyNode,
-    run: (call) => unlinked(call, call.options["allow-non-unixfs"] !== true),
+    async run(call) {
+      const write = call.cidText();
+      return { Hash: write((await unlinked(call, call.options["allow-non-unixfs"] !== true)).cid) };
+    },
   }),
 } satisfies Commands;

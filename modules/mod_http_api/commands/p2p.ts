@@ -1,4 +1,4 @@
-/** Streams to peers, forwarded to and from local sockets. */
+/** `p2p`: streams to peers, forwarded to and from local sockets. */
 import { once } from "node:events";
 import type { P2pListener } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
@@ -40,7 +40,7 @@ type State = ValueOf<typeof state.shape>;
 
 const stateText = ({ Status, Protocol, Address }: State) => `${Status} ${Protocol} ${Address}\n`;
 
-/** Says once that it listens, and stops when the client leaves. */
+/** Reports once that the listener is active, and closes it when the client disconnects. */
 async function* untilLeft({ node, signal }: Pick<AnyCall, "node" | "signal">, listener: P2pListener, address: string) {
   try {
     yield { Status: "active", Protocol: listener.protocol, Address: address };
@@ -51,7 +51,7 @@ async function* untilLeft({ node, signal }: Pick<AnyCall, "node" | "signal">, li
 }
 
 async function* noValues(): AsyncGenerator<State, void, undefined> {
-  // The command is done.
+  // The command reports nothing.
 }
 
 const forwardArguments = [
@@ -67,9 +67,9 @@ const listenOptions = {
 
 const needs = "Experimental.Libp2pStreamMounting";
 
-/** Like the reference, print the heading before every row. */
-const table = (rows: readonly (readonly string[])[], heading: readonly string[], isAsked: boolean | undefined) =>
-  columns(isAsked === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
+/** Like the reference, prints the heading before every row. */
+const table = (rows: readonly (readonly string[])[], heading: readonly string[], showHeading: boolean | undefined) =>
+  columns(showHeading === true ? rows.flatMap((row) => [heading, row]) : rows, 2);
 
 export const commands = {
   p2p: defineGroup({ help: "Forward local connections through streams to peers.", experimental: true }),
@@ -170,8 +170,7 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "p2p/forward": writeCommand({
     help: "Listens on a local address and forwards connections to a peer.",
     needs,

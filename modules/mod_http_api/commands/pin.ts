@@ -1,4 +1,4 @@
-/** Pins of this node. */
+/** `pin`: the pins of this node. */
 import { setTimeout as pause } from "node:timers/promises";
 import { goJson, NodeError, type PinLsResult, type SortedPin, type SortedPins } from "modhost/node";
 import type { CID } from "multiformats/cid";
@@ -8,6 +8,7 @@ import {
   type Commands,
   defineGroup,
   Listing,
+  type Options,
   type OptionValues,
   readCommand,
   stream,
@@ -15,7 +16,7 @@ import {
   writeCommand,
 } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
-import { announced, fastProvide } from "./fast_provide.ts";
+import { announceDecision, fastProvide } from "./fast_provide.ts";
 import { remoteCommands } from "./pin_remote.ts";
 
 const paths = [
@@ -27,9 +28,9 @@ const pinned = fields("PinOutput", { Pins: ["string"] });
 const PROGRESS_INTERVAL_MS = 500;
 
 const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
-/** At the level 0.43 it tells bytes as well. */
-const addOutputToday = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int", "Bytes?": "uint64" });
-type Progress = ValueOf<typeof addOutputToday>;
+/** The level 0.43 also reports bytes. */
+const addOutputKubo043 = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int", "Bytes?": "uint64" });
+type Progress = ValueOf<typeof addOutputKubo043>;
 
 type AddCall = Pick<AnyCall, "node" | "level" | "signal" | "offline" | "cidText"> & {
   readonly options: { readonly name: string | undefined } & OptionValues<typeof fastProvide>;
@@ -42,7 +43,7 @@ async function addAll(
   progress?: (blocks: number, bytes: number) => void,
 ): Promise<Progress> {
   const { name } = options;
-  const announce = announced({ node, level, options });
+  const announce = announceDecision({ node, level, options });
   const write = cidText();
   const Pins: string[] = [];
   const pins = given.map((path) => ({ path, recursive }));
@@ -50,8 +51,8 @@ async function addAll(
   return { Pins };
 }
 
-/** @param lineOf what is told while it runs */
-async function* addTelling(
+/** @param lineOf returns the progress line for the blocks and bytes so far */
+async function* addWithProgress(
   given: readonly string[],
   recursive: boolean,
   call: AddCall,
@@ -74,11 +75,11 @@ async function* addTelling(
 const pin = fields("PinLsObject", { Cid: "string", Type: "string" });
 type Pin = ValueOf<typeof pin>;
 
-/** How CIDs are written; undefined where that is as they are stored. */
+/** Returns how to write CIDs; undefined if they are written as they are stored. */
 const textsOf = ({ cidForm: { cidBase, upgradeCidv0InOutput }, cidText }: Pick<AnyCall, "cidForm" | "cidText">) =>
   cidBase || upgradeCidv0InOutput === true ? cidText() : undefined;
 
-/** Pages of all pins; then `between`, and all of them again from the beginning. */
+/** Yields the pages of all pins, then `between`, then all pages again. */
 async function* pagesTwice<B>(
   sorting: () => Promise<SortedPins>,
   between: B,
@@ -93,7 +94,7 @@ async function* pagesTwice<B>(
   }
 }
 
-/** All pins as one value, which contains each of them twice. */
+/** Lists all pins as one value, which contains each of them twice. */
 class PinListing extends Listing<SortedPin | undefined> {
   override whole(pins: readonly (SortedPin | undefined)[]) {
     const once = pins.slice(0, pins.indexOf(undefined)) as readonly SortedPin[];
@@ -130,7 +131,7 @@ async function* doubled(
 }
 
 const pinKeys = map(fields("PinLsType", { Type: "string" }));
-const pinKeysToday = map(fields("PinLsType", { Type: "string", Name: "string" }));
+const pinKeysKubo043 = map(fields("PinLsType", { Type: "string", Name: "string" }));
 
 const aboutList = {
   help: "Lists pins.",
@@ -172,7 +173,7 @@ const listText = (pins: ListedPins, { quiet }: ListCall["options"]): string =>
     .map(([cid, { Type, Name = "" }]) => (quiet === true ? `${cid}\n` : `${[cid, Type, Name].join(" ").trimEnd()}\n`))
     .join("");
 
-/** All pins as one value, with their names. */
+/** Lists all pins as one value, with their names. */
 class NamedListing extends Listing<SortedPin> {
   override whole(pins: readonly SortedPin[]) {
     if (pins.length === 0) return {};
@@ -226,11 +227,46 @@ type AddingCall = AddCall & {
   readonly options: OptionValues<typeof adding.options>;
 };
 
-const added = (call: AddingCall, lineOf: Parameters<typeof addTelling>[3]) => {
+const added = (call: AddingCall, lineOf: Parameters<typeof addWithProgress>[3]) => {
   const { recursive, progress } = call.options;
   const given = call.arguments["ipfs-path"];
-  return progress === true ? addTelling(given, recursive, call, lineOf) : addAll(given, recursive, call);
+  return progress === true ? addWithProgress(given, recursive, call, lineOf) : addAll(given, recursive, call);
 };
+
+const verifiedFields = { Cid: "string", Ok: "bool", "BadNodes?": [badNode] } as const;
+const verifiedPin = fields("PinVerifyRes", verifiedFields);
+type VerifiedPin = ValueOf<typeof verifiedPin>;
+
+const verifyOptions = {
+  verbose: { type: "bool", help: "Also list intact pins." },
+  quiet: { type: "bool", aliases: ["q"], help: "List only the CIDs of broken pins." },
+} as const satisfies Options;
+
+const verifying = {
+  help: "Checks that all blocks of recursive pins are stored.",
+  options: verifyOptions,
+  text({ Cid, Ok, BadNodes = [] }: VerifiedPin, { options }: Pick<AnyCall, "options">) {
+    if (options.quiet === true) return `${Cid}\n`;
+    const lines = BadNodes.map((node) => `  ${node.Cid}: ${node.Err}\n`);
+    return `${Cid} ${Ok ? "ok" : "broken"}\n${lines.join("")}`;
+  },
+} as const;
+
+type VerifyCall = Pick<AnyCall, "node" | "signal" | "cidText"> & {
+  readonly options: OptionValues<typeof verifyOptions>;
+};
+
+async function* verified({ node, options, signal, cidText }: VerifyCall): AsyncGenerator<VerifiedPin> {
+  const { verbose, quiet } = options;
+  if (verbose === true && quiet === true) {
+    throw new NodeError("the --verbose and --quiet options can not be used at the same time");
+  }
+  const write = cidText();
+  for await (const { cid, ok: Ok, badNodes } of node.pin.verify({ verbose, signal })) {
+    const BadNodes = badNodes.map(({ cid, err }) => ({ Cid: write(cid), Err: err }));
+    yield { Cid: write(cid), ...(Ok || quiet === true ? { Ok } : { Ok, BadNodes }) };
+  }
+}
 
 export const commands = {
   pin: defineGroup({ help: "Protect objects from garbage collection." }),
@@ -286,56 +322,37 @@ export const commands = {
     returns: value(pinned),
     async run({ node, arguments: { "from-path": from, "to-path": to }, options, level, signal, offline, cidText }) {
       const write = cidText();
-      const announce = announced({ node, level, options }, level.importDefaults);
+      const announce = announceDecision({ node, level, options }, { preset: level.importDefaults });
       const how = { unpin: options.unpin, announce, signal, offline };
       return { Pins: (await node.pin.update(from, to, how)).map(write) };
     },
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
   }),
   "pin/verify": readCommand({
-    help: "Checks that all blocks of recursive pins are stored.",
-    options: {
-      verbose: { type: "bool", help: "Also list intact pins." },
-      quiet: { type: "bool", aliases: ["q"], help: "List only the CIDs of broken pins." },
-    },
+    ...verifying,
     returns: stream(
       fields("PinVerifyRes", {
-        Cid: "string",
-        Ok: "bool",
-        "BadNodes?": [badNode],
+        ...verifiedFields,
         PinStatus: fields("PinStatus", { Ok: "bool", "BadNodes?": [badNode] }),
       }),
     ),
-    async *run({ node, options: { verbose, quiet }, signal, cidText }) {
-      if (verbose === true && quiet === true) {
-        throw new NodeError("the --verbose and --quiet options can not be used at the same time");
-      }
-      const write = cidText();
-      for await (const { cid, ok: Ok, badNodes } of node.pin.verify({ verbose, signal })) {
-        const BadNodes = badNodes.map(({ cid, err }) => ({ Cid: write(cid), Err: err }));
-        const status = Ok || quiet === true ? { Ok } : { Ok, BadNodes };
-        yield { Cid: write(cid), ...status, PinStatus: status };
-      }
-    },
-    text({ Cid, PinStatus }, { options }) {
-      if (options.quiet === true) return `${Cid}\n`;
-      const lines = (PinStatus.BadNodes ?? []).map((node) => `  ${node.Cid}: ${node.Err}\n`);
-      return `${Cid} ${PinStatus.Ok ? "ok" : "broken"}\n${lines.join("")}`;
+    async *run(call) {
+      for await (const { Cid, ...status } of verified(call)) yield { Cid, ...status, PinStatus: status };
     },
   }),
   ...remoteCommands,
 } satisfies Commands;
 
-export const today = {
+export const kubo043 = {
   "pin/add": writeCommand({
     ...adding,
-    returns: value(addOutputToday),
+    returns: value(addOutputKubo043),
     run: (call) => added(call, (Progress, Bytes) => ({ Progress, Bytes })),
   }),
   "pin/ls": readCommand({
     ...aboutList,
     returns: value(
-      fields("PinLsOutputWrapper", { "Keys?": pinKeysToday, "Cid?": "string", "Name?": "string", "Type?": "string" }),
+      fields("PinLsOutputWrapper", { "Keys?": pinKeysKubo043, "Cid?": "string", "Name?": "string", "Type?": "string" }),
     ),
     run(call) {
       const how = listOptions(call);
@@ -348,4 +365,5 @@ export const today = {
     text: ({ Keys, Cid, Name = "", Type = "" }, { options }) =>
       listText(Keys ?? (Cid === undefined ? {} : { [Cid]: { Type, Name } }), options),
   }),
+  "pin/verify": readCommand({ ...verifying, returns: stream(verifiedPin), run: (call) => verified(call) }),
 } satisfies Commands;

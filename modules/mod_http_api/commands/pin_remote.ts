@@ -1,4 +1,4 @@
-/** Pins at remote pinning services. */
+/** `pin/remote`: pins at remote pinning services. */
 import { printable, type RemotePin, type RemoteService } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {

@@ -1,4 +1,4 @@
-/** Checks whether and how fast a peer answers. */
+/** `ping`: checks whether and how fast a peer responds. */
 import { type Commands, readCommand, stream } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { wireNames } from "./shapes.ts";
@@ -16,6 +16,7 @@ export const commands = {
       },
     ],
     options: { count: { type: "int", aliases: ["n"], default: 10, help: "Number of requests." } },
+    endless: true,
     returns: stream(
       fields("PingResult", {
         Success: "bool",

@@ -1,4 +1,4 @@
-/** Announcements to the routing system, as Kubo 0.43 shows and takes them. */
+/** `provide`: announcements to the routing system, as in Kubo 0.43. */
 import { type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { provideStats } from "./provide_shapes.ts";
@@ -6,7 +6,7 @@ import { provideText, sections } from "./provide_text.ts";
 
 const since = "0.43";
 
-/** `provide/stat`, which has the name `stats/provide` as well. */
+/** `provide/stat`, which is also named `stats/provide`. */
 export const stat = readCommand({
   help: "Shows the figures of announcements to the routing system.",
   since,
@@ -53,5 +53,4 @@ export const commands = {
   "stats/reprovide": stat,
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = { "stats/provide": stat } satisfies Commands;
+export const kubo043 = { "stats/provide": stat } satisfies Commands;

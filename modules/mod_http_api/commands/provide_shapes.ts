@@ -1,4 +1,4 @@
-/** The figures of announcements on the wire. */
+/** The shape of the metrics of announcements on the wire. */
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 
 const sweep = fields("Stats", {

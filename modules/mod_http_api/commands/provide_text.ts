@@ -1,10 +1,13 @@
-/** The figures of announcements as text: a summary, chosen sections, or all of them, in one column or two. */
+/**
+ * Formats the metrics of announcements as text: a summary, selected sections, or all of them, in
+ * one or two columns.
+ */
 import { formatDuration, NodeError } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import type { Options } from "../rpc/command.ts";
 import type { ShownStats, ShownSweep } from "./provide_shapes.ts";
 
-/** Options that choose sections of the text. */
+/** Options that select sections of the text. */
 export const sections = {
   connectivity: { type: "bool", help: "Print whether there are peers." },
   network: { type: "bool", help: "Print what is known of the peers." },
@@ -20,10 +23,10 @@ type Choice = Readonly<Partial<Record<SectionName | "all" | "compact", boolean |
 
 const UNKNOWN = "N/A";
 const NEVER = "0001-01-01T00:00:00Z";
-/** Workers at the disposal of a kind at and below which the summary tells of them. */
+/** The summary mentions the workers if at most this many are available for a kind of work. */
 const FEW_WORKERS = 2;
 
-/** With thousands separated, and no more decimals than that: what is beyond them is cut off. */
+/** Formats a number with separated thousands. Further decimals are cut off, not rounded. */
 function full(value: number, decimals = 0): string {
   const factor = 10 ** decimals;
   return (Math.trunc(value * factor) / factor).toLocaleString("en-US", { maximumFractionDigits: decimals });
@@ -31,61 +34,62 @@ function full(value: number, decimals = 0): string {
 
 const units = ["", "k", "M", "G", "T"] as const;
 
-/** `1.2k`. */
+/** Formats a number like `1.2k`. */
 function short(value: number, decimals: number): string {
   const power = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3));
   return `${full(value / 1000 ** power, decimals)}${units[power]}`;
 }
 
-/** `1k` and, in a cell of its own, `(1,234)`. */
+/** Formats a number like `1k` and, in a cell of its own, `(1,234)`. */
 function number(value: number): string {
-  const [brief, whole] = [short(value, 0), full(value)];
+  const brief = short(value, 0);
+  const whole = full(value);
   return brief === whole ? brief : `${brief}\t(${whole})`;
 }
 
 const orUnknown = (value: number, shown: (value: number) => string): string => (value <= 0 ? UNKNOWN : shown(value));
 const decimal = (value: number): string => orUnknown(value, (known) => full(known, 1));
 
-/** @param nanoseconds to a tenth of a second, below one to a microsecond */
+/** @param nanoseconds printed to a tenth of a second; below one second, to a microsecond */
 function duration(nanoseconds: number): string {
   const step = nanoseconds > 1e9 ? 1e8 : 1e3;
   return formatDuration((Math.trunc(nanoseconds / step) * step) / 1e6);
 }
 
-/** Local time. */
+/** Formats a time as local time. */
 function moment(time: Date | string): string {
   if (time === NEVER) return UNKNOWN;
   const date = new Date(time);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** `label: value`; without a value a line by itself. */
+/** A line of the form `label: value`, or only the label if there is no value. */
 interface Line {
   readonly label: string;
   readonly value?: string;
-  /** Where it is printed: in the section, the summary, or both. */
+  /** Where the line is printed: in the section, the summary, or both. */
   readonly where: "section" | "summary" | "both" | "nowhere";
-  /** The label where there are two columns. */
+  /** The label to use in two columns. */
   readonly compact?: string;
 }
 
 interface Section {
   readonly title: string;
-  /** Column in the form of two. */
+  /** Column of the section if there are two. */
   readonly column: 0 | 1;
   readonly lines: readonly Line[];
 }
 
 const line = (label: string, value: string): Line => ({ label, value, where: "section" });
-const told = (label: string, value: string, where: Line["where"] = "both"): Line => ({ label, value, where });
+const inBoth = (label: string, value: string, where: Line["where"] = "both"): Line => ({ label, value, where });
 
-/** In order. */
+/** The sections, in the order of the output. */
 const made: Readonly<Record<SectionName, (stats: ShownSweep) => Section>> = {
   connectivity: ({ connectivity: { status, since } }) => ({
     title: "Connectivity",
     column: 1,
     lines: [
-      told(
+      inBoth(
         "Status",
         since === NEVER ? status : `${status} (${moment(since)})`,
         status === "online" ? "section" : "both",
@@ -96,16 +100,16 @@ const made: Readonly<Record<SectionName, (stats: ShownSweep) => Section>> = {
     title: "Queues",
     column: 1,
     lines: [
-      told("Provide queue", counts(queues.pending_key_provides, queues.pending_region_provides)),
-      told("Reprovide queue", `${short(queues.pending_region_reprovides, 1)} regions`),
+      inBoth("Provide queue", counts(queues.pending_key_provides, queues.pending_region_provides)),
+      inBoth("Reprovide queue", `${short(queues.pending_region_reprovides, 1)} regions`),
     ],
   }),
   schedule: ({ schedule }) => ({
     title: "Schedule",
     column: 0,
     lines: [
-      told("CIDs scheduled", number(schedule.keys)),
-      told("Regions scheduled", orUnknown(schedule.regions, number)),
+      inBoth("CIDs scheduled", number(schedule.keys)),
+      inBoth("Regions scheduled", orUnknown(schedule.regions, number)),
       line("Avg prefix length", decimal(schedule.avg_prefix_length)),
       line("Next region prefix", schedule.next_reprovide_prefix || UNKNOWN),
       line("Next region reprovide", moment(schedule.next_reprovide_at).split(" ").at(-1) as string),
@@ -125,7 +129,7 @@ const made: Readonly<Record<SectionName, (stats: ShownSweep) => Section>> = {
     title: "Network",
     column: 0,
     lines: [
-      told("Avg record holders", decimal(network.avg_holders)),
+      inBoth("Avg record holders", decimal(network.avg_holders)),
       line("Peers swept", full(network.peers)),
       line("Full keyspace coverage", String(network.complete_keyspace_coverage)),
       line("Reachable peers", share(network.reachable, network.peers)),
@@ -137,9 +141,9 @@ const made: Readonly<Record<SectionName, (stats: ShownSweep) => Section>> = {
     title: "Operations",
     column: 1,
     lines: [
-      told("Ongoing provides", counts(ongoing.key_provides, ongoing.region_provides)),
-      told("Ongoing reprovides", counts(ongoing.key_reprovides, ongoing.region_reprovides)),
-      told("Total CIDs provided", number(past.keys_provided)),
+      inBoth("Ongoing provides", counts(ongoing.key_provides, ongoing.region_provides)),
+      inBoth("Ongoing reprovides", counts(ongoing.key_reprovides, ongoing.region_reprovides)),
+      inBoth("Total CIDs provided", number(past.keys_provided)),
       line("Total records provided", number(past.records_provided)),
       line("Total provide errors", number(past.keys_failed)),
       line("CIDs provided/min/worker", decimal(past.keys_provided_per_minute)),
@@ -152,13 +156,13 @@ const made: Readonly<Record<SectionName, (stats: ShownSweep) => Section>> = {
   workers: ({ workers }) => ({ title: "Workers", column: 0, lines: workerLines(workers) }),
 };
 
-/** With a cell of its own for what comes behind the comma. */
+/** The comma makes `cellsOf` put the regions into a cell of their own. */
 const counts = (keys: number, regions: number): string => `${short(keys, 1)} CIDs, ${short(regions, 1)} regions`;
 
 const share = (part: number, whole: number): string =>
   whole === 0 ? full(part) : `${full(part)} (${number(Math.trunc((100 * part) / whole))}%)`;
 
-/** Workers that could begin with each kind, and those that could with either. */
+/** Returns how many workers could begin with each kind of work, and how many with either. */
 function available(workers: ShownSweep["workers"]): Readonly<Record<"periodic" | "burst" | "free", number>> {
   const { max, dedicated_burst: burst, dedicated_periodic: periodic, active_burst, active_periodic } = workers;
   const free = Math.max(0, max - Math.max(burst, active_burst) - Math.max(periodic, active_periodic));
@@ -178,13 +182,13 @@ function workerLines(workers: ShownSweep["workers"]): readonly Line[] {
     where: "section",
   });
   const brief = (label: string, kind: "periodic" | "burst", left: number): Line =>
-    told(
+    inBoth(
       label,
       `${workers[`active_${kind}`]} active, ${left} available, ${workers[`queued_${kind}`]} queued`,
       isLow ? "summary" : "nowhere",
     );
   return [
-    { ...told("Active workers", active, isLow ? "both" : "section"), compact: "Active" },
+    { ...inBoth("Active workers", active, isLow ? "both" : "section"), compact: "Active" },
     brief("Periodic workers", "periodic", periodic),
     brief("Burst workers", "burst", burst),
     { ...line("Free workers", full(free)), compact: "Free" },
@@ -197,9 +201,9 @@ function workerLines(workers: ShownSweep["workers"]): readonly Line[] {
   ];
 }
 
-const isIn = ({ where }: Line, place: "section" | "summary"): boolean => where === place || where === "both";
+const isIn = ({ where }: Line, part: "section" | "summary"): boolean => where === part || where === "both";
 
-/** @throws NodeError for options that do not go together */
+/** @throws NodeError for options that cannot be combined */
 export function provideText({ Sweep: stats, Legacy: legacy }: ShownStats, choice: Choice): string {
   const names = Object.keys(made) as SectionName[];
   const chosen = names.filter((name) => choice.all === true || choice[name] === true);
@@ -255,7 +259,9 @@ function inTwoColumns(all: readonly Section[]): string {
   return table(Array.from({ length: count }, (_, at) => `${(left[at] ?? "").padEnd(width)} ${right[at] ?? ""}`));
 }
 
-/** Cells, divided by tabs: the label, the value, and what is behind its comma. */
+/**
+ * Returns cells separated by tabs: the label, the value, and what follows the comma of the value.
+ */
 const cellsOf = ({ label, value }: Line, indent: string): string =>
   indent + (value === undefined ? label : `${label}:\t${value.replace(", ", ",\t")}`);
 

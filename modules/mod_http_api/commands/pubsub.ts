@@ -1,4 +1,4 @@
-/** Publish and subscribe, with the encoding of 0.9 or that of later clients. */
+/** `pubsub`: publish and subscribe, in the encoding of 0.9 or in that of later clients. */
 import { isUtf8 } from "node:buffer";
 import { decodeMultibaseText, NodeError, type PubsubMessage, parsePeerId, printable } from "modhost/node";
 import { varint } from "multiformats";
@@ -43,7 +43,7 @@ interface Wire {
   read(text: string): Uint8Array;
   readonly pub: Command;
   readonly message: typeof message | typeof multibaseMessage;
-  /** Encodings of messages besides json and text, by name. */
+  /** Encodings of messages in addition to json and text, by name. */
   readonly encodings: Readonly<Record<string, Encoding<ShownMessage>>>;
 }
 
@@ -55,7 +55,7 @@ const message = fields("pubsubMessage", {
 });
 type ShownMessage = ValueOf<typeof message>;
 
-/** The same of later versions, whose texts tell their base. */
+/** The message in later versions, whose texts carry their multibase prefix. */
 const multibaseMessage = fields("pubsubMessage", {
   "from?": "string",
   "data?": "string",
@@ -78,7 +78,10 @@ const discover = {
 
 const publish = { help: "Publishes messages.", returns: nothing } as const;
 
-/** The encoding of 0.9: plain topics, bytes in base64, messages in the query or one per line of the body. */
+/**
+ * The encoding of 0.9: plain topics, bytes in base64, messages in the query or one per line of the
+ * body.
+ */
 export const plain: Wire = {
   message,
   encodings: {
@@ -102,7 +105,9 @@ export const plain: Wire = {
   }),
 };
 
-/** The encoding of later clients: topics and bytes in multibase, and the body is a single message. */
+/**
+ * The encoding of later clients: topics and bytes in multibase, and the body is a single message.
+ */
 export const multibase: Wire = {
   message: multibaseMessage,
   encodings: { ndpayload: removed("ndpayload"), lenpayload: removed("lenpayload") },
@@ -136,7 +141,7 @@ function decoded(text: string): Uint8Array {
 const payload = (wire: Wire, { data }: ShownMessage): Uint8Array =>
   data === undefined ? new Uint8Array() : wire.read(data);
 
-/** An encoding that later versions have no more: they say so in place of the first message. */
+/** An encoding that later versions have removed. It reports that in place of the first message. */
 function removed(name: string): Encoding<ShownMessage> {
   const encode = () => {
     throw new NodeError(`--enc=${name} was removed, use --enc=json instead`);
@@ -144,11 +149,13 @@ function removed(name: string): Encoding<ShownMessage> {
   return { type: "text/plain", encode };
 }
 
-/** This node drops no message for its number alone, so that there is nothing to forget. */
+/**
+ * This node never drops a message because of its sequence number, so there is no state to reset.
+ */
 const reset = writeCommand({
   help: "Forgets which sequence numbers were seen of publishers, of which this node keeps none: it remembers messages for two minutes.",
   since: "0.43",
-  options: { peer: { type: "string", aliases: ["p"], help: "Only those of this peer." } },
+  options: { peer: { type: "string", aliases: ["p"], unset: [""], help: "Only those of this peer." } },
   returns: value(fields("resetResult", { deleted: "int" })),
   run({ options: { peer }, wording }) {
     try {
@@ -164,7 +171,7 @@ const reset = writeCommand({
       : `No validator state found for peer ${peer}\n`,
 });
 
-/** Omits empty fields. */
+/** Converts a message to its wire form and omits empty fields. */
 function shown(wire: Wire, message: PubsubMessage): ShownMessage {
   const { topic, data } = message;
   return {
@@ -212,6 +219,7 @@ export function commandsIn(wire: Wire): Commands {
       arguments: [topicArgument],
       options: { discover },
       eager: true,
+      endless: true,
       returns: stream(wire.message),
       async run({ node, arguments: { topic }, signal }) {
         return shownAll(wire, await node.pubsub.messages(wire.topic(topic), { signal }));

@@ -1,18 +1,27 @@
-/** Links of nodes. */
-import { type Node, NodeError } from "modhost/node";
-import { type Commands, readCommand, stream } from "../rpc/command.ts";
+/** `refs`: links of nodes, and the stored blocks. */
+import { NodeError, parseCid } from "modhost/node";
+import { type AnyCall, type Commands, readCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
-/** Errors are separate values in other encodings; in text output they end the stream. */
+/** In other encodings, an error is a value of its own. In text output it ends the stream. */
 function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
   if (Err !== "") throw new NodeError(Err);
   return `${Ref}\n`;
 }
 
-/** @param asRaw as raw blocks of CIDs of version 1, whatever they were stored as */
-async function* localRefs(node: Node, asRaw: boolean, signal: AbortSignal): AsyncGenerator<ValueOf<typeof refItem>> {
-  for await (const { ref, err } of node.refs.local({ asRaw, signal })) yield { Ref: ref, Err: err };
+type LocalCall = Pick<AnyCall, "node" | "signal" | "cidText">;
+
+/** Yields raw CIDs of version 1, whatever CIDs the blocks were stored under. */
+async function* rawRefs({ node, signal, cidText }: LocalCall): AsyncGenerator<ValueOf<typeof refItem>> {
+  const write = cidText();
+  for await (const { ref, err } of node.refs.local({ asRaw: true, signal })) {
+    yield { Ref: err === "" ? write(parseCid(ref)) : ref, Err: err };
+  }
+}
+
+async function* storedRefs({ node, signal }: LocalCall): AsyncGenerator<ValueOf<typeof refItem>> {
+  for await (const { ref, err } of node.refs.local({ signal })) yield { Ref: ref, Err: err };
 }
 
 export const commands = {
@@ -37,14 +46,14 @@ export const commands = {
   "refs/local": readCommand({
     help: "Lists all blocks that are stored here.",
     returns: stream(refItem),
-    run: ({ node, signal, level }) => localRefs(node, level.storedBlocks === "by multihash", signal),
+    run: (call) => (call.level.storedBlocks === "by multihash" ? rawRefs(call) : storedRefs(call)),
     text: lineOf,
   }),
   "repo/ls": readCommand({
     help: "Lists all blocks that are stored here, as raw blocks.",
     since: "0.43",
     returns: stream(refItem),
-    run: ({ node, signal }) => localRefs(node, true, signal),
+    run: (call) => rawRefs(call),
     text: lineOf,
   }),
 } satisfies Commands;

@@ -1,4 +1,4 @@
-/** Statistics and maintenance of the repo. */
+/** `repo`: statistics and maintenance of the repo. */
 
 import { type RepoVerifyOptions, sizeText } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
@@ -8,34 +8,23 @@ import { human } from "./shapes.ts";
 
 const sizes = fields("SizeStat", { RepoSize: "uint64", StorageMax: "uint64" });
 
-const stat = readCommand({
+const statFields = {
+  RepoSize: "uint64",
+  StorageMax: "uint64",
+  NumObjects: "uint64",
+  RepoPath: "string",
+  Version: "string",
+} as const;
+type Stat = ValueOf<typeof statKubo043>;
+const statKubo043 = fields("Stat", statFields);
+
+const showing = {
   help: "Shows the size of the repo.",
   options: {
     "size-only": { type: "bool", aliases: ["s"], help: "Only RepoSize and StorageMax." },
     human: { ...human, aliases: ["H"] },
   },
-  returns: value(
-    fields("Stat", {
-      RepoSize: "uint64",
-      StorageMax: "uint64",
-      NumObjects: "uint64",
-      RepoPath: "string",
-      Version: "string",
-      SizeStat: sizes,
-    }),
-  ),
-  async run({ node, options: { "size-only": sizeOnly }, level: { repo } }) {
-    const { repoSize, storageMax, numObjects, repoPath, version } = await node.repo.stat({ sizeOnly });
-    const SizeStat = { RepoSize: repoSize, StorageMax: storageMax };
-    return {
-      ...SizeStat,
-      NumObjects: numObjects,
-      RepoPath: repoPath,
-      Version: version === "" ? "" : `fs-repo@${repo}`,
-      SizeStat,
-    };
-  },
-  text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }, { options }) {
+  text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }: Stat, { options }: Pick<AnyCall, "options">) {
     const size = options.human === true ? sizeText : String;
     const lines = [
       ["RepoSize:", size(RepoSize)],
@@ -45,7 +34,31 @@ const stat = readCommand({
     const whole = [["NumObjects:", String(NumObjects)], ...lines, ["RepoPath:", RepoPath], ["Version:", Version]];
     return columns(whole, 0);
   },
+} as const;
+
+async function sizesOf({ node, options, level }: Pick<AnyCall, "node" | "options" | "level">): Promise<Stat> {
+  const sizeOnly = options["size-only"] === true;
+  const { repoSize, storageMax, numObjects, repoPath, version } = await node.repo.stat({ sizeOnly });
+  return {
+    RepoSize: repoSize,
+    StorageMax: storageMax,
+    NumObjects: numObjects,
+    RepoPath: repoPath,
+    Version: version === "" ? "" : `fs-repo@${level.repo}`,
+  };
+}
+
+const stat = readCommand({
+  ...showing,
+  returns: value(fields("Stat", { ...statFields, SizeStat: sizes })),
+  async run(call) {
+    const { RepoSize, StorageMax, ...others } = await sizesOf(call);
+    const SizeStat = { RepoSize, StorageMax };
+    return { ...SizeStat, ...others, SizeStat };
+  },
 });
+
+const statCommandKubo043 = readCommand({ ...showing, returns: value(statKubo043), run: sizesOf });
 
 const verifyProgress = fields("VerifyProgress", { Msg: "string", Progress: "int" });
 
@@ -107,8 +120,9 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
+  "repo/stat": statCommandKubo043,
+  "stats/repo": statCommandKubo043,
   "repo/verify": writeCommand({
     ...verifying,
     help: "Reads every block and checks it against its CID, and removes or fetches again what is corrupt.",

@@ -1,4 +1,4 @@
-/** Resolves a path to an immutable one. */
+/** `resolve`: resolves a path to an immutable one. */
 import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { resolvedPath } from "./shapes.ts";
 
@@ -11,6 +11,7 @@ export const commands = {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Resolve until the result is not a name." },
       "dht-record-count": { type: "int", aliases: ["dhtrc"], help: "Number of records to ask the routing system for." },
       "dht-timeout": {
+        unset: ["", "-1"],
         type: "string",
         aliases: ["dhtt"],
         help: 'Timeout for queries of the routing system, such as "30s"; 0 for none.',

@@ -1,7 +1,7 @@
-/** The routing system, under the name that it has since Kubo took `dht` away. */
+/** `routing`: the name of the routing commands in Kubo, which has removed `dht`. */
 import type { Command, Commands } from "../rpc/command.ts";
 import { defineGroup, nothing, writeCommand } from "../rpc/command.ts";
-import { commands as dht, findPeer, findProviders, provide, putToday } from "./dht.ts";
+import { findPeer, findProviders, getKubo043, provide, putKubo043 } from "./dht.ts";
 
 const since = "0.43";
 const dated = (command: Command): Command => ({ ...command, since });
@@ -10,9 +10,9 @@ export const commands = {
   routing: defineGroup({ help: "Find peers, providers and records, and announce blocks.", since }),
   "routing/findpeer": dated(findPeer(true)),
   "routing/findprovs": dated(findProviders(true)),
-  "routing/get": dated(dht["dht/get"]),
+  "routing/get": dated(getKubo043),
   "routing/provide": dated(provide(true)),
-  "routing/put": dated(putToday),
+  "routing/put": dated(putKubo043),
   "routing/reprovide": writeCommand({
     help: "Announces the stored blocks to the routing system again.",
     since,

@@ -6,12 +6,15 @@ const stringList = fields("stringList", { Strings: nullable(["string"]) });
 
 export const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join("");
 
-/** Peer ids and addresses as text. */
+/** Converts peer IDs and addresses to text. */
 export const texts = (values: readonly { toString(): string }[]): readonly string[] => values.map(String);
 
 type WireNames<T> = { readonly [K in keyof T as Capitalize<K & string>]: T[K] };
 
-/** Converts an object of the node to its RPC form by capitalizing the keys: `dataSent` becomes `DataSent`. */
+/**
+ * Converts an object of the node to its RPC form by capitalizing the keys: `dataSent` becomes
+ * `DataSent`.
+ */
 export const wireNames = <T extends object>(result: T): WireNames<T> =>
   Object.fromEntries(
     Object.entries(result).map(([name, each]) => [name.charAt(0).toUpperCase() + name.slice(1), each]),
@@ -23,7 +26,7 @@ export const strings = {
   text: ({ Strings }: ValueOf<typeof stringList>) => lines(Strings ?? []),
 };
 
-/** Null instead of an empty list, as Go encodes a nil slice. */
+/** Returns null instead of an empty list, as Go encodes a nil slice. */
 export const orNull = <T>(items: readonly T[]): readonly T[] | null => (items.length === 0 ? null : items);
 
 const addedFields = { Name: "string", "Hash?": "string", "Bytes?": "int64", "Size?": "string" } as const;
@@ -31,8 +34,8 @@ const addedFields = { Name: "string", "Hash?": "string", "Bytes?": "int64", "Siz
 /** An added file, or the progress of adding it. */
 export const addedItem = fields("AddEvent", addedFields);
 
-/** The same at the level 0.43, with what the part of the body states of itself. */
-export const addedItemToday = fields("AddEvent", {
+/** The item at the level 0.43, with the mode and time that the part of the body states. */
+export const addedItemKubo043 = fields("AddEvent", {
   ...addedFields,
   "Mode?": "string",
   "Mtime?": "int64",

@@ -1,4 +1,4 @@
-/** Shutting down the node. */
+/** `shutdown`: stops the node and its host. */
 import { type Commands, nothing, writeCommand } from "../rpc/command.ts";
 
 export const commands = {

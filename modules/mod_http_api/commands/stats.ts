@@ -1,4 +1,4 @@
-/** Statistics. */
+/** `stats`: statistics. */
 import { formatDuration, type StatsDhtBucket, type StatsDhtPeer } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import { type Commands, defineGroup, readCommand, stream } from "../rpc/command.ts";
@@ -19,7 +19,7 @@ const table = fields("dhtStat", { Name: "string", Buckets: [bucket] });
 
 type ShownTable = ValueOf<typeof table>;
 
-/** Local time in RFC 3339, to the second; empty for a time that was never set. */
+/** Formats local time as RFC 3339, to the second. Returns "" for a time that was never set. */
 function timeText(time: Date | undefined): string {
   if (time === undefined) return "";
   const offset = -time.getTimezoneOffset();
@@ -42,7 +42,7 @@ const shownBucket = ({ lastRefresh, peers }: StatsDhtBucket) => ({
   Peers: orNull(peers.map(shownPeer)),
 });
 
-/** Rounded to seconds. */
+/** Formats the time since then, rounded to seconds. */
 function since(text: string): string {
   if (text === "") return "never";
   return `${formatDuration(Math.round((Date.now() - Date.parse(text)) / 1000) * 1000)} ago`;
@@ -79,6 +79,7 @@ export const commands = {
         help: 'Interval with `poll`, such as "300s", "1.5h" or "2h45m".',
       },
     },
+    endless: true,
     returns: stream(fields("Stats", { TotalIn: "int64", TotalOut: "int64", RateIn: "float64", RateOut: "float64" })),
     async *run({ node, options, signal }) {
       for await (const moved of node.stats.bw({ ...options, signal })) {

@@ -1,4 +1,4 @@
-/** Connections to peers. */
+/** `swarm`: connections to peers. */
 import type { SwarmPeersResult } from "modhost/node";
 import {
   type Argument,
@@ -20,7 +20,7 @@ const flag = (help: string) => ({ type: "bool", help }) as const satisfies Optio
 const directions = { unknown: 0, inbound: 1, outbound: 2 } as const;
 
 const streams = nullable([fields("streamInfo", { Protocol: "string" })]);
-/** What a peer says of itself; nothing unless it was asked for. */
+/** The facts that a peer reports about itself; empty unless `identify` is set. */
 const identified = fields("IdOutput", {
   ID: "string",
   PublicKey: "string",
@@ -41,7 +41,7 @@ type ShownPeer = ValueOf<typeof connInfo>;
 
 const shownPeer = (
   { addr, peer, latency, muxer, direction, streams, identify }: SwarmPeersResult,
-  isAsked: boolean | undefined,
+  withIdentify: boolean | undefined,
 ): ShownPeer => ({
   Addr: String(addr),
   Peer: String(peer),
@@ -49,10 +49,10 @@ const shownPeer = (
   Muxer: muxer,
   Direction: directions[direction ?? "unknown"],
   Streams: streams,
-  ...(isAsked === true && { Identify: told(identify) }),
+  ...(withIdentify === true && { Identify: shownIdentity(identify) }),
 });
 
-const told = (identify: SwarmPeersResult["identify"]): ValueOf<typeof identified> => ({
+const shownIdentity = (identify: SwarmPeersResult["identify"]): ValueOf<typeof identified> => ({
   ID: String(identify?.id ?? ""),
   PublicKey: identify?.publicKey ?? "",
   Addresses: identify?.addresses ? texts(identify.addresses) : null,
@@ -60,8 +60,8 @@ const told = (identify: SwarmPeersResult["identify"]): ValueOf<typeof identified
   Protocols: identify?.protocols ?? null,
 });
 
-/** The same, without what was not asked for. */
-const connInfoToday = fields("connInfo", {
+/** The connection at the level 0.43, which omits facts that were not requested. */
+const connInfoKubo043 = fields("connInfo", {
   Addr: "string",
   Peer: "string",
   "Latency?": "string",
@@ -71,7 +71,7 @@ const connInfoToday = fields("connInfo", {
   Identify: identified,
 });
 
-function shownPeerToday(result: SwarmPeersResult): ValueOf<typeof connInfoToday> {
+function shownPeerKubo043(result: SwarmPeersResult): ValueOf<typeof connInfoKubo043> {
   const { Addr, Peer, Latency, Muxer, Direction, Streams } = shownPeer(result, false);
   return {
     Addr,
@@ -80,7 +80,7 @@ function shownPeerToday(result: SwarmPeersResult): ValueOf<typeof connInfoToday>
     ...(Muxer !== "" && { Muxer }),
     ...(Direction !== directions.unknown && { Direction }),
     ...(Streams !== null && { Streams }),
-    Identify: told(result.identify),
+    Identify: shownIdentity(result.identify),
   };
 }
 
@@ -178,12 +178,11 @@ export const commands = {
   }),
 } satisfies Commands;
 
-/** Those of Kubo 0.43. */
-export const today = {
+export const kubo043 = {
   "swarm/peers": readCommand({
     ...peersAbout,
-    returns: value(fields("connInfos", { Peers: nullable([connInfoToday]) })),
-    run: async ({ node, options }) => ({ Peers: orNull((await node.swarm.peers(options)).map(shownPeerToday)) }),
+    returns: value(fields("connInfos", { Peers: nullable([connInfoKubo043]) })),
+    run: async ({ node, options }) => ({ Peers: orNull((await node.swarm.peers(options)).map(shownPeerKubo043)) }),
     text: ({ Peers: peers }) => (peers ?? []).map(peerLine).join(""),
   }),
 } satisfies Commands;

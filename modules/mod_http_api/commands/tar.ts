@@ -1,4 +1,4 @@
-/** Tar archives stored as trees. */
+/** `tar`: tar archives stored as trees. */
 import { bytes, type Commands, defineGroup, raw, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { addedItem } from "./shapes.ts";
 

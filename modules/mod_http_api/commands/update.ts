@@ -1,4 +1,4 @@
-/** Tells how to get updates. */
+/** `update`: explains how to get updates. */
 import { bytes, type Commands, raw, writeCommand } from "../rpc/command.ts";
 
 export const commands = {

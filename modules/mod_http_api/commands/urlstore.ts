@@ -1,4 +1,4 @@
-/** Blocks that refer to ranges of resources at URLs. */
+/** `urlstore`: blocks that refer to ranges of resources at URLs. */
 import { type Commands, defineGroup, value, writeCommand } from "../rpc/command.ts";
 import { blockStat } from "./shapes.ts";
 

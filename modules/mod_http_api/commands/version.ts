@@ -1,4 +1,4 @@
-/** Versions of this program and its dependencies. */
+/** `version`: versions of this program and its dependencies. */
 import { versionFacts } from "modhost/node";
 import { type Commands, readCommand, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
@@ -22,7 +22,7 @@ export const commands = {
         Golang: "string",
       }),
     ),
-    // Does not use the node, so that it works while none is open.
+    // Does not use the node, so that it works while no node is open.
     run({ level: { version, repo } }) {
       const { commit, system, golang } = versionFacts();
       return { Version: version, Commit: commit, Repo: repo, System: system, Golang: golang };

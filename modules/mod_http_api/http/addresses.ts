@@ -1,12 +1,15 @@
-/** Converts between listen addresses as multiaddrs and as endpoints of the host. */
+/** Converts listen addresses between multiaddrs and endpoints of the host. */
 import { isIPv6 } from "node:net";
 import type { ListeningPort, Module, NetEndpoint } from "../../../core/types.ts";
 
-/** Normalizes a config value that is a string or a list of strings. An empty string means no address. */
+/**
+ * Normalizes a config value that is a string or a list of strings. An empty string means no
+ * address.
+ */
 export const addressList = (value: string | readonly string[] | null): readonly string[] =>
   typeof value === "string" ? [value].filter((each) => each !== "") : (value ?? []);
 
-/** Undefined for an address that is neither a TCP port nor a Unix socket. */
+/** Returns undefined for an address that is neither a TCP port nor a Unix socket. */
 export function endpointOf(address: string): NetEndpoint | undefined {
   const [, path] = /^\/unix(\/.+)$/.exec(address) ?? [];
   if (path !== undefined) return { path };
@@ -14,23 +17,25 @@ export function endpointOf(address: string): NetEndpoint | undefined {
   return name === undefined || Number(port) > 65_535 ? undefined : { address: name, port: Number(port) };
 }
 
-/** Replaces the port by the one that was actually bound (the configured port may be 0). */
+/** Replaces the port by the one that was actually bound, since the configured port may be 0. */
 export const withPort = (address: string, port: number): string => address.replace(/\d+$/, String(port));
 
-/** The address for clients on this machine: a wildcard address is replaced by a loopback address. */
+/**
+ * Returns the address for clients on this machine: a wildcard address becomes a loopback address.
+ */
 export function reachable(address: string): string {
   const endpoint = endpointOf(address);
   const isWildcard = endpoint !== undefined && "port" in endpoint && ["0.0.0.0", "::"].includes(endpoint.address);
   return isWildcard ? multiaddrOf(endpoint) : address;
 }
 
-/** The multiaddr for clients on this machine; a wildcard address becomes 127.0.0.1. */
+/** Returns the multiaddr for clients on this machine; a wildcard address becomes 127.0.0.1. */
 export function multiaddrOf({ address, port }: Pick<ListeningPort, "address" | "port">): string {
   if (isIPv6(address) && address !== "::") return `/ip6/${address}/tcp/${port}`;
   return `/ip4/${["::", "*", "0.0.0.0"].includes(address) ? "127.0.0.1" : address}/tcp/${port}`;
 }
 
-/** The host's own plain HTTP endpoints, according to its options. */
+/** Returns the host's own plain HTTP endpoints, according to its options. */
 export function ownEndpoints(module: Module): { readonly address: string; readonly port: number }[] {
   const ports = module.get_option<readonly unknown[]>("http_ports") ?? [5280];
   const interfaces = module.get_option_array("http_interfaces") ?? ["127.0.0.1"];
@@ -39,7 +44,7 @@ export function ownEndpoints(module: Module): { readonly address: string; readon
     .flatMap((port) => interfaces.map((address) => ({ address, port })));
 }
 
-/** The URL of a listen address; undefined for a Unix socket. */
+/** Returns the URL of a listen address; undefined for a Unix socket. */
 export function urlOf(address: string): string | undefined {
   const endpoint = endpointOf(address);
   if (endpoint === undefined || "path" in endpoint) return undefined;

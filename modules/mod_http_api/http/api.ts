@@ -19,24 +19,27 @@ import { clashText, wordingOf } from "../rpc/levels.ts";
 import type { Operator } from "../rpc/operator.ts";
 import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.ts";
 import type { Table } from "../rpc/table.ts";
-import { type GateSettings, pass, refusalAnswer, type Visit, visit } from "./admission.ts";
+import { createVisit, firstRefusal, type GateSettings, refusalResponse, type Visit } from "./admission.ts";
+import type { CommandMetrics } from "./command_metrics.ts";
 import { commandTrace } from "./command_trace.ts";
-import { waitingList } from "./config_waits.ts";
+import { pendingKeysHeader } from "./config_waits.ts";
 import { type ConfiguredHeaders, type Cors, copiedHeaders } from "./cors.ts";
-import type { CommandFigures } from "./figures.ts";
-import { KeptAnswers } from "./kept_answers.ts";
-import { plain, respond, serverHeaders } from "./respond.ts";
-import { closedPath, opened } from "./token_scopes.ts";
+import { plainError, respond, serverHeaders } from "./respond.ts";
+import { ResponseCache } from "./response_cache.ts";
+import { firstClosedPath, scopeDecision } from "./token_scopes.ts";
 
 export interface ApiSettings extends GateSettings {
   readonly table: Table;
-  /** HTTP methods by which commands may be called, in the order of the Allow header. Default: POST only. */
+  /**
+   * HTTP methods by which commands may be called, in the order of the Allow header. Default: POST
+   * only.
+   */
   readonly methods?: readonly string[];
-  /** Seconds that callers may pause in the midst of a body. */
+  /** Seconds that callers may pause in the middle of a body. */
   readonly uploadPause?: number | undefined;
   readonly log: CommandLog;
-  readonly figures: CommandFigures;
-  /** What the listener is called in figures. */
+  readonly metrics: CommandMetrics;
+  /** Label of the listener in metrics. Default: "api". */
   readonly handler?: "gateway";
   /** Called with unexpected errors, which are bugs, as opposed to errors of the node. */
   fault(command: string, thrown: unknown): void;
@@ -44,17 +47,20 @@ export interface ApiSettings extends GateSettings {
   readonly node: Node | undefined;
   /** Undefined if commands may not stop the node. */
   readonly operator?: Operator | undefined;
-  /** Awaited before a request is looked at, to open the node if necessary. */
+  /** Awaited before a request is checked, to open the node if necessary. */
   prepare?(): Promise<unknown> | undefined;
 }
 
-/** Only the headers of parts are limited, because they are held in memory; the number of parts is not. */
+/**
+ * Only the headers of parts are limited, because they are stored in memory; the number of parts is
+ * not.
+ */
 const partLimits = { parts: Number.POSITIVE_INFINITY, header_bytes: 64 * 1024 };
 
 export class Api {
   readonly #settings: ApiSettings;
-  readonly #kept = new KeptAnswers();
-  /** Of every answer, as long as the configuration has the same headers. */
+  readonly #cache = new ResponseCache();
+  /** Headers that all responses share, cached until the configuration changes. */
   #common: { readonly configured: ConfiguredHeaders | undefined; readonly headers: ResponseHeaders } = {
     configured: undefined,
     headers: {},
@@ -64,58 +70,58 @@ export class Api {
     this.#settings = settings;
   }
 
-  /** `rest` is the decoded path after the API prefix. */
-  async answer(event: HttpEvent, rest: string): Promise<ResponseFields> {
-    // Drop headers set by the host: CORS is decided here alone.
+  /** Handles a call. `rest` is the decoded path after the API prefix. */
+  async handle(event: HttpEvent, rest: string): Promise<ResponseFields> {
+    // Drops the headers that the host has set: the API alone decides about CORS.
     event.response.headers = {};
     const { methods = ["POST"] } = this.#settings;
-    // First of all: the node's config has a say in who may call.
+    // The node must be open first, since its config also decides who may call.
     const preparing = this.#settings.prepare?.();
     if (preparing !== undefined) await preparing;
-    const visitor = visit(event.request, this.#settings, rest, methods);
-    const answer = pass(visitor) ?? (await this.#call(event, visitor));
-    const { figures, handler = "api" } = this.#settings;
-    figures.answered(event.request.method, answer.status_code ?? 200, handler);
-    return answer;
+    const visitor = createVisit(event.request, this.#settings, rest, methods);
+    const response = firstRefusal(visitor) ?? (await this.#call(event, visitor));
+    const { metrics, handler = "api" } = this.#settings;
+    metrics.countResponse(event.request.method, response.status_code ?? 200, handler);
+    return response;
   }
 
-  /** A document about the API, subject to the same access checks. */
+  /** Serves a document about the API, with the same access checks. */
   async document(event: HttpEvent, text: () => string): Promise<ResponseFields> {
     event.response.headers = {};
     await this.#settings.prepare?.();
-    const visitor = visit(event.request, this.#settings, undefined, ["GET", "HEAD"]);
+    const visitor = createVisit(event.request, this.#settings, undefined, ["GET", "HEAD"]);
     const own = { content_type: "application/json", x_content_type_options: "nosniff" };
     const headers = { ...visitor.cors.headers(), ...own };
-    return pass(visitor) ?? { status_code: 200, headers, body: text() };
+    return firstRefusal(visitor) ?? { status_code: 200, headers, body: text() };
   }
 
-  async #call(event: HttpEvent, { components = [], cors, held }: Visit): Promise<ResponseFields> {
+  async #call(event: HttpEvent, { components = [], cors, serverToken }: Visit): Promise<ResponseFields> {
     const { table } = this.#settings;
     const { request } = event;
     const headers = cors.headers();
     const found = find(table, components);
-    if (found === undefined) return plain(404, "404 page not found", headers);
-    const token = held as PresentedToken | undefined;
-    const open = token === undefined ? "open" : opened(token, found);
+    if (found === undefined) return plainError(404, "404 page not found", headers);
+    const token = serverToken as PresentedToken | undefined;
+    const open = token === undefined ? "open" : scopeDecision(token, found);
     if (typeof open === "object") return this.#lacking(token, open.lacks, cors);
     const run = new Run(event);
-    const type = request.headers.content_type ?? "";
+    const type = request.header("content-type") ?? "";
     try {
       const parts = ({ timeout }: Parsed["options"]) => {
         run.limit(durationOf(timeout as string | undefined));
         return run.parts(type);
       };
-      const parsed = await parse(found, request.url.query ?? "", { type, parts }, table.level.frame);
+      const parsed = await parse(found, request.url.query ?? "", { type, parts }, table.level.httpTraits);
       if (table.level.clashes[parsed.path]?.(parsed) === true) {
         throw new Refusal(clashText(parsed.path, table.level));
       }
-      const closed = open === "paths" && token !== undefined ? closedPath(token, parsed) : undefined;
+      const closed = token === undefined ? undefined : firstClosedPath(token, parsed, open);
       if (closed === undefined) return await this.#run(run, parsed, headers);
       run.over();
       return this.#lacking(token, closed, cors);
     } catch (error) {
       run.over();
-      if (error instanceof Refusal) return plain(400, error.message, headers);
+      if (error instanceof Refusal) return plainError(400, error.message, headers);
       throw error;
     }
   }
@@ -130,16 +136,16 @@ export class Api {
   }
 
   #lacking(token: PresentedToken | undefined, need: TokenNeed, cors: Cors): ResponseFields {
-    return refusalAnswer((this.#settings.serverTokens as Tokens).lacks(token as PresentedToken, need), cors);
+    return refusalResponse((this.#settings.serverTokens as Tokens).lacks(token as PresentedToken, need), cors);
   }
 
   #run(run: Run, parsed: Parsed, base: ResponseHeaders): Promise<ResponseFields> | ResponseFields {
-    const { table, log, figures, fault, node, operator } = this.#settings;
+    const { table, log, metrics, fault, node, operator } = this.#settings;
     const { entry, path, options } = parsed;
     const headers = { ...this.#commonHeaders(), ...base };
     const refuse = (message: string) => {
       run.over();
-      return plain(400, message, headers);
+      return plainError(400, message, headers);
     };
     const { timeout, encoding } = options as { timeout?: string; encoding: string };
     if (timeout !== undefined) {
@@ -149,13 +155,18 @@ export class Api {
     }
     const encoder = encoderOf(entry, encoding);
     if (encoder === undefined) return refuse(`invalid encoding: ${encoding}`);
+    if (isCommand(entry) && entry.endless === true) run.endWithServer();
 
     const { args, options: shown } = loggable(parsed);
+    if (node?.lowLevel.log.isWritten("cmds/http", "debug")) {
+      const query = new URLSearchParams(args.map((value): [string, string] => ["arg", value])).toString();
+      node.lowLevel.log.write("cmds/http", "debug", `incoming API request: /${path}${query === "" ? "" : `?${query}`}`);
+    }
     const ended = log.begin(path, args, shown);
-    const counted = figures.begin(path);
+    const counted = metrics.begin(path);
     const call = new TypedCall(parsed, run, headers, { table, log, node, operator });
     const trace = commandTrace(path);
-    const bytesType = table.level.frame.bytes[path] ?? "text/plain";
+    const bytesType = table.level.httpTraits.bytes[path] ?? "text/plain";
     const running = {
       call,
       level: table.level,
@@ -163,11 +174,11 @@ export class Api {
       encoder,
       headers,
       response: run.event.response,
-      kept: this.#kept,
+      cache: this.#cache,
       eager: isCommand(entry) && entry.eager === true,
       ahead:
         isCommand(entry) && entry.file !== undefined && parsed.hasBody
-          ? { folder: () => call.node.lowLevel.scratch, isComing: () => run.isComing }
+          ? { folder: () => call.node.lowLevel.scratch, isUploading: () => run.isUploading }
           : undefined,
       failed: (thrown: unknown) => {
         counted.failed();
@@ -182,8 +193,8 @@ export class Api {
         run.over();
       },
     };
-    const answer = () => respond(running, () => (isCommand(entry) ? entry.run(call) : undefined));
-    return trace === undefined ? answer() : trace.run(answer);
+    const runCommand = () => respond(running, () => (isCommand(entry) ? entry.run(call) : undefined));
+    return trace === undefined ? runCommand() : trace.run(runCommand);
   }
 }
 
@@ -198,15 +209,15 @@ function durationOf(text: string | undefined): number | undefined {
 /** Node's timers take at most 31 bits of milliseconds. A longer timeout is treated as none. */
 const longestTimer = 2 ** 31 - 1;
 
-/** Resources held by one call until it ends: its timeout and the body being read. */
+/** The resources of one call until it ends: its timeout and its body. */
 class Run {
   readonly event: HttpEvent;
   #signal: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
   #limit: AbortController | undefined;
   #parts: AsyncGenerator<MultipartPart> | undefined;
-  /** The body is being read, and not at its end. */
-  isComing = false;
+  /** Whether the body is being read and has not ended. */
+  isUploading = false;
 
   constructor(event: HttpEvent) {
     this.event = event;
@@ -220,7 +231,10 @@ class Run {
     return this.#signal;
   }
 
-  /** Sets the timeout. Only the first call counts; zero or less expires at once, undefined sets no timeout. */
+  /**
+   * Sets the timeout. Only the first call counts; zero or less expires at once, undefined sets no
+   * timeout.
+   */
   limit(milliseconds: number | undefined): void {
     if (milliseconds === undefined || this.#limit !== undefined) return;
     const limit = new AbortController();
@@ -231,12 +245,22 @@ class Run {
     else if (milliseconds <= longestTimer) this.#timer = setTimeout(expire, milliseconds);
   }
 
-  /** The parts of the body. Reading stops when the call is aborted or ends. */
+  /** Aborts the signal when the module is about to be unloaded. */
+  endWithServer(): void {
+    const { leaving, signal } = this.event.request;
+    const end = new AbortController();
+    const abort = () => end.abort(new NodeError("context canceled"));
+    if (leaving.aborted) abort();
+    else leaving.addEventListener("abort", abort, { once: true });
+    this.#signal = AbortSignal.any([this.#limit?.signal ?? signal, signal, end.signal]);
+  }
+
+  /** Yields the parts of the body. Reading stops when the call is aborted or ends. */
   async *parts(type: string): AsyncGenerator<MultipartPart> {
     this.#parts = readParts(this.event.request.body_stream, type, partLimits, this.signal);
-    this.isComing = true;
+    this.isUploading = true;
     yield* this.#parts;
-    this.isComing = false;
+    this.isUploading = false;
   }
 
   over(): void {
@@ -302,7 +326,7 @@ class TypedCall implements AnyCall {
     return operator;
   }
 
-  // Bound functions, since commands destructure the call.
+  // Bound functions, because commands destructure the call.
   readonly cidText = (level: "upgraded" | "kept" = "upgraded") => cidWriter(this.cidForm, level);
 
   readonly wording = (thrown: unknown) => wordingOf(thrown, this.#around.table.level);
@@ -311,7 +335,7 @@ class TypedCall implements AnyCall {
     this.#headers.x_content_length = String(length);
   };
 
-  readonly tellWaiting = (keys: readonly WaitingKey[]) => {
-    if (keys.length > 0) this.#headers.x_modhost_config_waits = waitingList(keys);
+  readonly reportPendingKeys = (keys: readonly WaitingKey[]) => {
+    if (keys.length > 0) this.#headers.x_modhost_config_waits = pendingKeysHeader(keys);
   };
 }

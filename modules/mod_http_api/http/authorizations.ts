@@ -1,21 +1,29 @@
-/** `API.Authorizations` of the node's config: secrets of callers, each with the paths that it opens, as Kubo has them. */
-import { authorizationOf, findToken, type KnownToken, knownToken } from "../../../core/http/index.ts";
+/**
+ * `API.Authorizations` of the node's config: secrets of callers, each with the paths that it opens,
+ * as in Kubo.
+ */
+import { findToken, type KnownToken, knownToken } from "../../../core/http/index.ts";
+import { authorizationOf } from "../authorization_header.ts";
 
-/** One entry as it stands in the config. */
+/** One entry as written in the config. */
 export interface AuthorizationEntry {
   readonly AuthSecret: string;
   readonly AllowedPaths: readonly string[] | null;
 }
 
-/** Known by its Authorization header, of which only the digest is kept. */
+/** Identified by its Authorization header, of which only the digest is stored. */
 export interface Authorization extends KnownToken {
-  /** Prefixes of decoded paths, compared as plain text: `/api/v0/pin/ls` opens `/api/v0/pin/lsx`, too. */
+  /**
+   * Prefixes of decoded paths, compared as plain text: `/api/v0/pin/ls` also opens
+   * `/api/v0/pin/lsx`.
+   */
   readonly prefixes: readonly string[];
 }
 
 /**
- * The entries whose secret a caller can present. Undefined when the config has no entries: then the API asks for none.
- * A list without elements lets nobody in. `warn` is told of each entry that no caller can match.
+ * Returns the entries whose secret a caller can present. Undefined if the config has no entries:
+ * then the API requires no authorization. An empty list refuses everyone. Calls `warn` for each
+ * entry that no caller can match.
  */
 export function authorizationsFrom(
   entries: Readonly<Record<string, AuthorizationEntry | null>> | null,
@@ -34,14 +42,17 @@ export function authorizationsFrom(
   });
 }
 
-/** The entry whose header was sent, letter case and all. Compares in constant time. */
+/** Returns the entry whose header was sent; letter case matters. Compares in constant time. */
 export const authorizedBy = (header: string | undefined, known: readonly Authorization[]): Authorization | undefined =>
   header === undefined ? undefined : findToken([header], known);
 
-/** What any known secret opens, whatever its paths: the version, and what tells a command line which commands there are. */
+/**
+ * Paths that any known secret opens, whatever its own paths: the version, and the document from
+ * which command lines learn the commands.
+ */
 const openToAll: ReadonlySet<string> = new Set(["/api/v0/version", "/api/openapi.json"]);
 
-/** Whether an entry opens a decoded path. */
-export function opens({ prefixes }: Authorization, path: string): boolean {
+/** Returns whether an entry opens a decoded path. */
+export function opensPath({ prefixes }: Authorization, path: string): boolean {
   return openToAll.has(path) || prefixes.some((prefix) => path.startsWith(prefix));
 }

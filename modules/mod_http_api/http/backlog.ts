@@ -1,29 +1,31 @@
-/** Bytes that wait for their reader, in the order in which they came: a few in memory, and more in a file. */
+/** Buffers bytes until they are read, in order: a small part in memory, the rest in a file. */
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface BacklogLimits {
-  /** Bytes that wait in memory before they go into the file, and that are read from it at once. */
+  /**
+   * Bytes to collect in memory before they are written to the file, and to read from it at once.
+   */
   readonly maxMemory: number;
-  /** Bytes in the file from which on it is full. */
+  /** Bytes in the file at which the backlog is full. */
   readonly maxFile: number;
 }
 
 const MAX_MEMORY_BYTES = 64 * 1024;
-/** Of some ten million blocks. */
+/** The response lines of about ten million blocks. */
 const MAX_FILE_BYTES = 1024 * 1024 * 1024;
 
 let counter = 0;
 
-/** One that puts and one that takes, each of whom waits for the end of a call before the next. */
+/** Has one writer and one reader. Each awaits a call before it makes the next. */
 export class Backlog {
   readonly #folder: () => string;
   readonly #limits: BacklogLimits;
-  /** What came last; all of it is newer than what is in the file. */
+  /** The newest bytes, in memory. The file has only older ones. */
   #tail: Uint8Array[] = [];
-  #held = 0;
+  #bytesInMemory = 0;
   #file: FileHandle | undefined;
-  /** The file has these bytes that were not taken. */
+  /** The range of the file that was not read yet. */
   #from = 0;
   #to = 0;
   #writing: Promise<void> | undefined;
@@ -37,7 +39,7 @@ export class Backlog {
   }
 
   get isEmpty(): boolean {
-    return this.#held === 0 && this.#from === this.#to && this.#writing === undefined;
+    return this.#bytesInMemory === 0 && this.#from === this.#to && this.#writing === undefined;
   }
 
   get isFull(): boolean {
@@ -46,20 +48,23 @@ export class Backlog {
 
   async put(piece: Uint8Array): Promise<void> {
     this.#tail.push(piece);
-    this.#held += piece.length;
-    if (this.#held < this.#limits.maxMemory) return;
+    this.#bytesInMemory += piece.length;
+    if (this.#bytesInMemory < this.#limits.maxMemory) return;
     this.#writing = this.#spill();
     await this.#writing;
   }
 
-  /** All that can be had at once, within bounds; undefined while there is nothing, and after the end. */
+  /**
+   * Returns all bytes that are available at once, within bounds. Undefined while there are none,
+   * and after the end.
+   */
   async take(): Promise<Uint8Array | undefined> {
     await this.#writing;
     if (this.#from < this.#to) return this.#read();
-    if (this.#held === 0) return undefined;
+    if (this.#bytesInMemory === 0) return undefined;
     const tail = this.#tail;
     this.#tail = [];
-    this.#held = 0;
+    this.#bytesInMemory = 0;
     return tail.length === 1 ? tail[0] : Buffer.concat(tail);
   }
 
@@ -74,7 +79,7 @@ export class Backlog {
   async #spill(): Promise<void> {
     const bytes = Buffer.concat(this.#tail);
     this.#tail = [];
-    this.#held = 0;
+    this.#bytesInMemory = 0;
     try {
       this.#file ??= await temporary(this.#folder());
       if (this.#from === this.#to) this.#from = this.#to = 0;
@@ -93,7 +98,10 @@ export class Backlog {
   }
 }
 
-/** A file that is gone with its handle, where the system allows it; the node empties the folder when it is opened. */
+/**
+ * Opens a file that vanishes when its handle is closed, where the system allows that. Elsewhere the
+ * node empties the folder when it opens.
+ */
 async function temporary(folder: string): Promise<FileHandle> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, `answer-${process.pid}-${++counter}`);

@@ -1,29 +1,29 @@
-/** Commands as `node:diagnostics_channel` tells of them. */
+/** Traces commands through `node:diagnostics_channel`. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { tracingChannel } from "node:diagnostics_channel";
 import type { CommandTrace, ResponseFields } from "../../../core/types.ts";
 
 const commands = tracingChannel<CommandTrace>("modhost:command");
 
-/** A command while somebody traces it. */
+/** A traced command. */
 export interface TracedCommand {
-  /** Runs it, and what its body reads later, within what listeners bind to it. */
-  run(answer: () => Promise<ResponseFields>): Promise<ResponseFields>;
+  /** Runs the command, and later reads of its body, in the context that subscribers have bound. */
+  run(respond: () => Promise<ResponseFields>): Promise<ResponseFields>;
   failed(thrown: unknown): void;
-  /** It has ended; what is said after the first call counts no more. */
+  /** Ends the trace. Later calls have no effect. */
   over(): void;
 }
 
-/** Undefined while nobody listens. */
+/** Returns undefined if the channel has no subscribers. */
 export function commandTrace(command: string): TracedCommand | undefined {
   if (!commands.hasSubscribers) return undefined;
   const trace: CommandTrace = { command, error: undefined };
   let isOver = false;
   return {
-    run: (answer) =>
+    run: (respond) =>
       commands.start.runStores(trace, async () => {
         const within = AsyncLocalStorage.snapshot();
-        const fields = await answer();
+        const fields = await respond();
         bindBody(fields.body, within);
         return fields;
       }),
@@ -40,7 +40,9 @@ export function commandTrace(command: string): TracedCommand | undefined {
   };
 }
 
-/** The body is read by whoever sends it: what it reads of the node belongs to the command. */
+/**
+ * The host reads the body when it sends it. This runs those reads in the context of the command.
+ */
 function bindBody(body: ResponseFields["body"], within: <T>(run: () => T) => T): void {
   if (typeof body !== "object" || body === null || !("next" in body) || typeof body.next !== "function") return;
   const { next } = body;

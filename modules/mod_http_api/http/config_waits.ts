@@ -1,15 +1,17 @@
-/** The header X-Modhost-Config-Waits: what of the node's configuration is written and not in force. */
+/**
+ * The header X-Modhost-Config-Waits lists the configuration keys that are written but not in force.
+ */
 import type { WaitingKey } from "modhost/node";
 
 /**
- * A list of structured fields (RFC 9651): `Routing.Type, Addresses.Swarm;reason="..."`. Without a reason a key waits for
- * the next start.
+ * Formats a list of structured fields (RFC 9651): `Routing.Type, Addresses.Swarm;reason="..."`. A
+ * key without a reason takes effect at the next start.
  */
-export function waitingList(keys: readonly WaitingKey[]): string {
+export function pendingKeysHeader(keys: readonly WaitingKey[]): string {
   return keys.map(({ key, reason }) => (reason === undefined ? key : `${key};reason=${textOf(reason)}`)).join(", ");
 }
 
-/** Longer reasons are cut: a header has little room. */
+/** Longer reasons are cut, because headers are limited in size. */
 const MAX_REASON_LENGTH = 300;
 
 const textOf = (reason: string): string =>

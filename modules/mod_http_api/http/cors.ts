@@ -7,15 +7,19 @@ export type ConfiguredHeaders = Readonly<Record<string, readonly string[]>>;
 
 const requestHeaders = ["Origin", "Accept", "Content-Type", "X-Requested-With"];
 
-export interface CorsPlace {
-  /** A token may be what lets a caller in, so pages must be allowed to send the Authorization header. */
+export interface CorsEndpoint {
+  /**
+   * Whether a token may grant access. Pages must then be allowed to send the Authorization header.
+   */
   readonly authorized: boolean;
-  /** Methods by which something can be called at this endpoint. */
+  /** Methods that this endpoint handles. */
   readonly methods: readonly string[];
 }
 
 interface Rules {
   readonly origins: readonly string[];
+  /** The origins that the configuration lists, without the default ones. */
+  readonly configured: readonly string[];
   readonly methods: readonly string[];
   readonly credentials: boolean;
   /** In lower case. */
@@ -26,13 +30,13 @@ interface Rules {
 export class Cors {
   readonly #request: HttpRequest;
   readonly #configured: ConfiguredHeaders;
-  readonly #place: CorsPlace;
+  readonly #endpoint: CorsEndpoint;
   #made: Rules | undefined;
 
-  constructor(request: HttpRequest, configured: ConfiguredHeaders, place: CorsPlace) {
+  constructor(request: HttpRequest, configured: ConfiguredHeaders, endpoint: CorsEndpoint) {
     this.#request = request;
     this.#configured = configured;
-    this.#place = place;
+    this.#endpoint = endpoint;
   }
 
   /** Computed lazily: requests that do not come from browsers never need them. */
@@ -43,40 +47,50 @@ export class Cors {
 
   #make(): Rules {
     const port = String(this.#request.conn.serverport());
-    const { authorized, methods: own } = this.#place;
+    const { authorized, methods: own } = this.#endpoint;
     const listed = (name: string) => {
       const found = Object.entries(this.#configured).find(([key]) => key.toLowerCase() === name);
       return found?.[1] ?? [];
     };
     const { API_ORIGIN: fromEnvironment } = process.env;
-    const origins = [...listed("access-control-allow-origin"), ...(fromEnvironment ? [fromEnvironment] : [])];
+    const configured = [...listed("access-control-allow-origin"), ...(fromEnvironment ? [fromEnvironment] : [])];
     const methods = listed("access-control-allow-methods");
     // As in the reference, pages may not send HEAD.
     const allowed = methods.length > 0 ? methods : own.filter((method) => method !== "HEAD");
     const names = authorized ? [...requestHeaders, "Authorization"] : requestHeaders;
     return {
-      origins: (origins.length > 0 ? origins : defaultOrigins).map((origin) => origin.replaceAll("<port>", port)),
+      origins: (configured.length > 0 ? configured : defaultOrigins).map((origin) => origin.replaceAll("<port>", port)),
+      configured,
       methods: allowed.map((method) => method.toUpperCase()),
       credentials: listed("access-control-allow-credentials").some((word) => word.toLowerCase() === "true"),
       headers: new Set(names.map((name) => name.toLowerCase())),
     };
   }
 
-  /** Whether an origin is listed exactly, or all origins are. */
-  lists(origin: string): boolean {
+  /** Returns whether the origin is listed exactly, or all origins are allowed. */
+  isAllowedOrigin(origin: string): boolean {
     const { origins } = this.#rules;
     return origins.includes("*") || origins.includes(origin);
   }
 
-  /** CORS headers for every response: they tell who may read it. */
+  /**
+   * Returns whether the configuration allows the origin or all origins; the default origins do not
+   * count.
+   */
+  isConfigured(origin: string): boolean {
+    const { configured } = this.#rules;
+    return configured.includes("*") || configured.includes(origin);
+  }
+
+  /** Returns the CORS headers of every response, which say which origin may read it. */
   headers(): ResponseHeaders {
     return { vary: "Origin", ...this.#grant(this.#request.method) };
   }
 
-  /** Headers of the response to a preflight request; `plainly`: see `Frame`. */
+  /** Returns the headers of the response to a preflight request. For `plainly`, see `Frame`. */
   preflight(plainly = false): ResponseHeaders {
-    const { access_control_request_method: method = "", access_control_request_headers: wanted = "" } =
-      this.#request.headers;
+    const method = this.#request.header("access-control-request-method") ?? "";
+    const wanted = this.#request.header("access-control-request-headers") ?? "";
     const varying = ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"];
     const vary = plainly ? varying.join(", ") : varying;
     const names = wanted.split(/[\s,]+/).filter((name) => name !== "");
@@ -92,7 +106,7 @@ export class Cors {
   }
 
   #grant(method: string): ResponseHeaders {
-    const { origin = "" } = this.#request.headers;
+    const origin = this.#request.header("origin") ?? "";
     const named = method.toUpperCase();
     if (origin === "") return {};
     const { methods, origins, credentials } = this.#rules;
@@ -103,7 +117,7 @@ export class Cors {
     };
   }
 
-  /** Compares case-insensitively; one `*` in a listed origin matches anything. */
+  /** Compares case-insensitively. One `*` in a listed origin matches anything. */
   #matches(origin: string): boolean {
     const lower = origin.toLowerCase();
     return this.#rules.origins.some((listed) => {
@@ -124,15 +138,17 @@ const canonical = (name: string) =>
 /** Headers that configure the CORS rules. */
 const ruling = /^access-control-allow-(origin|methods|credentials)$/i;
 
-/** All other configured headers are copied to responses unchanged. */
+/**
+ * Returns the configured headers that are copied to responses unchanged: all except those for CORS.
+ */
 export function copiedHeaders(configured: ConfiguredHeaders): ResponseHeaders {
   const copied = Object.entries(configured).filter(([name]) => !ruling.test(name));
   return Object.fromEntries(copied.map(([name, values]) => [name.toLowerCase().replaceAll("-", "_"), values]));
 }
 
 /**
- * The headers that can be sent, of those that are configured. `warn` is told of each other one, which the answers then
- * lack.
+ * Returns the configured headers that are valid. Calls `warn` for each other one; responses omit
+ * it.
  */
 export function sendableHeaders(configured: ConfiguredHeaders, warn: (sentence: string) => void): ConfiguredHeaders {
   const sendable = Object.entries(configured).filter(([name, values]) => {

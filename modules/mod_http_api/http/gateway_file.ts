@@ -1,4 +1,7 @@
-/** The file `gateway` of the repo: where content is found, while a module serves it at `Addresses.Gateway`. */
+/**
+ * The file `gateway` of the repo names the address that serves content. It exists while a module
+ * serves content at `Addresses.Gateway`.
+ */
 import type { NodeModule } from "modhost/node";
 import { reasonOf } from "../../../core/index.ts";
 import type { Module } from "../../../core/types.ts";
@@ -7,12 +10,12 @@ import { reachable, urlOf } from "./addresses.ts";
 export class GatewayFile {
   readonly #node: NodeModule;
   readonly #addresses: () => readonly string[];
-  /** Modules that serve content there. */
+  /** Number of modules that serve content at these addresses. */
   #servers = 0;
-  #isKept = false;
+  #isWanted = false;
   #writing = Promise.resolve();
 
-  /** @param addresses multiaddrs that are listened on now */
+  /** @param addresses returns the multiaddrs that are currently listened on */
   constructor(module: Module, node: NodeModule, addresses: () => readonly string[]) {
     this.#node = node;
     this.#addresses = addresses;
@@ -28,24 +31,24 @@ export class GatewayFile {
     );
   }
 
-  /** From now on it tells what is so. */
-  keep(): Promise<void> {
-    this.#isKept = true;
+  /** Writes the file, and updates it from now on. */
+  enable(): Promise<void> {
+    this.#isWanted = true;
     return this.#write();
   }
 
-  /** It is removed, and stays so. */
-  leave(): Promise<void> {
-    this.#isKept = false;
+  /** Removes the file permanently. */
+  disable(): Promise<void> {
+    this.#isWanted = false;
     return this.#write();
   }
 
-  /** One after the other: the last one is right. */
+  /** Writes run one after the other, so that the last state wins. */
   #write(): Promise<void> {
     this.#writing = this.#writing
       .catch(() => undefined)
       .then(() => {
-        const isThere = this.#isKept && this.#servers > 0;
+        const isThere = this.#isWanted && this.#servers > 0;
         const [url] = isThere ? this.#addresses().flatMap((each) => urlOf(reachable(each)) ?? []) : [];
         return this.#node.isOpen ? this.#node.lowLevel.repo.announceGateway(url) : undefined;
       });

@@ -1,4 +1,7 @@
-/** Additional listeners: further API addresses, and the gateway addresses with the read-only commands. */
+/**
+ * Additional listeners: further API addresses, and the gateway addresses with the read-only
+ * commands.
+ */
 
 import type { Repo } from "modhost/node";
 import {
@@ -12,8 +15,8 @@ import {
 import type { Handler, HttpProvider, Module, NetEndpoint, OwnedItem, RouteTable } from "../../../core/types.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
-import { apiRoutes, uploads } from "./mount.ts";
-import { plain } from "./respond.ts";
+import { apiRoutes, uploadOptions } from "./mount.ts";
+import { plainError } from "./respond.ts";
 
 /** Response for `/ipfs` and `/ipns` on listeners that serve only commands. */
 const noContent =
@@ -21,45 +24,51 @@ const noContent =
 
 type Section = "Addresses.API" | "Addresses.Gateway";
 
-/** The API, or the read-only commands, at some addresses. */
-export interface Served {
+/** Settings for serving the API, or the read-only commands, at some addresses. */
+export interface ApiEndpoints {
   readonly name: string;
   readonly settings: ApiSettings;
-  /** Kind of the items that other modules show here, beside the commands. */
+  /** Kind of the items by which other modules add pages next to the commands. */
   readonly pages?: "rpc-page" | "gateway-page";
 }
 
-interface ApiService extends Served {
+interface ApiService extends ApiEndpoints {
   readonly section: Section;
-  /** Of Unix sockets. */
+  /** Whether the endpoints are Unix sockets. */
   readonly isLocal: boolean;
 }
 
 /**
- * An item of the kind "rpc-page" or "gateway-page": what another module shows at the addresses of the API, or of the gateway, at
- * the same path as go-ipfs.
+ * An item of the kind "rpc-page" or "gateway-page": a page that another module serves at the
+ * addresses of the API or of the gateway, at the same path as go-ipfs.
  */
 export interface RpcPage {
   readonly path: `/${string}`;
   readonly route: RouteTable;
-  /** As in an HttpProvider: what it takes before the commands are asked. */
+  /** Claims requests before the commands see them, as in an HttpProvider. */
   readonly claims?: HttpProvider["claims"];
-  /** Likewise: whether proxy clients are served, and whether it hands requests on. */
+  /**
+   * Whether proxy clients are served, and whether requests are forwarded, as in an HttpProvider.
+   */
   readonly tunnels?: boolean;
   readonly relays?: boolean;
 }
 
-/** Multiaddrs of the open listeners with the ports actually bound, in the order of the configuration. */
+/**
+ * Multiaddrs of the open listeners with the ports actually bound, in the order of the
+ * configuration.
+ */
 export interface Listening {
   readonly api: readonly string[];
   readonly gateway: readonly string[];
 }
 
 /**
- * Opens the listeners for `Addresses.Gateway` and for the entries of `Addresses.API` that the host does not already
- * serve: the first entry stands for the host's own ports, if it has any. An address that cannot be opened causes a
- * warning, or an error if `required` is set. When the configuration changes, so do the listeners; `changed` is called
- * then. One that cannot be opened later leaves all as it was.
+ * Opens the listeners for `Addresses.Gateway` and for the entries of `Addresses.API` that the host
+ * does not already serve: the first entry stands for the host's own ports, if it has any. An
+ * address that cannot be opened causes a warning, or an error if `required` is set. The listeners
+ * follow changes of the configuration; `changed` is called after each. If a new address cannot be
+ * opened, the previous listeners stay.
  */
 export function openListeners(
   module: Module,
@@ -95,14 +104,26 @@ export function openListeners(
       const endpoints = addresses.endpoints(service);
       if (endpoints.length > 0) openService(service, endpoints);
     }
+    const change = async (service: ApiService, endpoints: readonly NetEndpoint[]) => {
+      if (!open.has(service) && endpoints.length > 0) openService(service, []);
+      await open.get(service)?.(endpoints);
+    };
     const renew = async () => {
-      for (const service of own) {
-        const endpoints = addresses.endpoints(service);
-        if (!open.has(service) && endpoints.length > 0) openService(service, []);
-        await open.get(service)?.(endpoints);
+      addresses.requireUsable(section);
+      const previous = own.map((service) => [service, addresses.openEndpoints(service)] as const);
+      const wanted = own.map((service) => [service, addresses.endpoints(service)] as const);
+      try {
+        // A service that closes all its addresses is changed last, because it may be the only one
+        // through which a mistake can be corrected.
+        for (const [service, endpoints] of wanted.toSorted((a, b) => Number(b[1].length > 0) - Number(a[1].length > 0)))
+          await change(service, endpoints);
+        addresses.use(section);
+      } catch (error) {
+        for (const [service, endpoints] of previous) await change(service, endpoints).catch(() => undefined);
+        throw error;
+      } finally {
+        await changed?.();
       }
-      addresses.take(section);
-      await changed?.();
     };
     module.on_release(`listeners of ${section}`, config.follow([section], renew));
   }
@@ -116,15 +137,15 @@ export function openListeners(
   };
 }
 
-/** The addresses of the configuration, and which of them are listened on. */
+/** The configured addresses, and which of them are open. */
 class ConfiguredAddresses {
   readonly #module: Module;
   readonly #config: Repo["config"];
   readonly #required: boolean;
   readonly #own: readonly { readonly address: string; readonly port: number }[];
-  /** As they were when they were last opened. */
-  readonly #asked = new Map<Section, readonly string[]>();
-  /** With the ports actually bound, by section and address. */
+  /** The addresses of each section when they were last opened. */
+  readonly #opened = new Map<Section, readonly string[]>();
+  /** Addresses with the ports actually bound, by section and address. */
   readonly #bound = new Map<string, string>();
 
   constructor(module: Module, config: Repo["config"], required: boolean) {
@@ -132,14 +153,14 @@ class ConfiguredAddresses {
     this.#config = config;
     this.#required = required;
     this.#own = ownEndpoints(module);
-    this.take("Addresses.API");
-    this.take("Addresses.Gateway");
+    this.use("Addresses.API");
+    this.use("Addresses.Gateway");
   }
 
-  /** The listeners are those of the configuration as it is now. */
-  take(section: Section): void {
+  /** Takes over the addresses of the current configuration. */
+  use(section: Section): void {
     const listed = this.#listed(section);
-    this.#asked.set(section, listed);
+    this.#opened.set(section, listed);
     for (const address of listed) {
       if (endpointOf(address) === undefined)
         this.#module.log.warn("%s: %s is neither a TCP port nor a Unix socket", section, address);
@@ -147,11 +168,42 @@ class ConfiguredAddresses {
   }
 
   listening(section: Section): readonly string[] {
-    return (this.#asked.get(section) ?? []).flatMap((address) => this.#bound.get(`${section} ${address}`) ?? []);
+    return (this.#opened.get(section) ?? []).flatMap((address) => this.#bound.get(`${section} ${address}`) ?? []);
   }
 
-  endpoints({ section, isLocal }: ApiService): readonly NetEndpoint[] {
-    return this.#listed(section)
+  /**
+   * Validates new addresses while the current ones stay open.
+   *
+   * @throws Error for an address that cannot be opened, and if the API would have no address left,
+   * since no call could then correct the mistake /
+   */
+  requireUsable(section: Section): void {
+    const listed = this.#listed(section);
+    const wrong = listed.find((address) => endpointOf(address) === undefined);
+    if (wrong !== undefined) {
+      throw new Error(
+        `${JSON.stringify(wrong)} is neither a TCP port nor a Unix socket: the previous addresses stay open`,
+      );
+    }
+    if (section === "Addresses.API" && this.#own.length === 0 && listed.length === 0) {
+      throw new Error(
+        "without an address nobody could reach the API: the previous addresses stay open until the next start",
+      );
+    }
+  }
+
+  /** Returns the endpoints of the open addresses. */
+  openEndpoints(service: ApiService): readonly NetEndpoint[] {
+    const { section } = service;
+    const opened = this.#opened.get(section) ?? [];
+    return this.endpoints(
+      service,
+      opened.filter((address) => this.#bound.has(`${section} ${address}`)),
+    );
+  }
+
+  endpoints({ section, isLocal }: ApiService, listed = this.#listed(section)): readonly NetEndpoint[] {
+    return listed
       .flatMap((address) => this.#endpoint(section, address))
       .filter((endpoint) => "path" in endpoint === isLocal && !(section === "Addresses.API" && this.#isOwn(endpoint)));
   }
@@ -180,20 +232,25 @@ type ChangeEndpoints = (endpoints: readonly NetEndpoint[]) => Promise<void>;
 
 export const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isLocal: true });
 
-/** The same settings, which go on changing with those that were given, except for some fields. */
+/**
+ * Returns settings with some fields replaced. All other fields stay linked to the given settings.
+ */
 export const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSettings =>
   Object.assign(Object.create(settings), fields);
 
-/** `endpoints_change` is given the means to change the endpoints later. */
+/**
+ * Serves the API at endpoints. `endpoints_change` receives a function that changes the endpoints
+ * later.
+ */
 export function openAt(
   module: Module,
-  { name, settings, pages: kind }: Served,
+  { name, settings, pages: kind }: ApiEndpoints,
   endpoints: readonly NetEndpoint[],
   endpoints_change: (change: ChangeEndpoints) => void = () => {},
 ): void {
   const grace = module.get_option_period("unload_grace") ?? 10;
-  const { settings: limits, koa, watchMiddleware, beside } = module.depends<HttpModule>("http");
-  // These listeners have no virtual hosts: the access checks look at the host name.
+  const { settings: limits, koa, watchMiddleware, include } = module.depends<HttpModule>("http");
+  // These listeners have no virtual hosts: the access checks inspect the host name.
   const service = new HttpService(
     { ...limits, hosts: [], defaultHost: undefined },
     environmentOf(module),
@@ -206,21 +263,21 @@ export function openAt(
       owner: module,
       host: "*",
       base,
-      provider: { route, ...uploads(settings) },
+      provider: { route, ...uploadOptions(settings) },
       cors: undefined,
     });
   service.mount(mount("/api", apiRoutes(new Api(settings), settings.table)));
   service.mount(mount("", elsewhere));
   const pages = new Map<OwnedItem, AppMount>();
-  // What an operator has put before the API stands before it at every address.
+  // Middleware that an operator has put in front of the API applies at every address.
   const unwatch = watchMiddleware((layers) => service.putBefore(layers));
   module.on_release(`middleware of ${name}`, unwatch);
-  module.on_release(`requests of ${name}`, beside(service));
+  module.on_release(`requests of ${name}`, include(service));
   if (kind !== undefined) {
     const added = (item: OwnedItem) => {
       const { path, route, claims, tunnels = false, relays = false } = item.item as RpcPage;
       const base = path === "/" ? "" : path;
-      const place = {
+      const appMount = {
         name: appName(item.owner.name),
         owner: item.owner,
         host: "*",
@@ -228,7 +285,7 @@ export function openAt(
         provider: { route, streaming_uploads: true, tunnels, relays, ...(claims && { claims }) },
         cors: undefined,
       };
-      const page = new AppMount(place);
+      const page = new AppMount(appMount);
       pages.set(item, page);
       service.mount(page);
     };
@@ -249,21 +306,23 @@ export function openAt(
     half_open: true,
     onconnect: (socket) => service.listeners.connect(socket),
   });
-  // Begun with the stop, it is over when the time for requests in flight is.
+  // Closing begins when the server stops, so that it ends with the time for requests in flight.
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= service.close(grace));
   module.hook("server-stopping", () => void close());
   module.on_release(`connections of ${name}`, close, "listener");
 }
 
-/** Response for `/webui`, where the reference redirects to its web interface, unless there is one. */
+/**
+ * Response for `/webui` without a front end. The reference redirects to its web interface there.
+ */
 const noPage =
   "No web interface comes with this node: the option api_webui names one, and programs may speak to /api/v0.";
 
 /** Routes for all other paths. */
 const elsewhere: RouteTable = {};
 const nothing: Handler = (_event, rest = "") => {
-  if (/^ip[fn]s(\/|$)/.test(rest)) return plain(404, noContent);
-  return plain(404, /^webui(\/|$)/.test(rest) ? noPage : "404 page not found");
+  if (/^ip[fn]s(\/|$)/.test(rest)) return plainError(404, noContent);
+  return plainError(404, /^webui(\/|$)/.test(rest) ? noPage : "404 page not found");
 };
 for (const method of httpMethods) elsewhere[`${method} /*`] = nothing;

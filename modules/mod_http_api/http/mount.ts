@@ -5,31 +5,37 @@ import { openApi } from "../rpc/openapi.ts";
 import type { Table } from "../rpc/table.ts";
 import { Api, type ApiSettings } from "./api.ts";
 
-/** With a base in the settings, it is at `BASE/api/v0/...`. */
+/** If the settings have a base, the API is at `BASE/api/v0/...`. */
 export function mountApi(module: Module, settings: ApiSettings): void {
   const route = apiRoutes(new Api(settings), settings.table);
-  const place = settings.base === undefined ? {} : { default_path: `${settings.base}/api` };
-  module.provides("http", { ...place, route, ...uploads(settings), cors: { enabled: false } });
+  const path = settings.base === undefined ? {} : { default_path: `${settings.base}/api` };
+  module.provides("http", { ...path, route, ...uploadOptions(settings), cors: { enabled: false } });
+  // Pages of this origin may call without a token, so the gateway must keep content out of this
+  // origin.
+  module.add_item("trusts-own-origin", {});
 }
 
-/** Bodies are read as they come, and wait for clients whose next file takes its time. */
-export const uploads = ({ uploadPause = 0 }: Pick<ApiSettings, "uploadPause">) => ({
+/** Bodies are streamed, and clients may pause between files for `uploadPause` seconds. */
+export const uploadOptions = ({ uploadPause = 0 }: Pick<ApiSettings, "uploadPause">) => ({
   streaming_uploads: true,
   upload_pause: uploadPause,
 });
 
-/** Routes every method, so that errors for unsupported methods also come from the API. */
+/** Returns routes for every method, so that the API itself also answers unsupported methods. */
 export function apiRoutes(api: Api, table: Table): RouteTable {
-  /** Made when they are asked for: what the level lists, and all that is served. */
+  /**
+   * The documents are built on first request: the commands that the level lists, and all that are
+   * served.
+   */
   const documents: { [served: string]: string } = {};
   const route: RouteTable = {};
   const every = (path: `/${string}`, handler: Handler) => {
     for (const method of httpMethods) route[`${method} ${path}`] = handler;
   };
   every("/v0/*", (event, rest) => {
-    // Clients know the answers byte for byte, and count on each piece of a stream as it comes.
+    // Clients expect exact bytes, and each piece of a stream at once.
     keepUncompressed(event);
-    return api.answer(event, rest ?? "");
+    return api.handle(event, rest ?? "");
   });
   every("/openapi.json", (event) => {
     const served = new URLSearchParams(event.request.url.query ?? "").get("served") === "true";

@@ -4,22 +4,22 @@ import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
 import type { Level, LevelTraits } from "../rpc/levels.ts";
-import { Ahead, type AheadDeps } from "./ahead.ts";
-import type { KeptAnswers } from "./kept_answers.ts";
+import { ReadAhead, type ReadAheadOptions } from "./read_ahead.ts";
+import type { ResponseCache } from "./response_cache.ts";
 
 const streamError = "X-Stream-Error";
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
 
 /**
- * Headers of every response to a call that passed the access checks and argument parsing. Contents are whatever somebody
- * has added: no browser shall guess a page in them.
+ * Returns the headers of every response to a call that passed the access checks and argument
+ * parsing. Anyone may have added the content, so browsers must not guess its type.
  */
 export function serverHeaders(configured: ResponseHeaders, { program, version }: LevelTraits): ResponseHeaders {
   return { x_content_type_options: "nosniff", ...configured, server: `${program}/${version}` };
 }
 
-/** A plain text error as written by Go's `http.Error`. */
-export function plain(status: number, message: string, headers: ResponseHeaders = {}): ResponseFields {
+/** Returns a plain text error as written by Go's `http.Error`. */
+export function plainError(status: number, message: string, headers: ResponseHeaders = {}): ResponseFields {
   const own = { content_type: "text/plain; charset=utf-8", x_content_type_options: "nosniff" };
   return { status_code: status, headers: { ...headers, ...own }, body: `${message}\n` };
 }
@@ -32,11 +32,11 @@ export interface Running {
   readonly encoder: Encoder;
   readonly headers: ResponseHeaders;
   readonly response: HttpResponse;
-  readonly kept: KeptAnswers;
-  /** Send the headers before the first value. */
+  readonly cache: ResponseCache;
+  /** Whether to send the headers before the first value. */
   readonly eager: boolean;
-  /** For a command that reads the body of the request while it answers. */
-  readonly ahead?: AheadDeps | undefined;
+  /** Set for commands that respond while they read the request body. */
+  readonly ahead?: ReadAheadOptions | undefined;
   /** Called with an error of the command, before or during the response body. */
   failed(thrown: unknown): void;
   /** Called once, when the command has finished. */
@@ -47,16 +47,16 @@ export interface Running {
 export async function respond(running: Running, run: () => unknown): Promise<ResponseFields> {
   try {
     const result = await run();
-    if (result instanceof Bytes) return bytesAnswer(running, result);
-    if (result instanceof Listing) return await listingAnswer(running, result);
-    if (isAsyncIterable(result)) return await streamAnswer(running, result);
-    const answer = result === undefined ? emptyAnswer(running) : valueAnswer(running, result);
+    if (result instanceof Bytes) return bytesResponse(running, result);
+    if (result instanceof Listing) return await listingResponse(running, result);
+    if (isAsyncIterable(result)) return await streamResponse(running, result);
+    const responseFields = result === undefined ? emptyResponse(running) : valueResponse(running, result);
     running.over();
-    return answer;
+    return responseFields;
   } catch (thrown) {
     running.failed(thrown);
     running.over();
-    return failureAnswer(running, thrown);
+    return failureResponse(running, thrown);
   }
 }
 
@@ -68,12 +68,18 @@ interface Wire {
   readonly status?: number;
   readonly headers: ResponseHeaders;
   readonly body: NonNullable<ResponseFields["body"]>;
-  /** Called after the body: the message of an error that occurred after the headers were sent. */
+  /**
+   * Called after the body. Returns the message of an error that occurred after the headers were
+   * sent.
+   */
   late?(): string | undefined;
 }
 
 /** Every response of a command announces the error trailer, and is therefore chunked. */
-function answer({ headers, response }: Running, { status = 200, headers: own, body, late }: Wire): ResponseFields {
+function responseFields(
+  { headers, response }: Running,
+  { status = 200, headers: own, body, late }: Wire,
+): ResponseFields {
   response.trailer_names = [streamError];
   return {
     status_code: status,
@@ -91,37 +97,41 @@ function answer({ headers, response }: Running, { status = 200, headers: own, bo
   };
 }
 
-function failureAnswer(running: Running, thrown: unknown): ResponseFields {
+function failureResponse(running: Running, thrown: unknown): ResponseFields {
   const failure = failureOf(thrown, running.level);
   const { encoder } = running;
   const wait = retryAfter(thrown);
   const headers = { content_type: encoder.failureType, ...(wait === undefined ? {} : { retry_after: String(wait) }) };
   const status = wait === undefined ? (failure.code === 1 ? 400 : 500) : 503;
-  return answer(running, { status, headers, body: encoder.failure(failure) });
+  return responseFields(running, { status, headers, body: encoder.failure(failure) });
 }
 
-function valueAnswer(running: Running, value: unknown): ResponseFields {
+function valueResponse(running: Running, value: unknown): ResponseFields {
   const { encoder, call } = running;
   const headers = { content_type: encoder.type };
   try {
-    return answer(running, { headers, body: encoder.value(value, call, undefined) });
+    return responseFields(running, { headers, body: encoder.value(value, call, undefined) });
   } catch (thrown) {
-    // The value cannot be encoded. The reference has sent the headers by then, so the error goes into the trailer.
+    // The value cannot be encoded. The reference has already sent the headers at that point, so the
+    // error goes into the trailer.
     running.failed(thrown);
-    return answer(running, { headers, body: "", late: () => failureOf(thrown, running.level).message });
+    return responseFields(running, { headers, body: "", late: () => failureOf(thrown, running.level).message });
   }
 }
 
-/** Number of list items collected before the response starts; an error among them still gets its own status. */
+/**
+ * Number of list items to collect before the response starts. An error among them still gets its
+ * own status.
+ */
 const listedAtOnce = 4096;
 
-async function listingAnswer(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
-  const { encoder, kept } = running;
+async function listingResponse(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
+  const { encoder, cache } = running;
   if (encoder.listing === undefined)
-    return wholeAnswer(running, listing, (await Array.fromAsync(listing.pages)).flat());
+    return wholeResponse(running, listing, (await Array.fromAsync(listing.pages)).flat());
   const headers = { content_type: encoder.type };
-  const known = listing.name === undefined ? undefined : kept.find(listing.name);
-  if (known !== undefined) return streamed(running, headers, goingOn([...known]), asIs);
+  const known = listing.name === undefined ? undefined : cache.find(listing.name);
+  if (known !== undefined) return streamed(running, headers, continued([...known]), asIs);
   let count = 0;
   const counted = async function* () {
     const slices = new TimeSlices();
@@ -133,27 +143,27 @@ async function listingAnswer(running: Running, listing: Listing<unknown>): Promi
     }
   };
   const texts = encoder.listing(listing, counted());
-  const pieces = (listing.name === undefined ? texts : kept.keeping(listing.name, texts, () => count > 0))[
+  const pieces = (listing.name === undefined ? texts : cache.storing(listing.name, texts, () => count > 0))[
     Symbol.asyncIterator
   ]();
-  // The text, and not the items: there are several objects to each of them.
+  // Collects the text rather than the items, which take several objects each.
   const first: (string | Buffer)[] = [];
   let next = await pieces.next();
   for (; next.done !== true && count < listedAtOnce; next = await pieces.next()) first.push(next.value);
-  if (next.done === true && count === 0) return wholeAnswer(running, listing, []);
+  if (next.done === true && count === 0) return wholeResponse(running, listing, []);
   const rest = next.done === true ? undefined : pieces;
-  return streamed(running, headers, goingOn(next.done === true ? first : [...first, next.value], rest), asIs);
+  return streamed(running, headers, continued(next.done === true ? first : [...first, next.value], rest), asIs);
 }
 
 const asIs = <T>(piece: T): T => piece;
 
-function wholeAnswer(running: Running, listing: Listing<unknown>, items: readonly unknown[]): ResponseFields {
-  const whole = valueAnswer(running, listing.whole(items));
+function wholeResponse(running: Running, listing: Listing<unknown>, items: readonly unknown[]): ResponseFields {
+  const whole = valueResponse(running, listing.whole(items));
   running.over();
   return whole;
 }
 
-async function* goingOn<T>(first: T[], rest?: AsyncIterator<T>): AsyncGenerator<T, void, undefined> {
+async function* continued<T>(first: T[], rest?: AsyncIterator<T>): AsyncGenerator<T, void, undefined> {
   try {
     yield* first.splice(0);
     for (let next = await rest?.next(); next?.done === false; next = await rest?.next()) yield next.value;
@@ -162,25 +172,25 @@ async function* goingOn<T>(first: T[], rest?: AsyncIterator<T>): AsyncGenerator<
   }
 }
 
-function emptyAnswer(running: Running): ResponseFields {
-  return answer(running, { headers: { content_type: running.encoder.type, x_chunked_output: "1" }, body: "" });
+function emptyResponse(running: Running): ResponseFields {
+  return responseFields(running, { headers: { content_type: running.encoder.type, x_chunked_output: "1" }, body: "" });
 }
 
-function bytesAnswer(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
+function bytesResponse(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
   const headers: ResponseHeaders = { content_type: running.bytesType, x_stream_output: "1" };
   if (length !== undefined) headers.x_content_length = String(length);
   if (release === undefined) return streamed(running, headers, source[Symbol.asyncIterator](), asIs);
   const { response } = running;
   const { on_destroy } = response;
-  const lending = new Lending({ release });
+  const leases = new Lending({ release });
   response.on_destroy = () => {
     on_destroy?.();
-    lending.end();
+    leases.end();
   };
-  return streamed(running, headers, lending.pieces(source), asIs, { release: (piece) => lending.release(piece) });
+  return streamed(running, headers, leases.pieces(source), asIs, { release: (piece) => leases.release(piece) });
 }
 
-async function streamAnswer(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {
+async function streamResponse(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {
   const { encoder, call, eager, ahead } = running;
   const iterator = values[Symbol.asyncIterator]();
   // An error before the first value still gets its own status.
@@ -188,10 +198,10 @@ async function streamAnswer(running: Running, values: AsyncIterable<unknown>): P
   const headers = { content_type: encoder.type, x_chunked_output: "1" };
   const write = (value: unknown, previous: unknown) => encoder.value(value, call, previous);
   if (ahead === undefined || first?.done === true) return streamed(running, headers, iterator, write, { first });
-  return streamed(running, headers, new Ahead(encoded(iterator, write, first), ahead), (bytes) => bytes);
+  return streamed(running, headers, new ReadAhead(encoded(iterator, write, first), ahead), (bytes) => bytes);
 }
 
-/** The lines of an answer, the first of whose values may have been taken already. */
+/** Encodes the values of a stream. `first` is a value that was already read from it. */
 async function* encoded<T>(
   source: AsyncIterator<T>,
   write: (value: T, previous: T | undefined) => string | Uint8Array,
@@ -209,9 +219,9 @@ async function* encoded<T>(
 }
 
 interface Streaming<T> {
-  /** The result already taken from the source. */
+  /** A result that was already read from the source. */
   readonly first?: IteratorResult<T> | undefined;
-  /** Called with each chunk once sent, if chunks are sent unchanged. */
+  /** Called with each chunk once it is sent, if chunks are sent unchanged. */
   readonly release?: BytesOptions["release"];
 }
 
@@ -232,7 +242,8 @@ function streamed<T>(
     await source.return?.();
     return { done: true, value: undefined } as const;
   };
-  // Not a generator: `return` on a generator that was never started runs no `finally`, so `over` would not be called.
+  // This is not a generator: `return` on a generator that never started runs no `finally`, so
+  // `over` would not be called.
   const body: AsyncIterableIterator<string | Uint8Array> & Partial<PooledBody> = {
     [Symbol.asyncIterator]: () => body,
     async next() {
@@ -254,10 +265,13 @@ function streamed<T>(
     return: end,
     ...(release && { release }),
   };
-  return answer(running, { headers, body, late: () => late });
+  return responseFields(running, { headers, body, late: () => late });
 }
 
-/** A header value: the message on a single line, as UTF-8 bytes in latin1 characters, which is what headers take. */
+/**
+ * Returns the message as a header value: a single line, as UTF-8 bytes in latin1 characters, since
+ * headers take latin1.
+ */
 function headerText(message: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go
   const line = message.replace(/[\x00-\x1f\x7f]/g, " ").trim();

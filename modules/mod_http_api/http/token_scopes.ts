@@ -1,48 +1,55 @@
-/** What tokens of the server open here: commands by their group and effect, or paths of one directory of the MFS. */
-import type { PresentedToken, TokenNeed } from "../../../core/types.ts";
-import { type Argument, isCommand } from "../rpc/command.ts";
-import type { Found, Parsed } from "../rpc/parse_call.ts";
-import type { Table } from "../rpc/table.ts";
+/**
+ * Which calls a token of the server allows: commands by their group and effect, or paths of one
+ * directory of the MFS.
+ */
+import type { PresentedToken } from "../../../core/types.ts";
+import { type Argument, isCommand, type MfsUse } from "../rpc/command.ts";
+import type { FoundCommand, Parsed } from "../rpc/parse_call.ts";
+import type { MfsNeed, RpcNeed } from "../scopes.ts";
 
-/** Any token for some command opens it: clients ask for it first. */
+/** Any token that opens a command also opens this one, because clients call it first. */
 const openToAll: ReadonlySet<string> = new Set(["version"]);
 
-/** `paths`: the call is open as far as its paths are; they are known once it is parsed. */
-export type Opened = "open" | "paths" | { readonly lacks: TokenNeed };
+/** With `paths`, the paths of the call decide; they are known once it is parsed. */
+export type ScopeDecision = "open" | "paths" | { readonly lacks: RpcNeed };
 
-/** Whether a token opens a command. */
-export function opened(token: PresentedToken, { node: { path, entry } }: Found): Opened {
+/** Needs a scope for at least one command of the RPC. */
+export const anyCommand: RpcNeed = { kind: "rpc" };
+const anyPath: MfsNeed = { kind: "mfs" };
+
+/** Returns whether a token opens some command: all of them, or those on a directory. */
+export const opensCommands = (token: PresentedToken) => token.allows(anyCommand) || token.allows(anyPath);
+
+/** Returns whether a token opens a command. */
+export function scopeDecision(token: PresentedToken, { node: { path, entry } }: FoundCommand): ScopeDecision {
   const effect = isCommand(entry) ? entry.effect : "read";
-  const need: TokenNeed = { kind: "rpc", command: path, effect };
+  const need: RpcNeed = { kind: "rpc", command: path, effect };
   if (openToAll.has(path) || token.allows(need)) return "open";
-  return isCommand(entry) && pathArguments(entry.arguments).length > 0 && hasDirectory(token)
+  return isCommand(entry) && pathArguments(entry.arguments).length > 0 && token.allows(anyPath)
     ? "paths"
     : { lacks: need };
 }
 
-/** The first path of a call that a token does not open. */
-export function closedPath(token: PresentedToken, { entry, arguments: values }: Parsed): TokenNeed | undefined {
+/** Returns the first path of the call that the token does not open; undefined if it opens all. */
+export function firstClosedPath(token: PresentedToken, parsed: Parsed, open: "open" | "paths"): MfsNeed | undefined {
+  const { entry, arguments: values, options } = parsed;
   if (!isCommand(entry)) return undefined;
-  return pathArguments(entry.arguments)
-    .flatMap(({ name, mfs: use }) =>
-      [values[name]].flat().map((path) => ({ kind: "mfs", path: String(path), use }) as const),
-    )
-    .find((need) => !token.allows(need));
+  const needOf =
+    (use: MfsUse) =>
+    (path: unknown): MfsNeed => ({ kind: "mfs", path: String(path), use });
+  const given = pathArguments(entry.arguments).flatMap(({ name, mfs }) => [values[name]].flat().map(needOf(mfs)));
+  const closed = open === "paths" ? given.find((need) => !token.allows(need)) : undefined;
+  if (closed !== undefined || token.allows(writesFiles)) return closed;
+  // A command outside of the MFS may have an option that writes there.
+  const optional = Object.entries(entry.options).flatMap(([name, { mfs }]) =>
+    mfs === undefined || options[name] === undefined ? [] : [needOf(mfs)(options[name])],
+  );
+  return optional.find((need) => !token.allows(need));
 }
 
-/** What a scope of the RPC must be, where it names no group or command; undefined for one that is right, and for others. */
-export function scopeFault(scope: string, table: Table): string | undefined {
-  const [, path] = /^rpc:([^:]+)/.exec(scope) ?? [];
-  if (path === undefined || path === "*" || table.node(path) !== undefined) return undefined;
-  const [group = ""] = path.split("/");
-  const { children } = table.node(group) ?? table.root;
-  const known = children.size === 0 ? [group] : [...children.values()].map((child) => child.path).sort();
-  return `rpc:* or rpc: with one of ${known.join(", ")}`;
-}
+const writesFiles: RpcNeed = { kind: "rpc", command: "files/write", effect: "write" };
 
 type PathArgument = Argument & { readonly mfs: NonNullable<Argument["mfs"]> };
 
 const pathArguments = (declared: readonly Argument[]) =>
   declared.filter((argument): argument is PathArgument => argument.mfs !== undefined);
-
-const hasDirectory = ({ scopes }: PresentedToken) => scopes.some((scope) => scope.startsWith("mfs:"));

@@ -19,10 +19,11 @@ function pathsOf({ paths, ...others }: Readonly<Record<string, unknown>>): Pick<
 }
 
 /**
- * The token presented in the Authorization header, either as a bearer token or in basic credentials, as the password or
- * as `user:password`. Undefined without such a header; "wrong" if no token matches. Compares in constant time.
+ * Returns the token that the Authorization header presents, as a bearer token or in basic
+ * credentials: as the password or as `user:password`. Undefined without such a header; "wrong" if
+ * no token matches. Compares in constant time.
  */
-export function presented(header: string | undefined, tokens: readonly Token[]): Token | "wrong" | undefined {
+export function presentedToken(header: string | undefined, tokens: readonly Token[]): Token | "wrong" | undefined {
   const { scheme, credentials = "" } = readAuthorization(header) ?? {};
   if (scheme === "bearer") return findToken([credentials], tokens) ?? "wrong";
   if (scheme !== "basic") return undefined;
@@ -30,7 +31,7 @@ export function presented(header: string | undefined, tokens: readonly Token[]):
   return findToken([decoded, decoded.slice(decoded.indexOf(":") + 1)], tokens) ?? "wrong";
 }
 
-/** Whether a token may be used for a path. */
-export function permits({ paths }: Token, path: string): boolean {
+/** Returns whether a token may be used for a path. */
+export function permitsPath({ paths }: Token, path: string): boolean {
   return paths === undefined || paths.some((prefix) => path === prefix || path.startsWith(prefix.replace(/\/?$/, "/")));
 }

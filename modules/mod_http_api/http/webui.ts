@@ -1,26 +1,30 @@
-/** `/webui`: a front end of the API, whose pages have the API's own origin (option `api_webui`). */
+/** `/webui`: a front end of the API, whose pages share the API's origin (option `api_webui`). */
 import { statSync } from "node:fs";
+import type { HttpFiles } from "modhost/http_files";
+import type { HttpGateway } from "modhost/http_gateway";
 import { parseCid } from "modhost/node";
 import { encodePath } from "../../../core/http/index.ts";
 import { invalidOption } from "../../../core/index.ts";
-import type { Handler, HttpFiles, HttpGateway, Module, RouteTable } from "../../../core/types.ts";
+import type { Handler, Module, RouteTable } from "../../../core/types.ts";
 import type { options } from "../options.ts";
-import { plain } from "./respond.ts";
+import { plainError } from "./respond.ts";
 
-/** Where go-ipfs has it. */
+/** The path that go-ipfs uses. */
 const PATH = "/webui";
 
-/** A module that serves content adds its functions (HttpGateway) as an item of this kind. */
+/** Modules that serve content add their functions (HttpGateway) as an item of this kind. */
 const KIND = "content-gateway";
 
 const NO_GATEWAY = "The front end of api_webui is content: load the module http_gateway, which serves content.";
 
 export interface WebUi {
-  /** Something answers at `/webui`. */
+  /** Whether a front end is served at `/webui`. */
   readonly isThere: boolean;
+  /** The content path of the front end; undefined if it is a folder. */
+  readonly content?: string;
 }
 
-/** Where the option names nothing, nothing is mounted. @throws {ModhostError} OPTION_INVALID */
+/** Mounts the front end that the option names, if any. @throws {ModhostError} OPTION_INVALID */
 export function mountWebUi(module: Module<typeof options>): WebUi {
   const value = module.get_option_string("api_webui") ?? "";
   if (value === "") return { isThere: false };
@@ -45,30 +49,36 @@ function mountFolder(module: Module, folder: string): WebUi {
 }
 
 /**
- * At the addresses of the node's config it is below `/ipfs`, to which `/webui` leads, as in go-ipfs. At ports of the host a
- * gateway would send clients of `/ipfs` on to a host of its own, where pages have another origin: so it is at `/webui` there.
+ * At the addresses of the node's config the front end is below `/ipfs`, and `/webui` redirects to
+ * it, as in go-ipfs. At ports of the host, a gateway would redirect clients of `/ipfs` to a host
+ * name of its own, and its pages would have another origin. There the front end is at `/webui`.
  */
 function mountContent(module: Module, path: `/${string}`): WebUi {
   let serve: Handler | undefined;
   module.handle_items(
     KIND,
-    // The operator has named it: strangers cannot make the node fetch anything else by it.
+    // The operator chose this path, so strangers cannot use it to make the node fetch anything
+    // else.
     ({ item }) => void (serve = (item as HttpGateway).serve_cid(path, { fetch: true }) as Handler),
     () => void (serve = undefined),
   );
-  const route = routesOf((event, rest) => (serve === undefined ? plain(404, NO_GATEWAY) : serve(event, rest)));
+  const route = routesOf((event, rest) => (serve === undefined ? plainError(404, NO_GATEWAY) : serve(event, rest)));
   const leading = routesOf(() => ({ status_code: 302, headers: { location: `${encodePath(path)}/` }, body: "" }));
   module.provides("http", { default_path: PATH, route, cors: { enabled: false } });
   module.add_item("rpc-page", { path: PATH, route: leading });
   module.add_item("rpc-page", { path, route });
   return {
+    content: path,
     get isThere() {
       return serve !== undefined;
     },
   };
 }
 
-/** Without the slash its relative links would lead elsewhere. No other page may show it in a frame and have it clicked. */
+/**
+ * Without the trailing slash, relative links would be wrong. The header keeps other pages from
+ * framing the front end to steal clicks.
+ */
 function routesOf(serve: Handler): RouteTable {
   const handler: Handler = (event, rest = "") => {
     const { path, url } = event.request;
@@ -80,7 +90,11 @@ function routesOf(serve: Handler): RouteTable {
   return { GET: handler, HEAD: handler, "GET /*": handler, "HEAD /*": handler };
 }
 
-/** Undefined for what can only be a folder. @throws {ModhostError} OPTION_INVALID */
+/**
+ * Returns undefined for a value that can only be a folder.
+ *
+ * @throws {ModhostError} OPTION_INVALID /
+ */
 function contentPathOf(value: string): `/${string}` | undefined {
   const [path, namespace, root = ""] = /^\/(ip[fn]s)\/([^/]+).*?(?=\/*$)/.exec(value) ?? [];
   try {

@@ -1,7 +1,8 @@
 /**
- * Formats lines of cells as aligned text, as Go's text/tabwriter does: a column is a run of adjacent lines that have a
- * cell there, and is as wide as its widest cell. The last cell of a line is never padded. `least` is the minimum column
- * width, padding included; `gap` is the number of spaces after the widest cell.
+ * Formats lines of cells as aligned text, like Go's text/tabwriter: a column is a run of adjacent
+ * lines that have a cell there, and is as wide as its widest cell. The last cell of a line is never
+ * padded. `least` is the minimum column width, padding included; `gap` is the number of spaces
+ * after the widest cell.
  */
 export function columns(lines: readonly (readonly string[])[], least: number, gap = 1): string {
   const widths = lines.map((): number[] => []);
@@ -23,7 +24,7 @@ export function columns(lines: readonly (readonly string[])[], least: number, ga
     .join("");
 }
 
-/** A cell that belongs to a column, which the last cell of a line does not. */
+/** Returns a cell that belongs to a column, which the last cell of a line does not. */
 function cellAt(lines: readonly (readonly string[])[], line: number, column: number): string | undefined {
   const cells = lines[line];
   return cells !== undefined && column < cells.length - 1 ? cells[column] : undefined;

@@ -1,20 +1,14 @@
 /**
- * How a command is declared. Everything else is derived from the declaration: argument parsing and its errors, the
- * response on the wire, the `commands` listing, the reference pages, the OpenAPI document and the command line.
+ * How a command is declared. Everything else is derived from the declaration: argument parsing and
+ * its errors, the response on the wire, the `commands` listing, the reference pages, the OpenAPI
+ * document and the command line.
  *
- *     export const commands = {
- *       "block/stat": readCommand({
- *         help: "Shows the size of a block.",
- *         readOnly: true,
- *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }],
- *         returns: value(fields("BlockStat", { Key: "string", Size: "int" })),
- *         async run(call) {
- *           const { cid, size } = await call.node.block.stat(call.arguments.key, call);
- *           return { Key: cid.toString(), Size: size };
- *         },
- *         text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
- *       }),
- *     } satisfies Commands;
+ *     export const commands = { "block/stat": readCommand({ help: "Shows the size of a block.",
+ *       readOnly: true, arguments: [{ name: "key", required: true, stdin: "first", help: "The
+ *       block, by CID or path." }], returns: value(fields("BlockStat", { Key: "string", Size: "int"
+ *       })), async run(call) { const { cid, size } = await call.node.block.stat(call.arguments.key,
+ *       call); return { Key: cid.toString(), Size: size }; }, text: ({ Key, Size }) =>
+ *       `Key: ${Key}\nSize: ${Size}\n`, }), } satisfies Commands;
  *
  * `returns` determines the types: `run` returns values of that shape, and `text` receives them.
  */
@@ -22,7 +16,7 @@
 import { type CidForm, type ConfigPath, goJson, type Node, type WaitingKey } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
-import type { Dated, Level, LevelTraits } from "./levels.ts";
+import type { Level, LevelTraits, SinceLevel } from "./levels.ts";
 import type { Operator } from "./operator.ts";
 import type { Shape, ValueOf } from "./shape.ts";
 import type { FileTree } from "./uploads.ts";
@@ -37,24 +31,28 @@ export interface Argument {
   /** Used when an optional argument is not given. */
   readonly default?: string;
   /**
-   * Values may come from a multipart body: `lines` adds one value per line, `first` reads a single line if no value was
-   * given. Only the last argument may set this.
+   * Values may come from a multipart body: `lines` adds one value per line, `first` reads a single
+   * line if no value was given. Only the last argument may set this.
    */
   readonly stdin?: "lines" | "first";
   /** Passed to `run` as bytes, since percent-encoded values and bodies need not be valid UTF-8. */
   readonly bytes?: boolean;
-  /** Its values are content paths, which may be URIs where the level takes these: `run` gets paths. */
+  /**
+   * Values are content paths, which may be URIs if the level accepts these. `run` receives paths.
+   */
   readonly path?: boolean;
-  /** Its values are kept out of `diag/cmds` and of every log. */
+  /** Values are masked in `diag/cmds` and in every log. */
   readonly secret?: boolean;
-  /** Its values are paths of the mutable namespace: a command that has such arguments touches nothing else. */
+  /**
+   * Values are paths of the mutable namespace. A command with such arguments touches nothing else.
+   */
   readonly mfs?: MfsUse;
 }
 
 /** `int` and `uint` are 32 bits wide. `list` is a string flag that may be repeated. */
 export type OptionType = "bool" | "int" | "int64" | "uint" | "uint64" | "float64" | "string" | "list";
 
-export interface Option extends Dated {
+export interface Option extends SinceLevel {
   readonly type: OptionType;
   readonly help: string;
   /** Alternative names, listed by `commands`. */
@@ -62,12 +60,16 @@ export interface Option extends Dated {
   /** Alternative names that are accepted but not listed. */
   readonly hiddenAliases?: readonly string[];
   readonly default?: boolean | number | string | readonly string[];
+  /** Values that clients send for an option that is not set. The default then applies. */
+  readonly unset?: readonly (number | string)[];
   readonly experimental?: boolean;
   readonly deprecated?: boolean;
   /** Accepted but not listed. */
   readonly hidden?: boolean;
-  /** Its values are kept out of `diag/cmds` and of every log. */
+  /** Values are masked in `diag/cmds` and in every log. */
   readonly secret?: boolean;
+  /** The value is a path of the MFS, and the command uses it in this way. */
+  readonly mfs?: MfsUse;
 }
 
 export type Options = Readonly<Record<string, Option>>;
@@ -81,16 +83,18 @@ export interface FileArgument {
   readonly many?: boolean;
 }
 
-/** What `run` returns for each form. V is a value of the declared shape. */
-interface Answers<V> {
-  /** Some options turn one value into a stream; a `Listing` is a value too long to hold in memory. */
+/** The return type of `run` for each form. V is a value of the declared shape. */
+interface ResultForms<V> {
+  /**
+   * Some options turn one value into a stream. A `Listing` is a value too long to hold in memory.
+   */
   readonly value: V | AsyncIterable<V> | Listing<unknown, V>;
   readonly stream: AsyncIterable<V>;
   readonly bytes: Bytes;
   readonly nothing: void;
 }
 
-export type Form = keyof Answers<unknown>;
+export type Form = keyof ResultForms<unknown>;
 
 /** The form and shape of a command's result. */
 export interface Returns<F extends Form = Form, S extends Shape = Shape> {
@@ -134,12 +138,18 @@ async function* alone(content: Uint8Array): AsyncGenerator<Uint8Array, void, und
   if (content.length > 0) yield content;
 }
 
-/** A value V whose only field is a list that may not fit in memory. A long list is written page by page, of items (T). */
+/**
+ * A value V whose only field is a list that may not fit in memory. A long list is written page by
+ * page, of items (T).
+ */
 export class Listing<T, V = unknown> {
   /** Name of the field that holds the list. The field is null when the list is empty. */
   readonly field: string;
   readonly pages: AsyncIterable<readonly T[]>;
-  /** Lists of one name are the same, so that an answer may be kept; absent where that cannot be told. */
+  /**
+   * Lists with the same name have the same contents, so a response may be cached under it.
+   * Undefined if equality cannot be decided.
+   */
   readonly name: string | undefined;
 
   constructor(field: string, pages: AsyncIterable<readonly T[]>, name?: string) {
@@ -148,12 +158,12 @@ export class Listing<T, V = unknown> {
     this.name = name;
   }
 
-  /** The complete value, for short lists and for encodings that need all of it at once. */
+  /** Returns the complete value, for short lists and for encodings that need all of it at once. */
   whole(items: readonly T[]): V {
     return { [this.field]: items.length === 0 ? null : items } as V;
   }
 
-  /** The value as fragments of JSON, produced while the pages arrive. */
+  /** Yields the value as fragments of JSON, produced while the pages arrive. */
   async *json(pages: AsyncIterable<readonly T[]>): AsyncGenerator<string, void, undefined> {
     const before = `{${goJson(this.field)}:[`;
     let between = before;
@@ -168,7 +178,7 @@ export class Listing<T, V = unknown> {
     yield between === "," ? "]}" : `${before}]}`;
   }
 
-  /** An item as JSON. */
+  /** Returns an item as JSON. */
   protected itemJson(item: T): string {
     return goJson(item);
   }
@@ -189,7 +199,10 @@ export type OptionValues<O extends Options> = {
 
 type ArgumentValue<D extends Argument> = D extends { bytes: true } ? Uint8Array : string;
 
-/** Typed values by name: a list for a variadic argument, undefined for an optional one that was not given. */
+/**
+ * Typed values by name: a list for a variadic argument, undefined for an optional one that was not
+ * given.
+ */
 export type ArgumentValues<A extends readonly Argument[]> = {
   readonly [D in A[number] as D["name"]]: D extends { variadic: true }
     ? readonly ArgumentValue<D>[]
@@ -197,7 +210,7 @@ export type ArgumentValues<A extends readonly Argument[]> = {
 };
 
 /** A group of commands. Its options apply to every command in it. */
-export interface Group<O extends Options = Options> extends Dated {
+export interface Group<O extends Options = Options> extends SinceLevel {
   readonly help: string;
   readonly options: O;
   /** Further text for the reference page. */
@@ -206,7 +219,7 @@ export interface Group<O extends Options = Options> extends Dated {
   readonly experimental?: boolean;
 }
 
-/** What `run` receives: the parsed call and the node. It knows nothing about HTTP. */
+/** The argument of `run`: the parsed call and the node. It contains nothing of HTTP. */
 export interface Call<A, O> {
   readonly arguments: A;
   readonly options: O;
@@ -214,31 +227,42 @@ export interface Call<A, O> {
   readonly given: readonly string[];
   /** Empty unless the body is multipart. */
   readonly files: FileTree;
-  /** Aborted when the client disconnects, or when `timeout` expires; then its reason is the error for the client. */
+  /**
+   * Aborted when the client disconnects, when `timeout` expires, or when the server stops during an
+   * endless command. In the last two cases its reason is the error for the client.
+   */
   readonly signal: AbortSignal;
-  /** This call must not use the network. */
+  /** Whether this call must not use the network. */
   readonly offline: boolean;
   readonly node: Node;
   readonly table: CommandTree;
-  /** What differs by the level at which the call is answered. */
+  /** Values that depend on the level at which the call is served. */
   readonly level: LevelTraits;
   /** Running and finished commands, for `diag/cmds`. */
   readonly log: CommandLog;
   /** Control over the process that runs the node. @throws NodeError if the API has none */
   readonly operator: Operator;
-  /** The CID format that the caller asked for. */
+  /** The CID format that the caller requested. */
   readonly cidForm: CidForm;
   /**
-   * Returns a function that writes CIDs in the base given by `cid-base`. With `upgraded`, a CIDv0 is written as CIDv1
-   * whenever a base is given, as the high-level commands do. @throws NodeError for an unknown base
+   * Returns a function that writes CIDs in the base given by `cid-base`. With `upgraded`, a CIDv0
+   * is written as CIDv1 whenever a base is given, as the high-level commands do.
+   *
+   * @throws NodeError for an unknown base /
    */
   cidText(level?: "upgraded" | "kept"): (cid: CID) => string;
-  /** The text of a failure, as clients of this level know it. */
+  /** Returns the text of a failure as clients of this level expect it. */
   wording(thrown: unknown): string;
-  /** Sets X-Content-Length like the `length` of `bytes`, but keeps it on the response even if `run` fails afterwards. */
+  /**
+   * Sets X-Content-Length like the `length` of `bytes`, but keeps it on the response even if `run`
+   * fails afterwards.
+   */
   announce(length: number): void;
-  /** Sets X-Modhost-Config-Waits, on the response of a failed `run` too: what is configured and not in force. */
-  tellWaiting(keys: readonly WaitingKey[]): void;
+  /**
+   * Sets X-Modhost-Config-Waits to the keys that are configured but not in force; also applies to
+   * the response of a failed `run`.
+   */
+  reportPendingKeys(keys: readonly WaitingKey[]): void;
 }
 
 export type AnyCall = Call<Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>>;
@@ -249,17 +273,21 @@ export interface Encoding<V> {
   readonly encode: (value: V) => string | Uint8Array;
 }
 
-/** What a command does, as it was declared by `readCommand` or `writeCommand`. Tokens can be for one of both. */
+/**
+ * Whether a command reads or changes the node, as declared by `readCommand` or `writeCommand`. A
+ * token may be limited to either.
+ */
 export type Effect = "read" | "write";
 
 /**
- * What is done with a path of the mutable namespace (MFS), for tokens of one of its directories. `look` and `make` may be
- * the directory itself; `change` lies below it; `into` does, too, or is the directory with a slash at its end; `copy` is
- * read, and may be a path such as `/ipfs/<cid>`.
+ * How a command uses a path of the mutable namespace (MFS), for tokens that are limited to a
+ * directory. `look` and `make` may name the directory itself. `change` must lie below it. `into`
+ * must lie below it or be the directory with a trailing slash. `copy` is read, and may be a path
+ * such as `/ipfs/<cid>`.
  */
 export type MfsUse = "look" | "make" | "change" | "into" | "copy";
 
-interface Traits extends Dated {
+interface Traits extends SinceLevel {
   /** One sentence. */
   readonly help: string;
   /** Further text for the reference page. */
@@ -272,13 +300,18 @@ interface Traits extends Dated {
   readonly deprecated?: boolean;
   /** A stream whose headers are sent before its first value. */
   readonly eager?: boolean;
+  /** Whether the command runs until the caller disconnects or the server stops. */
+  readonly endless?: boolean;
   /** The config switch that must be on for the command to work. */
   readonly needs?: `Experimental.${string}` & ConfigPath;
-  /** Query parameters that a working example needs besides the required arguments; `arg` sets one of those. */
+  /**
+   * Query parameters that a working example needs in addition to the required arguments; `arg` sets
+   * one of those.
+   */
   readonly example?: Readonly<Record<string, string>>;
 }
 
-/** What the command does, and the config switch that it needs. */
+/** Returns what the command does, and the config switch that it needs. */
 export const summaryOf = ({ help, needs }: Traits): string =>
   needs === undefined ? help : `${help} Needs ${needs} of the node's configuration.`;
 
@@ -297,10 +330,10 @@ export interface Declaration<
   readonly group?: Group<G>;
   readonly arguments?: A;
   readonly options?: O;
-  readonly run: (call: CallOf<A, O & G>) => Answers<ValueOf<S>>[F] | Promise<Answers<ValueOf<S>>[F]>;
-  /** The text form of a value; `previous` is the value before it in a stream. */
+  readonly run: (call: CallOf<A, O & G>) => ResultForms<ValueOf<S>>[F] | Promise<ResultForms<ValueOf<S>>[F]>;
+  /** Returns the text form of a value; `previous` is the value before it in a stream. */
   readonly text?: (value: ValueOf<S>, call: CallOf<A, O & G>, previous: ValueOf<S> | undefined) => string | Uint8Array;
-  /** Encodings besides json, text and xml, by name. */
+  /** Encodings in addition to json, text and xml, by name. */
   readonly encodings?: Readonly<Record<string, Encoding<ValueOf<S>>>>;
 }
 
@@ -318,13 +351,13 @@ export interface Command extends Traits {
 /** Commands and groups by path: `"files"`, `"files/ls"`. */
 export type Commands = Readonly<Record<string, Command | Group>>;
 
-/** One place in the tree: a command, a group, or both. */
-export interface TableNode {
+/** One node of the command tree: a command, a group, or both. */
+export interface CommandNode {
   /** Last component of the path; "" at the root. */
   readonly name: string;
   readonly path: string;
   readonly entry: Command | Group;
-  readonly children: ReadonlyMap<string, TableNode>;
+  readonly children: ReadonlyMap<string, CommandNode>;
   /** Options of this entry and of all its ancestors, by every name and alias. */
   readonly options: ReadonlyMap<string, NamedOption>;
 }
@@ -334,10 +367,10 @@ export interface NamedOption {
   readonly option: Option;
 }
 
-/** The commands of an API, as one of them sees them. */
+/** The commands of an API, as a command sees them. */
 export interface CommandTree {
-  readonly root: TableNode;
-  /** Of the API: what came later than it is served and not listed. */
+  readonly root: CommandNode;
+  /** The level of the API. Commands that came later are served but not listed. */
   readonly level: Level;
 }
 
@@ -356,12 +389,12 @@ const declaring =
     return { ...rest, effect, group, arguments: args, options, encodings } as unknown as Command;
   };
 
-/** A command that looks, which may fetch and keep what is looked at. */
+/** Declares a command that only reads. It may fetch content, which the node then stores. */
 export const readCommand = declaring("read");
 
 /**
- * A command that changes what the node has, is told or does for others, ends it, runs a program, or hands out a private
- * key.
+ * Declares a command that changes the data, the settings or the services of the node, stops it,
+ * runs a program, or returns a private key.
  */
 export const writeCommand = declaring("write");
 

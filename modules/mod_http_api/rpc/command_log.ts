@@ -5,7 +5,7 @@ export interface LoggedCommand {
   /** The command's path, joined with slashes. */
   readonly command: string;
   readonly args: readonly string[];
-  /** Options that were given, and defaults of the others. */
+  /** The options that were given, and the defaults of the others. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly start: Date;
   /** Undefined while the command runs. */
@@ -14,7 +14,7 @@ export interface LoggedCommand {
 
 type Entry = { -readonly [K in keyof LoggedCommand]: LoggedCommand[K] };
 
-/** With more entries than this, all finished commands are dropped, however long they should be kept. */
+/** If there are more entries than this, all finished commands are dropped, whatever their age. */
 const MAX_FINISHED = 10_000;
 const CLEANUP_INTERVAL = 10;
 
@@ -23,7 +23,7 @@ export class CommandLog {
   #next = 0;
   /** Commands finished since the last cleanup. */
   #ended = 0;
-  /** How long finished commands are kept, in milliseconds. */
+  /** Milliseconds for which finished commands are listed. */
   #keep = 0;
   readonly #listeners = new Set<(entry: LoggedCommand) => void>();
 
@@ -31,14 +31,15 @@ export class CommandLog {
   begin(command: string, args: readonly string[], options: LoggedCommand["options"]): () => void {
     const entry: Entry = { id: this.#next++, command, args, options, start: new Date(), end: undefined };
     this.#entries.push(entry);
-    this.#tell(entry);
+    this.#notify(entry);
     return () => {
       if (entry.end !== undefined) return;
       entry.end = new Date();
-      this.#tell(entry);
+      this.#notify(entry);
       this.#ended += 1;
-      // Only now and then, as the reference does, since it walks the whole log. The count of finished commands is
-      // needed because the length alone need never reach a multiple of ten while a command keeps running.
+      // Cleanup walks the whole log, so it runs only now and then, as in the reference. It also
+      // counts finished commands, because the length alone may never be a multiple of ten while a
+      // command keeps running.
       if (this.#ended >= CLEANUP_INTERVAL || this.#entries.length % CLEANUP_INTERVAL === 0) this.#drop(this.#keep);
     };
   }
@@ -65,11 +66,11 @@ export class CommandLog {
   #drop(keep: number): void {
     this.#ended = 0;
     const since = Date.now() - keep;
-    const kept = this.#entries.filter(({ end }) => end === undefined || end.getTime() > since);
-    this.#entries = kept.length > MAX_FINISHED ? kept.filter(({ end }) => end === undefined) : kept;
+    const remaining = this.#entries.filter(({ end }) => end === undefined || end.getTime() > since);
+    this.#entries = remaining.length > MAX_FINISHED ? remaining.filter(({ end }) => end === undefined) : remaining;
   }
 
-  #tell(entry: Entry): void {
+  #notify(entry: Entry): void {
     for (const listener of this.#listeners) listener({ ...entry });
   }
 }

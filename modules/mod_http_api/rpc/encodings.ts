@@ -1,12 +1,12 @@
-/** Encodings of values and errors: json, text, textnl, xml, and those of single commands. */
+/** Encodings of values and errors: json, text, textnl, xml, and encodings of single commands. */
 
-import { goJson, type NodeError } from "modhost/node";
+import { goJson, type NodeError, textBytes } from "modhost/node";
 import type { AnyCall, Command, Encoding, Group, Listing } from "./command.ts";
 import { isCommand } from "./command.ts";
 import { type Level, wordingOf } from "./levels.ts";
 import { escapeXml, toXml } from "./xml.ts";
 
-/** An error as it is sent to clients. */
+/** An error in the form that is sent to clients. */
 export interface Failure {
   readonly message: string;
   /** 0: an ordinary error; 1: the client's fault. */
@@ -18,7 +18,9 @@ export interface Encoder {
   readonly type: string;
   /** `previous` is the value before it in a stream. */
   value(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
-  /** Encodes a long list while its items arrive. Encodings without this method need the whole value. */
+  /**
+   * Encodes a long list while its items arrive. Encodings without this method need the whole value.
+   */
   listing?(listing: Listing<unknown>, pages: AsyncIterable<readonly unknown[]>): AsyncIterable<string>;
   /** Content-Type of errors. */
   readonly failureType: string;
@@ -29,7 +31,7 @@ const failureJson = ({ message, code }: Failure) => `${goJson({ Message: message
 const inJson = { failureType: "application/json", failure: failureJson };
 const inText = { failureType: "text/plain", failure: ({ message }: Failure) => message };
 
-/** Fallback text for values of commands without a `text` function. */
+/** Returns the text for values of commands without a `text` function. */
 const printed = (value: unknown): string => (typeof value === "string" ? value : goJson(value));
 
 const json: Encoder = {
@@ -63,10 +65,18 @@ const textnl: Encoder = {
   failure: ({ message }) => `${message}\n`,
 };
 
+/** Converts text to bytes so that names in it keep bytes that are not UTF-8. */
+const asBytes = (text: string | Uint8Array): string | Uint8Array =>
+  typeof text !== "string" || text.isWellFormed() ? text : textBytes(text);
+
 function textOf(command: Command | undefined): Encoder {
   const text = command?.text;
   if (command === undefined || text === undefined) return { type: "text/plain", value: printed, ...inText };
-  return { type: "text/plain", value: (value, call, previous) => text.call(command, value, call, previous), ...inText };
+  return {
+    type: "text/plain",
+    value: (value, call, previous) => asBytes(text.call(command, value, call, previous)),
+    ...inText,
+  };
 }
 
 function xmlOf(command: Command | undefined): Encoder {
@@ -80,7 +90,7 @@ function xmlOf(command: Command | undefined): Encoder {
 
 const ownOf = ({ type, encode }: Encoding<unknown>): Encoder => ({ type, value: (value) => encode(value), ...inJson });
 
-/** The encoder for an encoding name; undefined if the command does not support it. */
+/** Returns the encoder with that name; undefined if the command does not support it. */
 export function encoderOf(entry: Command | Group, name: string): Encoder | undefined {
   const command = isCommand(entry) ? entry : undefined;
   switch (name) {
@@ -99,7 +109,7 @@ export function encoderOf(entry: Command | Group, name: string): Encoder | undef
   }
 }
 
-/** Converts anything thrown to the error for the client. */
+/** Converts any thrown value to the error for the client. */
 export function failureOf(thrown: unknown, level: Level): Failure {
   const { kind } = (typeof thrown === "object" && thrown !== null ? thrown : {}) as Partial<NodeError>;
   return { message: wordingOf(thrown, level), code: kind === "client" ? 1 : 0 };

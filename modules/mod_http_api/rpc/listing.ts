@@ -1,5 +1,5 @@
 /** The command tree as listed by `commands`. */
-import type { Command, CommandTree, Group, Option, TableNode } from "./command.ts";
+import type { Command, CommandNode, CommandTree, Group, Option } from "./command.ts";
 import { isListedAt, type Level } from "./levels.ts";
 
 export interface ListedCommand {
@@ -11,12 +11,12 @@ export interface ListedCommand {
 /** Name of the root, as in the reference. */
 const rootName = "ipfs";
 
-/** With `flags`, the options of every command are listed; those of the root always are. */
+/** With `flags`, lists the options of every command. The options of the root are always listed. */
 export function commandTree({ root, level }: CommandTree, flags: boolean): ListedCommand {
   return listed(root, flags, level);
 }
 
-function listed(node: TableNode, flags: boolean, level: Level): ListedCommand {
+function listed(node: CommandNode, flags: boolean, level: Level): ListedCommand {
   const { path, name, entry } = node;
   const isRoot = path === "";
   return {
@@ -26,11 +26,11 @@ function listed(node: TableNode, flags: boolean, level: Level): ListedCommand {
   };
 }
 
-/** What a level lists below a command or group. */
-const childrenAt = ({ children }: TableNode, level: Level): TableNode[] =>
+/** Returns the children of a command or group that the level lists. */
+const childrenAt = ({ children }: CommandNode, level: Level): CommandNode[] =>
   [...children.values()].filter(({ entry }) => isListedAt(entry, level));
 
-/** The options of its own that a level lists. */
+/** Returns the entry's own options that the level lists. */
 export const optionsAt = ({ options }: Command | Group, level: Level): [name: string, option: Option][] =>
   Object.entries(options).filter(([, option]) => isListedAt(option, level));
 
@@ -39,7 +39,7 @@ function namesOf(name: string, { aliases = [], hidden }: Option): { Names: reado
   return hidden === true ? [] : [{ Names: [name, ...aliases] }];
 }
 
-/** One line per command and per listed flag, sorted. */
+/** Returns one line per command and per listed flag, sorted. */
 export function commandLines(root: ListedCommand): string[] {
   return [root.Name, ...root.Subcommands.flatMap((child) => linesOf(child, root.Name))].sort();
 }

@@ -1,7 +1,7 @@
 /** Builds the OpenAPI 3.1 document from the command table. */
 
 import { type Argument, type Command, type NamedOption, type Option, summaryOf } from "./command.ts";
-import type { Dated } from "./levels.ts";
+import type { SinceLevel } from "./levels.ts";
 import type { Fields, Scalar, Shape } from "./shape.ts";
 import { globalOptionNames, type Table } from "./table.ts";
 
@@ -55,11 +55,14 @@ function objectSchema({ fields, optional, name }: Fields): Json {
 }
 
 export interface OpenApiOptions {
-  /** Tell all that is served: also commands and options that came with a later level, marked by `x-since`. */
+  /**
+   * Include everything that is served, also commands and options that came with a later level.
+   * These are marked by `x-since`.
+   */
   readonly served?: boolean;
 }
 
-/** The document as JSON text: what the level of the table lists. */
+/** Returns the document as JSON text. By default it has what the level of the table lists. */
 export function openApi(table: Table, { served = false }: OpenApiOptions = {}): string {
   const paths: Record<string, Json> = {};
   for (const [path, command] of served ? table.served() : table.commands()) {
@@ -90,14 +93,14 @@ export function openApi(table: Table, { served = false }: OpenApiOptions = {}): 
   return `${JSON.stringify(document)}\n`;
 }
 
-/** Options by their long names. */
+/** Returns the visible options by their long names. */
 const listed = (options: ReadonlyMap<string, NamedOption>, served: boolean) =>
   [...options].filter(([name, { name: long, option }]) => {
     const isShown = option.hidden !== true || (served && option.since !== undefined);
     return name === long && isShown;
   });
 
-const sinceOf = ({ since }: Dated): Json => (since === undefined ? {} : { "x-since": since });
+const sinceOf = ({ since }: SinceLevel): Json => (since === undefined ? {} : { "x-since": since });
 
 function failedResponse(description: string): Json {
   const schema = {

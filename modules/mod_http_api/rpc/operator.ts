@@ -1,8 +1,10 @@
-/** What commands may do to the process that runs the node. */
+/** Control of the process that runs the node. */
 
 export interface Operator {
-  /** Stops the host after running calls have been answered. */
+  /** Stops the host after running calls have ended. */
   stop(): void;
-  /** Whether `config/edit` may start an editor on the host's terminal (option `api_config_edit`). */
+  /**
+   * Whether `config/edit` may start an editor on the host's terminal (option `api_config_edit`).
+   */
   readonly mayEdit: boolean;
 }

@@ -27,7 +27,10 @@ const special = new Map([
   ["nan", Number.NaN],
 ]);
 
-/** The value, or undefined if the text is not of that type. Integers beyond 2^53 lose precision. */
+/**
+ * Returns the value, or undefined if the text does not match the type. Integers beyond 2^53 lose
+ * precision.
+ */
 function read(type: Scalar, text: string): boolean | number | string | undefined {
   switch (type) {
     case "string":
@@ -67,7 +70,7 @@ function readFloat(text: string): number | undefined {
   return known === undefined ? undefined : sign === "-" ? -known : known;
 }
 
-/** The typed value of an option. @throws Error with the reference's message */
+/** Returns the typed value of an option. @throws Error with the reference's message */
 export function convert(type: Scalar, text: string, name: string): boolean | number | string {
   const converted = read(type, text);
   if (converted !== undefined) return converted;

@@ -1,28 +1,39 @@
 /**
- * Parses a query and a body into a typed call. Errors have the messages of the reference and are checked in its order.
- * Independent of HTTP, so that the command line can use the same parser.
+ * Parses a query and a body into a typed call. Errors have the messages of the reference and are
+ * checked in its order. The parser does not depend on HTTP.
  */
-import { NodeError, pathOfUri, quote } from "modhost/node";
-import { type Argument, type Command, type Group, isCommand, type Options, type TableNode } from "./command.ts";
+import { kuboPath, NodeError, pathOfUri, quote } from "modhost/node";
+import {
+  type Argument,
+  type Command,
+  type CommandNode,
+  type Group,
+  isCommand,
+  type NamedOption,
+  type Options,
+} from "./command.ts";
 import { parseMediaType } from "./media_type.ts";
 import { convert } from "./option_values.ts";
 import { bytesOf, fromBytes, pairsOf, textOf, type Value } from "./query_string.ts";
 import { globalOptions, type Table } from "./table.ts";
 import { type FileTree, noFiles, treeOf, type UploadPart } from "./uploads.ts";
 
-/** An invalid call, answered with status 400 and plain text. */
+/** An invalid call, which gets status 400 and plain text. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
-export interface Found {
-  readonly node: TableNode;
-  /** The last path component if it is not a command: it becomes the first argument. */
+export interface FoundCommand {
+  readonly node: CommandNode;
+  /**
+   * The last path component if it is not a command: it becomes the first argument, and is "" after
+   * a slash at the end. As in the reference, a command without arguments takes and ignores it.
+   */
   readonly argument: string | undefined;
 }
 
-/** Looks up the path components after `/api/v0/`; undefined if there is no such command. */
-export function find(table: Table, components: readonly string[]): Found | undefined {
+/** Looks up the path components after `/api/v0/`. Returns undefined if there is no such command. */
+export function find(table: Table, components: readonly string[]): FoundCommand | undefined {
   let node = table.root;
   for (const component of components.slice(0, -1)) {
     const child = node.children.get(component);
@@ -32,14 +43,17 @@ export function find(table: Table, components: readonly string[]): Found | undef
   const last = components.at(-1) ?? "";
   const child = node.children.get(last);
   if (child !== undefined) return { node: child, argument: undefined };
-  const takesArgument = isCommand(node.entry) && node.entry.arguments.length > 0;
-  return takesArgument ? { node, argument: last } : undefined;
+  const isServed = isCommand(node.entry) && !table.level.httpTraits.commandLineOnly.includes(`${node.path}/${last}`);
+  return isServed ? { node, argument: last } : undefined;
 }
 
 export interface Body {
   /** The Content-Type header; "" if there is none. */
   readonly type: string;
-  /** Reads the parts of a multipart body lazily. Gets the parsed options, so that `timeout` covers the reading. */
+  /**
+   * Reads the parts of a multipart body lazily. Gets the parsed options, so that `timeout` covers
+   * the reading.
+   */
   parts(options: Parsed["options"]): AsyncIterable<UploadPart>;
 }
 
@@ -58,7 +72,7 @@ export interface Parsed {
   readonly options: Readonly<Record<string, unknown>>;
   /** All argument values, as text. */
   readonly given: readonly string[];
-  /** How many of these do not come from the body. */
+  /** Number of values in `given` that do not come from the body. */
   readonly queried: number;
   readonly files: FileTree;
   /** Whether the body is multipart. */
@@ -67,7 +81,7 @@ export interface Parsed {
 
 /** @throws Refusal */
 export async function parse(
-  { node, argument }: Found,
+  { node, argument }: FoundCommand,
   query: string,
   body: Body,
   { semicolons, uris = false }: ParseOptions = {},
@@ -98,7 +112,7 @@ export async function parse(
 const noFlags: ReadonlyMap<string, readonly string[]> = new Map();
 
 /** Splits the query: appends values of `arg` to `values` and returns known flags by long name. */
-function sort(node: TableNode, pairs: Iterable<[string, Value]>, values: Value[]): Map<string, string[]> {
+function sort(node: CommandNode, pairs: Iterable<[string, Value]>, values: Value[]): Map<string, string[]> {
   const flags = new Map<string, string[]>();
   const spelled = new Map<string, string[]>();
   for (const [name, value] of pairs) {
@@ -106,7 +120,10 @@ function sort(node: TableNode, pairs: Iterable<[string, Value]>, values: Value[]
       values.push(value);
       continue;
     }
-    if (!node.options.has(name)) continue;
+    const option = node.options.get(name)?.option;
+    if (option === undefined) continue;
+    // Clients of the other level send this name even when they do not set the option.
+    if (value === "" && option.hiddenAliases?.includes(name) === true) continue;
     const before = spelled.get(name);
     if (before === undefined) spelled.set(name, [textOf(value)]);
     else before.push(textOf(value));
@@ -122,7 +139,11 @@ function sort(node: TableNode, pairs: Iterable<[string, Value]>, values: Value[]
   return flags;
 }
 
-/** True for a multipart body; any other body is ignored. @throws Refusal for a malformed multipart type */
+/**
+ * True for a multipart body; any other body is ignored.
+ *
+ * @throws Refusal for a malformed multipart type /
+ */
 function checkBody(text: string): boolean {
   if (text === "") return false;
   const { type, parameters, fault } = parseMediaType(text);
@@ -132,30 +153,39 @@ function checkBody(text: string): boolean {
   return true;
 }
 
-/** The name of the missing file argument; undefined if a string argument is missing too, which is reported instead. */
+/**
+ * Returns the name of the missing file argument. Undefined if a string argument is missing too,
+ * because that is reported instead.
+ */
 function missingFile(entry: Command | Group, count: number): string | undefined {
   if (!isCommand(entry) || entry.file?.required !== true) return undefined;
   const strings = entry.arguments.filter(({ required }) => required === true).length;
   return count >= strings ? entry.file.name : undefined;
 }
 
-/** Typed options by long name, defaults included. */
-function typed(node: TableNode, flags: ReadonlyMap<string, readonly string[]>): Record<string, unknown> {
+/** Returns the typed options by long name, including defaults. */
+function typed(node: CommandNode, flags: ReadonlyMap<string, readonly string[]>): Record<string, unknown> {
   const options: Record<string, unknown> = {};
   for (const [name, given] of flags) {
-    const { type } = (node.options.get(name) as { option: { type: Parameters<typeof convert>[0] | "list" } }).option;
-    if (type === "list") options[name] = given;
-    else options[name] = refuse(() => convert(type, given[0] as string, name));
+    const { type, unset = [] } = (node.options.get(name) as NamedOption).option;
+    if (type === "list") {
+      options[name] = given;
+      continue;
+    }
+    const [text = ""] = given;
+    if (unset.includes(text)) continue;
+    const value = refuse(() => convert(type, text, name));
+    if (typeof value === "boolean" || !unset.includes(value)) options[name] = value;
   }
   const defaults = defaultsOf(node);
   for (const name in defaults) options[name] ??= defaults[name];
   return options;
 }
 
-const knownDefaults = new WeakMap<TableNode, Readonly<Record<string, unknown>>>();
+const knownDefaults = new WeakMap<CommandNode, Readonly<Record<string, unknown>>>();
 
-/** Of all options that have one, by long name. */
-function defaultsOf(node: TableNode): Readonly<Record<string, unknown>> {
+/** Returns the defaults of all options that have one, by long name. */
+function defaultsOf(node: CommandNode): Readonly<Record<string, unknown>> {
   let defaults = knownDefaults.get(node);
   if (defaults === undefined) {
     const all = [...node.options.values()].filter(({ option }) => option.default !== undefined);
@@ -173,7 +203,9 @@ function refuse<T>(run: () => T): T {
   }
 }
 
-/** Whether argument values are to be read from the body. With `first`, only if a value is missing. */
+/**
+ * Returns whether argument values are read from the body; with `first`, only if a value is missing.
+ */
 function readsBody(declared: readonly Argument[], { stdin, required }: Argument, count: number): boolean {
   if (stdin === "lines") return true;
   const wanted = declared.filter((argument) => argument.required === true).length;
@@ -199,25 +231,29 @@ async function addLines(values: Value[], files: FileTree, how: "lines" | "first"
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
-/** Bytes of one argument, such as a CID that holds its block, and of all that a body has: they are held in memory. */
-const [MAX_LINE, MAX_LINES] = [2 * 1024 * 1024, 64 * 1024 * 1024];
-/** Bytes that an argument takes beside its text. */
+/**
+ * Maximum bytes of one argument, such as a CID that contains its block, and of all arguments of a
+ * body. They are all in memory.
+ */
+const MAX_LINE = 2 * 1024 * 1024;
+const MAX_LINES = 64 * 1024 * 1024;
+/** Bytes of memory that an argument takes in addition to its text. */
 const LINE_COST = 64;
 
 /**
  * Splits into lines without line endings; the last line need not be terminated.
  *
- * @throws NodeError for more than is held in memory
+ * @throws NodeError for lines that exceed the limits /
  */
 export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Value> {
   let rest: Uint8Array[] = [];
-  let held = 0;
-  let all = 0;
+  let lineBytes = 0;
+  let totalBytes = 0;
   const add = (length: number) => {
-    held += length;
-    all += length;
-    if (held > MAX_LINE) throw new NodeError(`an argument of more than ${MAX_LINE} bytes is not taken`);
-    if (all > MAX_LINES) throw new NodeError(`arguments of more than ${MAX_LINES} bytes are not taken`);
+    lineBytes += length;
+    totalBytes += length;
+    if (lineBytes > MAX_LINE) throw new NodeError(`an argument of more than ${MAX_LINE} bytes is not taken`);
+    if (totalBytes > MAX_LINES) throw new NodeError(`arguments of more than ${MAX_LINES} bytes are not taken`);
   };
   for await (const piece of source) {
     let from = 0;
@@ -225,8 +261,8 @@ export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint
       add(end - from);
       const line = Buffer.concat([...rest, piece.subarray(from, end)]);
       rest = [];
-      held = 0;
-      all += LINE_COST;
+      lineBytes = 0;
+      totalBytes += LINE_COST;
       from = end + 1;
       yield fromBytes(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
     }
@@ -237,18 +273,22 @@ export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint
   if (rest.length > 0) yield fromBytes(Buffer.concat(rest));
 }
 
-/** The name of the first required argument without a value. */
+/** Returns the name of the first required argument without a value. */
 function missingArgument(declared: readonly Argument[], count: number): string | undefined {
   return declared.filter(({ required }) => required === true)[count]?.name;
 }
 
-/** Assigns values to arguments in order. An optional argument gets one only if enough remain for the required ones. */
+/**
+ * Assigns values to arguments in order. An optional argument gets one only if enough remain for the
+ * required ones.
+ */
 function assign(declared: readonly Argument[], values: readonly Value[], uris: boolean): Record<string, unknown> {
   const assigned: Record<string, unknown> = {};
   let wanted = declared.filter(({ required }) => required === true).length;
   let at = 0;
-  for (const { name, required, variadic, bytes, path, default: preset } of declared) {
-    const text = (value: Value) => (uris && path === true ? pathOfUri(textOf(value)) : textOf(value));
+  for (const { name, required, variadic, bytes, path, mfs, default: preset } of declared) {
+    const whole = uris && path === true ? (mfs === undefined ? kuboPath : pathOfUri) : String;
+    const text = (value: Value) => whole(textOf(value));
     const as = (value: Value) => (bytes === true ? bytesOf(value) : text(value));
     if (required === true) wanted -= 1;
     if (variadic === true) assigned[name] = values.slice(at).map(as);
@@ -258,7 +298,7 @@ function assign(declared: readonly Argument[], values: readonly Value[], uris: b
   return assigned;
 }
 
-/** Arguments and options for `diag/cmds`, with secrets masked. */
+/** Returns the arguments and options for `diag/cmds`, with secrets masked. */
 export function loggable({ entry, options, given }: Parsed): {
   readonly args: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
@@ -280,7 +320,7 @@ export function loggable({ entry, options, given }: Parsed): {
 
 const secretsOf = new WeakMap<Command | Group, ReadonlySet<string>>();
 
-/** Names of the options marked as secret. */
+/** Returns the names of the options marked as secret. */
 function secretOptions(entry: Command | Group): ReadonlySet<string> {
   let names = secretsOf.get(entry);
   if (names === undefined) {

@@ -1,18 +1,21 @@
-/** Parses query strings as Go does: up to 1.16, where `;` separates pairs like `&`, and later, where it has no place. */
+/**
+ * Parses query strings as Go does: up to 1.16, where `;` separates pairs like `&`, or later, where
+ * it is invalid.
+ */
 import { isUtf8 } from "node:buffer";
+import { byteText, textBytes } from "modhost/node";
 
 /** Text, or bytes that are not valid UTF-8. */
 export type Value = string | Uint8Array;
 
-export const textOf = (value: Value): string =>
-  typeof value === "string" ? value : Buffer.from(value.buffer, value.byteOffset, value.length).toString("utf8");
+export const textOf = (value: Value): string => (typeof value === "string" ? value : byteText(value));
 
-export const bytesOf = (value: Value): Uint8Array => (typeof value === "string" ? Buffer.from(value, "utf8") : value);
+export const bytesOf = (value: Value): Uint8Array => (typeof value === "string" ? textBytes(value) : value);
 
 /** Decodes bytes to text if they are valid UTF-8. */
 export const fromBytes = (bytes: Buffer): Value => (isUtf8(bytes) ? bytes.toString("utf8") : bytes);
 
-/** Percent-decodes, with `+` as space; undefined for a malformed escape. */
+/** Percent-decodes text, with `+` as space. Returns undefined for a malformed escape. */
 export function unescapeQuery(raw: string): Value | undefined {
   const spaced = raw.includes("+") ? raw.replaceAll("+", " ") : raw;
   if (!spaced.includes("%")) return spaced;
@@ -26,7 +29,10 @@ export function unescapeQuery(raw: string): Value | undefined {
   }
 }
 
-/** Pairs in order of appearance; those with a malformed escape are dropped, and those with `;` where it is no separator. */
+/**
+ * Yields the pairs in order of appearance. Drops pairs with a malformed escape, and pairs with `;`
+ * if that is no separator.
+ */
 export function* pairsOf(query: string, semicolons = true): Generator<[name: string, value: Value]> {
   for (const pair of query.split(semicolons ? /[&;]/ : "&")) {
     if (pair === "" || pair.includes(";")) continue;

@@ -1,6 +1,6 @@
 /**
- * Result schemas. The types of what commands return and print, the reference pages, the OpenAPI document, the XML
- * encoding and the tests of the whole API are all derived from them.
+ * Result schemas. The types of what commands return and print, the reference pages, the OpenAPI
+ * document, the XML encoding and the tests of the whole API are all derived from them.
  */
 
 import type { GoText } from "modhost/node";
@@ -30,7 +30,7 @@ interface Scalars {
 
 export type Scalar = keyof Scalars;
 
-/** Shapes by name. */
+/** Field shapes by name. */
 export type Members = Readonly<Record<string, Shape>>;
 
 export interface Fields<M extends Members = Members, O extends string = string> {
@@ -40,7 +40,7 @@ export interface Fields<M extends Members = Members, O extends string = string> 
   readonly fields: M;
   /** Fields that are omitted when zero or empty. */
   readonly optional: readonly O[];
-  /** Of these, those that came with Kubo 0.43: at the level 0.9 nothing tells of them. */
+  /** The optional fields that came with Kubo 0.43. The level 0.9 does not declare them. */
   readonly later: readonly string[];
 }
 
@@ -57,7 +57,10 @@ export interface Nullable<S extends Shape = Shape> {
 /** A list is written as an array with one element, the shape of its items. */
 export type Shape = Scalar | Fields | MapOf | Nullable | readonly [Shape];
 
-/** The type of values of a shape, as commands return them; unknown if the shape itself is not known statically. */
+/**
+ * The type of values of a shape, as commands return them; unknown if the shape itself is not known
+ * statically.
+ */
 export type ValueOf<S extends Shape> = [Shape] extends [S] ? unknown : Valued<S>;
 
 type Valued<S> = S extends Scalar
@@ -77,8 +80,9 @@ type Bare<K> = [Marked<K>] extends [never] ? K : Marked<K>;
 type FieldsOf<M> = Fields<{ readonly [K in keyof M as Bare<K>]: Extract<M[K], Shape> }, Marked<keyof M>>;
 
 /**
- * An object: `fields("KeyOutput", { Name: "string", Id: "string" })`. A field whose name ends in `?` is omitted when its
- * value is zero or empty; one whose name ends in `?+` as well, and it came with Kubo 0.43.
+ * Declares an object: `fields("KeyOutput", { Name: "string", Id: "string" })`. A field whose name
+ * ends in `?` is omitted when its value is zero or empty. A field whose name ends in `?+` is also
+ * omitted then, and came with Kubo 0.43.
  */
 export function fields<const M extends Members>(name: string, of: M): FieldsOf<M>;
 export function fields<const M extends Members>(of: M): FieldsOf<M>;
@@ -95,7 +99,7 @@ export function fields(first: string | Members, second: Members = {}): Fields {
   };
 }
 
-/** The shape without what came later; the same object where nothing did. */
+/** Returns the shape without the fields that came later; the same object if there are none. */
 export function withoutLater(shape: Shape): Shape {
   if (typeof shape === "string") return shape;
   if (!("kind" in shape)) {
@@ -106,8 +110,8 @@ export function withoutLater(shape: Shape): Shape {
     const of = withoutLater(shape.of);
     return of === shape.of ? shape : { ...shape, of };
   }
-  const kept = Object.entries(shape.fields).filter(([name]) => !shape.later.includes(name));
-  const plain = kept.map(([name, of]) => [name, withoutLater(of)] as const);
+  const remaining = Object.entries(shape.fields).filter(([name]) => !shape.later.includes(name));
+  const plain = remaining.map(([name, of]) => [name, withoutLater(of)] as const);
   const isSame = shape.later.length === 0 && plain.every(([name, of]) => of === shape.fields[name]);
   return isSame
     ? shape
@@ -119,8 +123,8 @@ export function withoutLater(shape: Shape): Shape {
       };
 }
 
-/** An object with arbitrary keys. */
+/** Declares an object with arbitrary keys. */
 export const map = <const S extends Shape>(of: S): MapOf<S> => ({ kind: "map", of });
 
-/** May be null, like Go's nil slices and missing links. */
+/** Declares a value that may be null, like Go's nil slices and missing links. */
 export const nullable = <const S extends Shape>(of: S): Nullable<S> => ({ kind: "nullable", of });

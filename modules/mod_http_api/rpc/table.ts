@@ -2,6 +2,7 @@
 import { NodeError } from "modhost/node";
 import {
   type Command,
+  type CommandNode,
   type Commands,
   type CommandTree,
   type Group,
@@ -9,7 +10,6 @@ import {
   nothing,
   type Option,
   type Options,
-  type TableNode,
   writeCommand,
 } from "./command.ts";
 import { isListedAt, type Level, type LevelName, levels } from "./levels.ts";
@@ -28,7 +28,7 @@ export const globalOptions = {
   "upgrade-cidv0-in-output": { type: "bool", help: "Write CIDs of version 0 as version 1." },
   encoding: { type: "string", aliases: ["enc"], default: "json", help: "Encoding of the response: json, text or xml." },
   "stream-channels": { type: "bool", help: "Stream the response; has no effect here." },
-  timeout: { type: "string", help: 'Time after which the call is given up, such as "30s" or "1m".' },
+  timeout: { type: "string", unset: [""], help: 'Time after which the call is given up, such as "30s" or "1m".' },
   "api-auth": { type: "string", since: "0.43", secret: true, help: "The secret of a call; has no effect here." },
   "repo-dir": { type: "string", since: "0.43", help: "Path of the repo; has no effect here." },
   "config-file": { type: "string", since: "0.43", help: "Path of the configuration; has no effect here." },
@@ -37,25 +37,25 @@ export const globalOptions = {
 export const globalOptionNames: ReadonlySet<string> = new Set(Object.keys(globalOptions));
 
 export interface TableSettings {
-  /** Default: that of go-ipfs 0.9. */
+  /** Default: the level of go-ipfs 0.9. */
   readonly level?: Level;
-  /** The declarations of the level 0.43 that differ from those in the parts, in the place of these. */
-  readonly today?: readonly Commands[];
+  /** Declarations that replace those of the parts at the level 0.43. */
+  readonly kubo043?: readonly Commands[];
 }
 
 export class Table implements CommandTree {
-  readonly root: TableNode;
+  readonly root: CommandNode;
   readonly level: Level;
   readonly #parts: readonly Commands[];
-  readonly #today: readonly Commands[];
+  readonly #kubo043: readonly Commands[];
   readonly #entries: ReadonlyMap<string, Command | Group>;
   readonly #others = new Map<LevelName, Table>();
 
   /** @throws Error for a command that is declared twice */
-  constructor(parts: readonly Commands[], { level = levels["0.9"], today = [] }: TableSettings = {}) {
+  constructor(parts: readonly Commands[], { level = levels["0.9"], kubo043 = [] }: TableSettings = {}) {
     this.level = level;
     this.#parts = parts;
-    this.#today = today;
+    this.#kubo043 = kubo043;
     const entries = new Map<string, Command | Group>();
     for (const [path, entry] of parts.flatMap((part) => Object.entries(part))) {
       if (entries.has(path)) throw new Error(`The command ${path} is declared twice`);
@@ -67,7 +67,11 @@ export class Table implements CommandTree {
     this.root = new Branch("", root, { level, below: (path) => (below ??= byGroup(entries)).get(path) ?? [] });
   }
 
-  /** For tests: a start takes declarations as they are. @throws Error for inconsistent ones, which are bugs */
+  /**
+   * Checks the declarations. Only tests call this; at startup declarations are taken as they are.
+   *
+   * @throws Error for inconsistent declarations, which are bugs /
+   */
   check(): void {
     for (const path of this.#entries.keys()) {
       if (this.node(path) === undefined) throw new Error(`The command ${path} has no group above it`);
@@ -79,50 +83,57 @@ export class Table implements CommandTree {
   }
 
   /**
-   * The same commands at a level. `chosen` are declarations that an operator has chosen in the place of the level's own:
-   * no call of them clashes with it.
+   * Returns the same commands at a level. `chosen` are declarations that an operator has selected
+   * in place of the level's own; calls of these commands never clash.
    */
   at(name: LevelName, chosen: Commands = {}): Table {
-    if (Object.keys(chosen).length > 0) return this.#made(name, chosen);
-    const known = this.#others.get(name) ?? this.#made(name, {});
+    if (Object.keys(chosen).length > 0) return this.#create(name, chosen);
+    const known = this.#others.get(name) ?? this.#create(name, {});
     this.#others.set(name, known);
     return known;
   }
 
-  #made(name: LevelName, chosen: Commands): Table {
+  #create(name: LevelName, chosen: Commands): Table {
     const own = levels[name];
     const clashes = Object.fromEntries(Object.entries(own.clashes).filter(([path]) => !(path in chosen)));
-    const declared = Object.assign({}, ...this.#parts, ...(name === "0.43" ? this.#today : []), chosen);
-    return new Table([withoutGone(declared, own)], { level: { ...own, clashes } });
+    const declared = Object.assign({}, ...this.#parts, ...(name === "0.43" ? this.#kubo043 : []), chosen);
+    return new Table([withoutRemoved(declared, own)], { level: { ...own, clashes } });
   }
 
-  /** The entry at a path; undefined if there is none. */
-  node(path: string): TableNode | undefined {
+  /** Returns the entry at a path; undefined if there is none. */
+  node(path: string): CommandNode | undefined {
     if (path === "") return this.root;
     return this.#entries.has(path) ? this.node(groupOf(path))?.children.get(nameOf(path)) : undefined;
   }
 
-  /** A table with only the read-only commands and their groups, for the gateway port. */
+  /**
+   * Returns a table with only the read-only commands and their groups, for the gateway port. At the
+   * level 0.43 it is empty.
+   */
   readOnly(): Table {
-    const kept: Record<string, Command | Group> = {};
+    const readOnly: Record<string, Command | Group> = {};
+    if (this.level.traits.name !== "0.9") return new Table([readOnly], { level: this.level });
     for (const [path, command] of this.#all()) {
       if (command.readOnly !== true) continue;
-      kept[path] = command;
+      readOnly[path] = command;
       for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
         const above = path.slice(0, at);
-        const { entry } = this.node(above) as TableNode;
-        if (!isCommand(entry) || entry.readOnly === true) kept[above] = entry;
+        const { entry } = this.node(above) as CommandNode;
+        if (!isCommand(entry) || entry.readOnly === true) readOnly[above] = entry;
       }
     }
-    return new Table([kept], { level: this.level });
+    return new Table([readOnly], { level: this.level });
   }
 
-  /** All commands that the level lists, sorted by path. */
+  /** Returns all commands that the level lists, sorted by path. */
   commands(): [path: string, command: Command][] {
     return this.#all().filter(([, command]) => isListedAt(command, this.level));
   }
 
-  /** All that are served, sorted by path: also what came with a later level. */
+  /**
+   * Returns all commands that are served, sorted by path, including those that came with a later
+   * level.
+   */
   served(): [path: string, command: Command][] {
     return this.#all();
   }
@@ -134,19 +145,19 @@ export class Table implements CommandTree {
   }
 }
 
-/** What a level has taken away is not there, or says so. */
-function withoutGone(declared: Commands, { gone }: Level): Commands {
-  const left: Record<string, Command | Group> = {};
+/** Omits commands that a level has removed, or makes them return an error. */
+function withoutRemoved(declared: Commands, { removed: gone }: Level): Commands {
+  const remaining: Record<string, Command | Group> = {};
   for (const [path, entry] of Object.entries(declared)) {
     const parts = path.split("/");
     const above = parts.map((_, at) => parts.slice(0, at + 1).join("/")).find((each) => each in gone);
-    if (above === undefined) left[path] = entry;
-    else if (gone[above] !== undefined) left[path] = refusing(gone[above]);
+    if (above === undefined) remaining[path] = entry;
+    else if (gone[above] !== undefined) remaining[path] = refusing(gone[above]);
   }
-  return left;
+  return remaining;
 }
 
-/** Answers with the same failure whatever is asked. */
+/** Returns a command that always fails with the text. */
 const refusing = (text: string): Command =>
   writeCommand({
     help: "Was removed.",
@@ -159,12 +170,12 @@ const refusing = (text: string): Command =>
 
 type Entries = readonly (readonly [path: string, entry: Command | Group])[];
 
-/** What is right below each group, by its path. */
+/** Groups the entries by the path of the group that they are in. */
 function byGroup(entries: ReadonlyMap<string, Command | Group>): ReadonlyMap<string, Entries> {
   return Map.groupBy(entries, ([path]) => groupOf(path));
 }
 
-/** A command as a level shows it: without fields that came later, if it is older. */
+/** Returns a command as a level shows it: the level 0.9 has no fields that came later. */
 function shownAt<E extends Command | Group>(entry: E, level: Level): E {
   if (!isCommand(entry) || level.traits.name !== "0.9") return entry;
   const shape = withoutLater(entry.returns.shape);
@@ -176,18 +187,21 @@ interface Tree {
   below(path: string): Entries;
 }
 
-/** Made of its declaration when it is asked for: a start needs none, and few need all. */
-class Branch implements TableNode {
+/**
+ * Builds its options and children on first access, because startup needs none of them and few calls
+ * need all.
+ */
+class Branch implements CommandNode {
   readonly name: string;
   readonly path: string;
   readonly #declared: Command | Group;
   readonly #tree: Tree;
-  readonly #above: TableNode | undefined;
+  readonly #above: CommandNode | undefined;
   #entry: Command | Group | undefined;
-  #options: TableNode["options"] | undefined;
-  #children: TableNode["children"] | undefined;
+  #options: CommandNode["options"] | undefined;
+  #children: CommandNode["children"] | undefined;
 
-  constructor(path: string, declared: Command | Group, tree: Tree, above?: TableNode) {
+  constructor(path: string, declared: Command | Group, tree: Tree, above?: CommandNode) {
     this.name = nameOf(path);
     this.path = path;
     this.#declared = declared;
@@ -199,11 +213,11 @@ class Branch implements TableNode {
     return (this.#entry ??= shownAt(this.#declared, this.#tree.level));
   }
 
-  get options(): TableNode["options"] {
+  get options(): CommandNode["options"] {
     return (this.#options ??= new Map([...(this.#above?.options ?? []), ...this.#own()]));
   }
 
-  get children(): TableNode["children"] {
+  get children(): CommandNode["children"] {
     return (this.#children ??= new Map(
       this.#tree.below(this.path).map(([path, entry]) => [nameOf(path), new Branch(path, entry, this.#tree, this)]),
     ));
@@ -211,11 +225,21 @@ class Branch implements TableNode {
 
   *#own(): Generator<[string, { readonly name: string; readonly option: Option }]> {
     for (const [name, option] of Object.entries(this.#declared.options)) {
-      const shown = isListedAt(option, this.#tree.level) ? option : { ...option, hidden: true };
+      const shown = isListedAt(option, this.#tree.level) ? option : later(option);
       for (const each of namesOf(name, option)) yield [each, { name, option: shown }];
     }
   }
 }
+
+/**
+ * Adapts an option that only a later level has. Clients of that level also send it, without a
+ * value, when they do not set it.
+ */
+const later = (option: Option): Option => ({
+  ...option,
+  hidden: true,
+  ...(option.type !== "bool" && { unset: [...(option.unset ?? []), ""] }),
+});
 
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 const groupOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
@@ -226,7 +250,7 @@ const namesOf = (long: string, { aliases = [], hiddenAliases = [] }: Option): re
   ...hiddenAliases,
 ];
 
-function checkOptions(path: string, { options }: Command | Group, above: TableNode["options"]): void {
+function checkOptions(path: string, { options }: Command | Group, above: CommandNode["options"]): void {
   const names = new Set(above.keys());
   for (const each of Object.entries(options).flatMap(([long, option]) => namesOf(long, option))) {
     if (names.has(each)) throw new Error(`The option ${each} of ${path} is declared twice`);

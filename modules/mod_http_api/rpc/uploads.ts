@@ -1,8 +1,8 @@
 /**
- * Presents the files of a multipart body as a tree that is walked once, in order, while the body arrives. Nothing is
- * buffered: an entry that the caller skips cannot be read later.
+ * Presents the files of a multipart body as a tree that is walked once, in order, while the body
+ * arrives. Nothing is buffered: an entry that the caller skips cannot be read later.
  */
-import { type ModeAndTime, NodeError } from "modhost/node";
+import { byteText, type ModeAndTime, NodeError } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query_string.ts";
 
@@ -33,31 +33,49 @@ export interface FileEntry extends EntryFacts {
   readonly abspath: string | undefined;
   /** May be read once, before the next entry is requested. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Like `body`, but each chunk becomes invalid when the next one is requested. For readers that copy. */
+  /**
+   * Like `body`, but each chunk becomes invalid when the next one is requested. For readers that
+   * copy.
+   */
   readonly passing: AsyncIterable<Uint8Array>;
 }
 
 export interface LinkEntry extends EntryFacts {
   readonly kind: "symlink";
+  /** A name in the form that `byteText` writes. */
   readonly target: string;
 }
 
 export interface DirectoryEntry extends EntryFacts {
   readonly kind: "directory";
-  /** The children, once, in order of arrival. If the body returns to a directory later, it appears as another entry. */
+  /**
+   * Yields the children once, in order of arrival. If the body returns to a directory later, it
+   * appears as another entry.
+   */
   entries(): AsyncIterable<Entry>;
 }
 
 export type Entry = FileEntry | LinkEntry | DirectoryEntry;
 
 export interface FileTree {
-  /** @throws NodeError if the body is truncated or malformed, after yielding the entries before that point */
+  /**
+   * @throws NodeError if the body is truncated or malformed, after yielding the entries before that
+   * point
+   */
   entries(): AsyncIterable<Entry>;
   /** Like `entries`. @throws NodeError also if there are no entries */
   some(): AsyncIterable<Entry>;
-  /** Like `some`, or `entries` with `orNone`, for files only. @throws NodeError with the message `refusal` at any other kind of entry */
+  /**
+   * Like `some`, or `entries` with `orNone`, for files only.
+   *
+   * @throws NodeError with the message `refusal` at any other kind of entry /
+   */
   plain(refusal: string, how?: { readonly orNone: boolean }): AsyncIterable<FileEntry>;
-  /** The first entry, for commands that take a single file. @throws NodeError if it is missing or not a file */
+  /**
+   * Resolves to the first entry, for commands that take a single file.
+   *
+   * @throws NodeError if it is missing or not a file /
+   */
   one(): Promise<FileEntry>;
 }
 
@@ -95,7 +113,7 @@ async function* plain(entries: AsyncIterable<Entry>, refusal: string): AsyncGene
   }
 }
 
-interface Met {
+interface PendingPart {
   readonly part: UploadPart;
   /** Absolute and normalized. */
   readonly path: string;
@@ -104,14 +122,14 @@ interface Met {
 /** Iterates over the parts with one part of lookahead. */
 class Walker {
   readonly #parts: AsyncIterator<UploadPart>;
-  #met: Met | undefined;
+  #met: PendingPart | undefined;
   #over = false;
 
   constructor(parts: AsyncIterable<UploadPart>) {
     this.#parts = parts[Symbol.asyncIterator]();
   }
 
-  async peek(): Promise<Met | undefined> {
+  async peek(): Promise<PendingPart | undefined> {
     if (this.#met !== undefined || this.#over) return this.#met;
     try {
       const next = await this.#parts.next();
@@ -129,7 +147,7 @@ class Walker {
   }
 }
 
-/** The children of the directory at the normalized path `at`. */
+/** Yields the children of the directory at the normalized path `at`. */
 async function* children(walker: Walker, at: string): AsyncGenerator<Entry, void, undefined> {
   const prefix = at === "/" ? "/" : `${at}/`;
   let below: string | undefined;
@@ -162,7 +180,7 @@ const directory = (walker: Walker, path: string, name: string, facts: ModeAndTim
   entries: () => children(walker, path),
 });
 
-async function entryOf(walker: Walker, { part, path }: Met, name: string): Promise<Entry> {
+async function entryOf(walker: Walker, { part, path }: PendingPart, name: string): Promise<Entry> {
   const facts = factsOf(part);
   switch (typeOf(part)) {
     case "multipart/form-data":
@@ -175,7 +193,7 @@ async function entryOf(walker: Walker, { part, path }: Met, name: string): Promi
   }
 }
 
-/** There may be very many: what is not asked for is not made. */
+/** There may be very many files, so streams are only created when they are read. */
 class UploadedFile implements FileEntry {
   readonly kind = "file";
   readonly name: string;
@@ -211,19 +229,22 @@ function typeOf({ headers }: UploadPart): string {
   return type;
 }
 
-/** A normalized absolute path; `..` cannot escape the root. */
+/** Returns a normalized absolute path; `..` cannot escape the root. */
 export function pathOf(filename: string): string {
   const unescaped = unescapeQuery(filename);
   const raw = unescaped === undefined ? filename : textOf(unescaped);
-  const kept: string[] = [];
+  const components: string[] = [];
   for (const component of raw.split("/")) {
-    if (component === "..") kept.pop();
-    else if (component !== "" && component !== ".") kept.push(component);
+    if (component === "..") components.pop();
+    else if (component !== "" && component !== ".") components.push(component);
   }
-  return `/${kept.join("/")}`;
+  return `/${components.join("/")}`;
 }
 
-/** Bytes of the target of a symlink, which is held in memory: no system has one as long. */
+/**
+ * Maximum bytes of the target of a symlink, which is read into memory. No system allows targets of
+ * that length.
+ */
 const MAX_TARGET = 64 * 1024;
 
 async function targetOf(part: UploadPart): Promise<string> {
@@ -238,10 +259,12 @@ async function targetOf(part: UploadPart): Promise<string> {
   } catch (error) {
     throw bodyFailure(error);
   }
-  return Buffer.concat(pieces).toString();
+  return byteText(Buffer.concat(pieces));
 }
 
-/** A truncated body ends the content silently: the error is raised when the next part is read. */
+/**
+ * If the body is truncated, the content ends silently. Reading the next part then raises the error.
+ */
 async function* contentOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* bytes;
@@ -250,36 +273,40 @@ async function* contentOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
   }
 }
 
-const PERMISSIONS = 0o777;
-const MAX_NANOSECONDS = 999_999_999;
+const MAX_MODE = 2 ** 32 - 1;
+const NANOSECONDS = 1_000_000_000;
 const nothing: ModeAndTime = {};
 
 /**
- * Mode and time ride in the name of the part, as a query: `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in the reference, any query
- * that has no time says that it is 1970.
+ * Clients send mode and time in the name of the part, as a query:
+ * `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in the reference, a query without `mtime`
+ * means 1970, and an `mtime` that is empty or not a number means no time.
  */
 function factsOf({ name = "" }: UploadPart): ModeAndTime {
   const at = name.indexOf("?");
   if (at < 0) return nothing;
   const query = new URLSearchParams(name.slice(at + 1));
-  const [mode, seconds, nanoseconds = "0"] = ["mode", "mtime", "mtime-nsecs"].map((key) => query.get(key) ?? undefined);
-  const permissions = mode !== undefined && /^[0-7]{1,10}$/.test(mode) ? Number.parseInt(mode, 8) & PERMISSIONS : 0;
-  return {
-    mode: permissions === 0 ? undefined : permissions,
-    mtime: {
-      seconds: seconds !== undefined && /^-?\d{1,15}$/.test(seconds) ? Number(seconds) : 0,
-      nanoseconds: /^\d{1,9}$/.test(nanoseconds) ? Math.min(Number(nanoseconds), MAX_NANOSECONDS) : 0,
-    },
-  };
+  const mode = query.get("mode");
+  const goMode = mode !== null && /^[0-7]+$/.test(mode) ? Number.parseInt(mode, 8) : 0;
+  return { mode: goMode > MAX_MODE ? undefined : goMode || undefined, mtime: timeOf(query) };
 }
 
-/** Percent-encoded where a client says so: a header holds ASCII alone. */
+function timeOf(query: URLSearchParams): ModeAndTime["mtime"] {
+  const seconds = query.get("mtime") ?? "0";
+  if (!/^-?\d{1,15}$/.test(seconds)) return undefined;
+  const given = query.get("mtime-nsecs") ?? "";
+  const nanoseconds = /^-?\d{1,15}$/.test(given) ? Number(given) : 0;
+  const carried = Math.floor(nanoseconds / NANOSECONDS);
+  return { seconds: Number(seconds) + carried, nanoseconds: nanoseconds - carried * NANOSECONDS };
+}
+
+/** Decodes `Abspath-Encoded` if a client sends it, because a header can only carry ASCII. */
 function abspathOf({ headers: { abspath, abspath_encoded: encoded } }: UploadPart): string | undefined {
   const unescaped = encoded === undefined ? undefined : unescapeQuery(encoded);
   return unescaped === undefined ? abspath : textOf(unescaped);
 }
 
-/** Whether the body ended before its closing boundary. */
+/** Returns whether the body ended before its closing boundary. */
 function isCut(error: unknown): boolean {
   const { code, details } = error as { code?: unknown; details?: { cut?: unknown } };
   return code === "MULTIPART_INVALID" && details?.cut === true;

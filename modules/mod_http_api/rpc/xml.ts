@@ -1,4 +1,7 @@
-/** Encodes values as XML, like the reference: elements are named after the shape, and maps are not supported. */
+/**
+ * Encodes values as XML, like the reference: elements are named after the shape, and maps are not
+ * supported.
+ */
 
 import { GoText, NodeError } from "modhost/node";
 import { CID } from "multiformats/cid";

@@ -1,12 +1,14 @@
-/** Bodies whose first bytes are read before the answer begins, so that what prevents them has a status. */
+/**
+ * Reads the first bytes of a body before the response begins, so that an error still gets a status.
+ */
 import type { PooledBody } from "../../../core/types.ts";
-import type { Asked } from "../asked.ts";
+import type { GatewayCall } from "../gateway_call.ts";
 
 type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** For HEAD no more is read. `release` takes back a piece that was sent. */
+/** Reads no more for HEAD. `release` returns a sent piece to its pool. */
 export async function begun(
-  { request, reading }: Asked,
+  { request, reading }: GatewayCall,
   pieces: Pieces,
   release?: (piece: Uint8Array) => void,
 ): Promise<PooledBody> {

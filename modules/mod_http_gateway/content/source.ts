@@ -1,4 +1,4 @@
-/** Bytes that ranges are served of. */
+/** Bytes from which ranges can be served. */
 import { fileSize, readFile, readWithin, type UnixfsNode } from "modhost/node";
 import type { ByteRange } from "../../../core/http/index.ts";
 import type { Gathered, Reading } from "../reading.ts";
@@ -7,17 +7,17 @@ export type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
 
 export interface Source {
   readonly size: number;
-  /** All bytes, where they are in memory. */
+  /** All bytes, if they are in memory. */
   readonly bytes?: Uint8Array;
-  /** The bytes of a range; blocks beyond it are not read. */
+  /** Returns the bytes of a range, without reading blocks beyond it. */
   pieces(range: ByteRange): Pieces;
-  /** The same at once, for a few bytes. */
+  /** Returns a short range at once. */
   few(range: ByteRange): Promise<Gathered>;
-  /** Takes a piece back that is no longer used. */
+  /** Returns a piece to its pool when it is no longer used. */
   readonly release: (piece: Uint8Array) => void;
 }
 
-/** One block, or what else is in memory. */
+/** Returns a source for one block, or for other bytes in memory. */
 export function bytesSource(bytes: Uint8Array): Source {
   return {
     size: bytes.length,
@@ -33,15 +33,15 @@ export function bytesSource(bytes: Uint8Array): Source {
   };
 }
 
-/** A file; one of a single block is in memory already. */
+/** Returns a source for a file. A file of one block is already in memory. */
 export function fileSource(file: UnixfsNode, reading: Reading): Source {
   if (file.links.length === 0) return bytesSource(file.unixfs.data ?? new Uint8Array());
-  const { readLeaf: read, buffers, lending } = reading;
+  const { readLeaf: read, buffers, leases } = reading;
   const content = ({ first, last }: ByteRange) =>
     readFile(file, read, { offset: first, length: last - first + 1, buffers });
   return {
     size: fileSize(file),
-    pieces: (range) => lending.pieces(content(range)),
+    pieces: (range) => leases.pieces(content(range)),
     few: async (range) => {
       const length = range.last - range.first + 1;
       const within = { offset: range.first, length };
@@ -49,6 +49,6 @@ export function fileSource(file: UnixfsNode, reading: Reading): Source {
       if (bytes !== undefined) return reading.few(bytes);
       return reading.gather(content(range), length, (piece) => buffers.release(piece));
     },
-    release: (piece) => lending.release(piece),
+    release: (piece) => leases.release(piece),
   };
 }

@@ -1,4 +1,4 @@
-/** What is wrong with a request, as a status and a sentence. */
+/** A refusal of a request: a status and a sentence. */
 import { type FailureCode, NodeError, retryAfter } from "modhost/node";
 import type { ResponseHeaders } from "../../../core/types.ts";
 
@@ -17,7 +17,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Seconds after which a client may try again what others kept from being answered. */
+/** Seconds after which a client may retry a request that was refused because of other clients. */
 const RETRY_SECONDS = 60;
 
 export const tooMany = (): Refusal =>
@@ -25,7 +25,7 @@ export const tooMany = (): Refusal =>
     headers: { retry_after: RETRY_SECONDS, cache_control: "no-store" },
   });
 
-/** @param wait seconds until the client may ask again */
+/** @param wait seconds until the client may send the next request */
 export const tooFast = (wait: number): Refusal =>
   new Refusal(429, "There are too many requests from your address: try again later", {
     headers: { retry_after: wait, cache_control: "no-store" },
@@ -55,19 +55,19 @@ const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   STORE_FULL: 503,
 };
 
-/** Failures whose own words name files of this machine, in the words of others. */
+/** Replacement messages for failures whose own messages name files of this machine. */
 const elsewise: Readonly<Partial<Record<FailureCode, string>>> = {
   REFERENCE_BROKEN: "its bytes are no longer where they were added from",
   STORE_FULL: "there is no room for what is fetched",
 };
 
-/** Blocks that others may have. */
+/** Failures that stand for a block that other nodes may have. */
 const absent: ReadonlySet<FailureCode | undefined> = new Set(["BLOCK_NOT_FOUND", "NODE_NOT_FOUND"]);
 
 /**
- * A failure while the path was followed, as a refusal; what is a fault of this server comes back as it is.
- *
- * @param offline no other node was asked, which the refusal says of a block that is missing
+ * Converts a failure while following the path into a refusal. Returns a fault of this server
+ * unchanged. @param offline whether no other node was contacted, which the refusal of a missing
+ * block mentions
  */
 export function refusalOf(thrown: unknown, path: string, { offline = false } = {}): unknown {
   if (thrown instanceof Refusal || !NodeError.is(thrown)) return thrown;

@@ -1,19 +1,19 @@
-/** How long an answer may be kept, and by which tag it is known. */
+/** Sets how long a response may be cached. */
 import type { Found } from "../resolve.ts";
 
-/** What a CID names never changes; 48 weeks, as all gateways say it. */
+/** The content of a CID never changes. All gateways use 48 weeks. */
 const IMMUTABLE = "public, max-age=29030400, immutable";
 /** Pages that the gateway makes change with its version. */
 const PAGE_AGE = 604_800;
 const STALE = "stale-while-revalidate=2678400";
 
-/** Cache-Control of content; undefined where a name does not say for how long it stands. */
+/** Returns Cache-Control for content; undefined if a name has no lifetime. */
 export function cacheControl({ lifetime }: Pick<Found, "lifetime">): string | undefined {
   if (lifetime === undefined) return IMMUTABLE;
   return lifetime.seconds === undefined ? undefined : `public, max-age=${lifetime.seconds}`;
 }
 
-/** Cache-Control of a page that lists what is there. */
+/** Returns Cache-Control for a page that lists a directory. */
 export function pageCacheControl({ lifetime }: Pick<Found, "lifetime">): string | undefined {
   const seconds = lifetime === undefined ? PAGE_AGE : lifetime.seconds;
   return seconds === undefined ? undefined : `public, max-age=${seconds}, ${STALE}`;

@@ -1,22 +1,24 @@
-/** What the client has already. */
+/** Handles conditional requests. */
 import { precondition } from "../../../core/http/index.ts";
 import type { HttpRequest, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 
+const conditions = ["if-none-match", "if-match", "if-modified-since", "if-unmodified-since"] as const;
+
 /**
- * 304 with the tag that the client named, 412, or undefined to go on. Any of `tags` will do; `modified` is in milliseconds.
+ * Returns a response with 304, including the tag that the client sent, or with 412; undefined to
+ * continue. Any of `tags` may match; `modified` is in milliseconds.
  */
-export function conditionAnswer(
-  { headers: asked }: Pick<HttpRequest, "headers">,
+export function conditionalResponse(
+  request: Pick<HttpRequest, "header">,
   tags: readonly string[],
   headers: ResponseHeaders,
   modified = Number.NaN,
 ): ResponseFields | undefined {
-  const { if_none_match, if_match, if_modified_since, if_unmodified_since } = asked;
-  if ((if_none_match ?? if_match ?? if_modified_since ?? if_unmodified_since) === undefined) return undefined;
+  if (conditions.every((name) => request.header(name) === undefined)) return undefined;
   let fails = true;
   for (const etag of tags) {
-    // Of a weak tag, too, its text is compared.
-    const status = precondition(asked, { etag: etag.replace(/^W\//, ""), modified });
+    // A weak tag is compared by its text, too.
+    const status = precondition(request, { etag: etag.replace(/^W\//, ""), modified });
     if (status === 304) {
       return { status_code: 304, headers: { ...headers, etag, x_ipfs_roots: undefined, last_modified: undefined } };
     }

@@ -1,11 +1,12 @@
-/** Headers that every answer with content has. */
+/** Headers that every response with content has. */
+import { textBytes } from "modhost/node";
 import type { ResponseHeaders } from "../../../core/types.ts";
-import type { Asked } from "../asked.ts";
+import type { GatewayCall } from "../gateway_call.ts";
 import type { Found } from "../resolve.ts";
 import { cacheControl } from "./cache.ts";
 
 export function contentHeaders(
-  { settings, path }: Pick<Asked, "settings" | "path">,
+  { settings, path }: Pick<GatewayCall, "settings" | "path">,
   found: Found,
   etag: string,
 ): ResponseHeaders {
@@ -14,27 +15,30 @@ export function contentHeaders(
     cache_control: cacheControl(found),
     etag,
     ...pathHeaders(path, found),
-    // The specification would rather have nothing here; clients of the reference look at it.
+    // The specification recommends no header here, but clients of the reference read it.
     last_modified: found.lifetime === undefined ? undefined : new Date().toUTCString(),
   };
 }
 
-/** Of a path of thousands of segments they would be more than clients, and HTTP/2, take of a head. */
+/** With thousands of path segments, the header would exceed the limits of clients and of HTTP/2. */
 const MAX_ROOTS = 100;
 
-/** What was asked for, and through which blocks it led. */
-function pathHeaders(path: string, { roots, text }: Pick<Found, "roots" | "text">): ResponseHeaders {
+/** Returns headers with the requested path, and with the blocks on it. */
+export function pathHeaders(path: string, { roots, text }: Pick<Found, "roots" | "text">): ResponseHeaders {
   return { x_ipfs_path: headerText(path), x_ipfs_roots: rootsText(roots, text) };
 }
 
 function rootsText(roots: Found["roots"], last: string): string | undefined {
   if (roots.length > MAX_ROOTS) return undefined;
-  // Of one its text is known already.
+  // The text of a single root is already known.
   return roots.length === 1 ? last : roots.join(",");
 }
 
-/** UTF-8 as Go sends it, a character of the header for a byte; what no header can carry is escaped. */
+/**
+ * Encodes UTF-8 as Go does, one header character per byte. Escapes characters that no header can
+ * contain.
+ */
 export function headerText(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text;
-  return Buffer.from(text.replace(/\p{Cc}/gu, encodeURIComponent)).toString("latin1");
+  return textBytes(text.replace(/\p{Cc}/gu, encodeURIComponent)).toString("latin1");
 }

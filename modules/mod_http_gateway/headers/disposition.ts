@@ -1,11 +1,14 @@
-/** Content-Disposition: in the page or saved, and under which name. */
+/** Content-Disposition: whether content is shown or saved, and under which name. */
 
-/** Bytes of a name that go into the header. */
+/** Maximum length in bytes of a name in the header. */
 const MAX_NAME_LENGTH = 1024;
-/** As that of a CID: nothing is to be escaped, and nothing to be cut. */
+/** Names that need neither escaping nor cutting, such as a CID. */
 const PLAIN_NAME = /^[\w.-]{1,255}$/;
 
-/** Both forms of the name: what is not ASCII is `_` in the first, and the same bytes escaped in the second. */
+/**
+ * Returns both forms of the name. The first has `_` in place of non-ASCII characters, and the
+ * second escapes them.
+ */
 export function disposition(kind: "inline" | "attachment", name: string): string {
   if (PLAIN_NAME.test(name)) return `${kind}; filename="${name}"; filename*=UTF-8''${name}`;
   const shown = name.slice(0, MAX_NAME_LENGTH).toWellFormed();
@@ -13,7 +16,7 @@ export function disposition(kind: "inline" | "attachment", name: string): string
   return `${kind}; filename="${ascii}"; filename*=UTF-8''${escaped(shown)}`;
 }
 
-/** As a segment of a path. */
+/** Escapes as in a path segment. */
 const escaped = (text: string): string =>
   encodeURIComponent(text)
     .replace(/%(24|26|2B|3A|3D|40)/g, decodeURIComponent)

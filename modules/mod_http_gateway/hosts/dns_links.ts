@@ -1,24 +1,30 @@
-/** Which domains are websites: what their DNSLinks lead to, kept for a while, since every strange host is looked up. */
+/**
+ * Looks up which domains are websites, by their DNSLinks. Results are cached, because every unknown
+ * host causes a lookup.
+ */
 import { NodeError, type NodeModule } from "modhost/node";
 
-/** DNS does not tell the node for how long an answer stands. */
+/** The node does not learn the TTL of DNS responses. */
 const LINK_MS = 60_000;
 const ABSENCE_MS = 60_000;
 const FAILURE_MS = 10_000;
 const LOOKUP_MS = 5_000;
 const MAX_REMEMBERED = 1000;
-/** Anybody can name hosts: so many are looked up at a time, and others have no link. */
+/**
+ * Anybody can send requests with arbitrary hosts, so the number of concurrent lookups is limited.
+ * Other hosts count as having no link.
+ */
 const MAX_LOOKUPS = 64;
 
 interface Known {
-  /** A content path, or why there is none. */
+  /** A content path, or the error of the lookup. */
   readonly link: string | Error;
   readonly until: number;
 }
 
 export class DnsLinks {
   readonly #node: Pick<NodeModule, "isOpen" | "open" | "lowLevel">;
-  /** In the order in which they were looked up. */
+  /** In the order of the lookups. */
   readonly #known = new Map<string, Known>();
   readonly #looking = new Map<string, Promise<string | Error>>();
 
@@ -26,7 +32,7 @@ export class DnsLinks {
     this.#node = node;
   }
 
-  /** Is there a link? At once where it is known. */
+  /** Returns whether the domain has a link. Returns it at once if it is known. */
   has(domain: string): boolean | Promise<boolean> {
     const known = this.#remembered(domain);
     if (known !== undefined) return typeof known === "string";
@@ -34,7 +40,9 @@ export class DnsLinks {
     return this.#look(domain).then((link) => typeof link === "string");
   }
 
-  /** The path that the link has; it may be another name. @throws NodeError when there is none */
+  /**
+   * Returns the path in the link, which can be another name. @throws NodeError if there is no link
+   */
   async find(domain: string): Promise<string> {
     const link = this.#remembered(domain) ?? (await this.#look(domain));
     if (typeof link === "string") return link;
@@ -46,7 +54,7 @@ export class DnsLinks {
     return known === undefined || known.until < performance.now() ? undefined : known.link;
   }
 
-  /** Several who ask at the same time get one answer. */
+  /** Concurrent callers share one lookup. */
   #look(domain: string): Promise<string | Error> {
     let looking = this.#looking.get(domain);
     if (looking === undefined) {
@@ -61,7 +69,8 @@ export class DnsLinks {
     let time = LINK_MS;
     try {
       if (!this.#node.isOpen) await this.#node.open();
-      // Records of keys are searched later, as the request wants it.
+      // Only the DNSLink is resolved here. The request resolves IPNS keys later, with its own
+      // settings.
       const options = { depth: 1, offline: true, signal: AbortSignal.timeout(LOOKUP_MS) };
       link = (await this.#node.lowLevel.names.find(domain, options)).path;
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Reads the option `gateway_public_gateways`. Entries of the repo's config are read by the node. */
+/** Reads the option `gateway_public_gateways`. The node reads the entries in the repo's config. */
 import { invalidOption } from "../../../core/index.ts";
 import type { GatewaySpec } from "./public_gateways.ts";
 

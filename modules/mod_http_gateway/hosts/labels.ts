@@ -1,4 +1,4 @@
-/** Roots as labels of a host name: 63 characters at most, without case. */
+/** Encodes roots as labels of a host name, which have at most 63 characters and ignore case. */
 import { cidText, multibaseNamed, parseCid, parsePeerId } from "modhost/node";
 import { Refusal } from "../errors/refusal.ts";
 import { keyOf, keyText } from "../request/path.ts";
@@ -10,7 +10,7 @@ const MAX_LABEL_LENGTH = 63;
 const base36 = multibaseNamed("base36");
 const base58 = multibaseNamed("base58btc");
 
-/** The CID of a label, whatever its case; undefined for none. */
+/** Returns the CID of a label in any case; undefined if it is not a CID. */
 export function cidOf(label: string): Cid | undefined {
   for (const text of new Set([label, label.toLowerCase()])) {
     try {
@@ -20,17 +20,20 @@ export function cidOf(label: string): Cid | undefined {
   return undefined;
 }
 
-/** Base32, which all know; base36 where that is too long. @throws {Refusal} 400 for one that no label can hold */
+/**
+ * Returns the CID in base32, which all clients know, or in base36 if that is too long. @throws
+ * {Refusal} 400 for a CID that fits no label
+ */
 export function cidLabel(cid: Cid): string {
   const known = cid.version === 0 ? cid.toV1() : cid;
   return fitting(cidText(known), () => cidText(known, base36));
 }
 
-/** The name of a key in the one form that hosts have; undefined for what is none. */
+/** Returns the name of a key in the form that hosts have; undefined if it is not a key. */
 export function keyLabel(root: string): string | undefined {
   const known = keyOf(root) ?? keyOf(root.toLowerCase());
   if (known !== undefined) return known;
-  // A key that was written as the CID of a block.
+  // The key may be written like the CID of a block.
   const cid = root.includes(".") ? undefined : cidOf(root);
   if (cid === undefined) return undefined;
   try {
@@ -40,14 +43,17 @@ export function keyLabel(root: string): string | undefined {
   }
 }
 
-/** A domain as one label: `en.my-site.org` is `en-my--site-org`. @throws {Refusal} 400 for one that is too long */
+/**
+ * Returns a domain as one label: `en.my-site.org` becomes `en-my--site-org`. @throws {Refusal} 400
+ * for a domain that is too long
+ */
 export const inlined = (domain: string): string =>
   fitting(domain.replaceAll("-", "--").replaceAll(".", "-"), () => undefined);
 
-/** The domain of a label. */
+/** Returns the domain that a label stands for. */
 export const domainOf = (label: string): string => label.replace(/--?/g, (run) => (run === "--" ? "-" : "."));
 
-/** What can stand before a gateway in a URL as it is. */
+/** Whether a text is a host name that needs no escaping in a URL. */
 export const isHostName = (text: string): boolean =>
   text.length <= 253 && /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(text);
 
@@ -57,6 +63,6 @@ function fitting(label: string, shorter: () => string | undefined): string {
   if (short !== undefined && short.length <= MAX_LABEL_LENGTH) return short;
   throw new Refusal(
     400,
-    `${label} has no host of its own here: a label of a host name has at most ${MAX_LABEL_LENGTH} characters. Ask a gateway that serves it by path.`,
+    `CID incompatible with DNS label length limit of ${MAX_LABEL_LENGTH}: ${short ?? label}. Request it from a gateway that serves it by path.`,
   );
 }

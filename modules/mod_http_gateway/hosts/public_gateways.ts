@@ -1,7 +1,7 @@
 /** The hosts that are known as gateways: `Gateway.PublicGateways`. */
 import { isIP } from "node:net";
-import type { Namespace } from "../place.ts";
-import type { AskedHost } from "./asked_host.ts";
+import type { Namespace } from "../content_target.ts";
+import type { RequestedHost } from "./requested_host.ts";
 
 /** An entry as it is configured. */
 export interface GatewaySpec {
@@ -14,13 +14,13 @@ export interface GatewaySpec {
 
 export interface KnownGateway {
   readonly paths: readonly string[];
-  /** Each root has a host of its own below this one. */
+  /** Whether each root has its own host below this one. */
   readonly subdomains: boolean;
-  /** Domains become one label, as certificates with a wildcard need it. */
+  /** Whether domains are encoded as one label, which wildcard certificates require. */
   readonly inline: boolean;
-  /** The host itself may be a website. */
+  /** Whether the host itself may be a website. */
   readonly dnslink: boolean;
-  /** Undefined: as everywhere. */
+  /** Undefined: the general setting applies. */
   readonly deserialized: boolean | undefined;
 }
 
@@ -28,24 +28,24 @@ export interface KnownGateway {
 export interface SubdomainHost {
   readonly gateway: KnownGateway;
   readonly namespace: Namespace;
-  /** As it was written. */
+  /** As the client sent it. */
   readonly id: string;
-  /** The gateway's own host, with the port that was asked. */
+  /** The gateway's own host, with the requested port. */
   readonly authority: string;
 }
 
-/** What browsers resolve to the machine itself, whatever stands before it. */
+/** Hosts that browsers resolve to this machine, with any subdomain. */
 const builtIn: Readonly<Record<string, GatewaySpec>> = {
   localhost: { Paths: ["/ipfs", "/ipns", "/p2p"], UseSubdomains: true },
 };
 
 export class PublicGateways {
   readonly #exact = new Map<string, KnownGateway>();
-  /** Labels, of which `*` is any, and the port. */
+  /** Labels, in which `*` matches any label, and the port. */
   readonly #patterns: { readonly labels: readonly string[]; readonly port: string; readonly gateway: KnownGateway }[] =
     [];
 
-  /** Null takes an entry away, also one that is built in. */
+  /** Null removes an entry, including a built-in one. */
   constructor(configured: Readonly<Record<string, GatewaySpec | null>> = {}) {
     for (const [key, spec] of Object.entries({ ...builtIn, ...configured })) {
       if (spec === null) continue;
@@ -56,8 +56,8 @@ export class PublicGateways {
     }
   }
 
-  /** The entry of the host with its port is looked for first, then without, and patterns last. */
-  find({ name, port }: Pick<AskedHost, "name" | "port">): KnownGateway | undefined {
+  /** Finds the entry for the host with its port, then without it, and last by pattern. */
+  find({ name, port }: Pick<RequestedHost, "name" | "port">): KnownGateway | undefined {
     const exact = this.#exact.get(`${name}${port}`) ?? this.#exact.get(name);
     if (exact !== undefined || this.#patterns.length === 0) return exact;
     const labels = name.split(".");
@@ -65,9 +65,9 @@ export class PublicGateways {
     return (fitting.find((each) => each.port === port) ?? fitting.find((each) => each.port === ""))?.gateway;
   }
 
-  /** The gateway that a host is below. */
-  below({ name, written, port }: AskedHost): SubdomainHost | undefined {
-    // Most hosts have no such label, and nothing is looked up for them.
+  /** Returns the gateway that contains this host as a subdomain. */
+  below({ name, written, port }: RequestedHost): SubdomainHost | undefined {
+    // A quick test: most hosts do not contain such a label.
     if (!/\.ip[fn]s\./.test(name)) return undefined;
     const labels = name.split(".");
     for (let at = labels.length - 1; at > 1; at -= 1) {
@@ -86,7 +86,7 @@ export class PublicGateways {
 function knownGateway(spec: GatewaySpec, isAddress: boolean): KnownGateway {
   return {
     paths: (spec.Paths ?? []).map((path) => path.replace(/\/+$/, "")),
-    // An address has no hosts below it.
+    // An IP address has no subdomains.
     subdomains: spec.UseSubdomains === true && !isAddress,
     inline: spec.InlineDNSLink === true,
     dnslink: spec.NoDNSLink !== true && !isAddress,
@@ -97,6 +97,6 @@ function knownGateway(spec: GatewaySpec, isAddress: boolean): KnownGateway {
 const fits = (pattern: readonly string[], labels: readonly string[]): boolean =>
   pattern.length === labels.length && pattern.every((label, at) => label === "*" || label === labels[at]);
 
-/** Is the path one that the gateway serves? */
+/** Returns whether the gateway serves the path. */
 export const serves = ({ paths }: KnownGateway, path: string): boolean =>
   paths.some((each) => path === each || path.startsWith(`${each}/`));

@@ -1,27 +1,28 @@
-/** The subdomain gateway: each root has a host, and with it an origin, of its own. */
+/** The subdomain gateway: each root has a host of its own, and with it an origin. */
 import type { HttpRequest } from "../../../core/types.ts";
+import { type ContentTarget, escapedPath, type Namespace } from "../content_target.ts";
 import { Refusal } from "../errors/refusal.ts";
-import { escapedPath, type Namespace, type Place } from "../place.ts";
-import { namesIn, placeOfPath } from "../request/path.ts";
+import { withBytes } from "../request/byte_path.ts";
+import { namesIn, targetOfPath } from "../request/path.ts";
 import { queryOf, suffixOf } from "../request/query.ts";
 import { Redirect } from "../request/redirect.ts";
-import type { AskedHost } from "./asked_host.ts";
 import type { DnsLinks } from "./dns_links.ts";
 import { cidLabel, cidOf, domainOf, inlined, isHostName, keyLabel } from "./labels.ts";
 import { type KnownGateway, type SubdomainHost, serves } from "./public_gateways.ts";
+import type { RequestedHost } from "./requested_host.ts";
 
 /**
- * What a path of a known gateway stands for.
- *
- * @throws {Redirect} to the host of its root, where the gateway has such hosts, {Refusal} 400
+ * Returns the target of a path on a known gateway. @throws {Redirect} to the host of its root, if
+ * the gateway has such hosts, {Refusal} 400
  */
-export async function placeOfGateway(
+export async function targetOfGatewayPath(
   request: HttpRequest,
-  host: AskedHost,
+  host: RequestedHost,
   gateway: KnownGateway,
   links: DnsLinks,
-): Promise<Place> {
-  const [, kind = "", rest = ""] = /^\/(ip[fn]s)(?:\/(.*))?$/s.exec(request.path) ?? [];
+): Promise<ContentTarget> {
+  const [, kind = "", requested = ""] = /^\/(ip[fn]s)(?:\/(.*))?$/s.exec(request.path) ?? [];
+  const rest = withBytes(requested, request);
   const namespace = kind as Namespace;
   if (gateway.subdomains && !queryOf(request).has("uri")) {
     const [root = "", ...names] = namesIn(rest);
@@ -31,10 +32,10 @@ export async function placeOfGateway(
       throw toHost(request, { label, namespace, authority: `${host.name}${host.port}`, path });
     }
   }
-  return { ...placeOfPath(namespace, rest, request), deserialized: gateway.deserialized };
+  return { ...targetOfPath(namespace, requested, request), deserialized: gateway.deserialized };
 }
 
-/** Undefined where it is neither a CID nor a name that a host can have. */
+/** Returns undefined for a root that is neither a CID nor a name that a host can have. */
 async function labelOf(
   namespace: Namespace,
   root: string,
@@ -52,15 +53,22 @@ async function labelOf(
   return isInlined && domain.includes(".") && (await links.has(domain)) ? inlined(domain) : domain;
 }
 
-/** What a host below a gateway stands for. @throws {Redirect} to the host that all know it by, {Refusal} 400, 404 */
-export async function placeOfSubdomain(request: HttpRequest, host: SubdomainHost, links: DnsLinks): Promise<Place> {
+/**
+ * Returns the target of a host below a gateway. @throws {Redirect} to the canonical host, {Refusal}
+ * 400, 404
+ */
+export async function targetOfSubdomain(
+  request: HttpRequest,
+  host: SubdomainHost,
+  links: DnsLinks,
+): Promise<ContentTarget> {
   const { gateway, namespace, authority } = host;
   if (!gateway.subdomains || !serves(gateway, `/${namespace}`)) throw notServed(request);
   const root = namespace === "ipfs" ? cidRoot(request, host) : await nameRoot(request, host, links);
   return {
     namespace,
     root,
-    segments: namesIn(request.path),
+    segments: namesIn(withBytes(request.path, request)),
     slash: request.path.endsWith("/"),
     prefix: "",
     website: "subdomain",
@@ -74,10 +82,11 @@ function cidRoot(request: HttpRequest, { id, namespace, authority }: SubdomainHo
   if (cid === undefined) {
     throw new Refusal(400, `invalid path ${JSON.stringify(`/ipfs/${id}${request.path}`)}: the host names no CID`);
   }
-  // What comes in base58 was not lowered by a browser, and is what it says.
+  // A base58 label in correct case was not changed by a browser, so it is used as it is.
   if (cid.version === 0) return id;
   const label = cidLabel(cid);
-  if (label !== id.toLowerCase()) throw toHost(request, { label, namespace, authority, path: request.path.slice(1) });
+  if (label !== id.toLowerCase())
+    throw toHost(request, { label, namespace, authority, path: withBytes(request.path, request).slice(1) });
   return label;
 }
 
@@ -89,7 +98,8 @@ async function nameRoot(
   const name = id.toLowerCase();
   const label = keyLabel(id);
   if (label === name) return label;
-  if (label !== undefined) throw toHost(request, { label, namespace, authority, path: request.path.slice(1) });
+  if (label !== undefined)
+    throw toHost(request, { label, namespace, authority, path: withBytes(request.path, request).slice(1) });
   if (name.includes(".")) return name;
   const domain = domainOf(name);
   return domain !== name && !(await links.has(domain)) && (await links.has(name)) ? name : domain;
@@ -101,7 +111,7 @@ export const notServed = ({ path }: Pick<HttpRequest, "path">): Refusal =>
 interface Target {
   readonly label: string;
   readonly namespace: Namespace;
-  /** Of the gateway. */
+  /** Host and port of the gateway. */
   readonly authority: string;
   /** Decoded, without the slash at its beginning. */
   readonly path: string;

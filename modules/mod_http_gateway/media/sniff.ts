@@ -1,12 +1,12 @@
-/** Of what type a file is, by how it begins. */
+/** Detects the type of a file by its first bytes. */
 import { withCharset } from "./types.ts";
 
-/** Bytes that are looked at. */
+/** Number of bytes that are examined. */
 export const SNIFFED_BYTES = 3072;
 
 const BYTES = "application/octet-stream";
 
-/** Type, where its signature begins, and the signature in Latin-1; `?` is any byte. */
+/** Type, offset of the signature, and the signature in Latin-1; `?` matches any byte. */
 const signatures: readonly (readonly [type: string, at: number, signature: string])[] = [
   ["image/png", 0, "\x89PNG\r\n\x1a\n"],
   ["image/jpeg", 0, "\xff\xd8\xff"],
@@ -47,47 +47,91 @@ const signatures: readonly (readonly [type: string, at: number, signature: strin
   ["font/ttf", 0, "\0\x01\0\0"],
 ];
 
-/** Bytes that signatures are in. */
+/** Number of bytes that the signatures cover. */
 const SIGNED_BYTES = Math.max(...signatures.map(([, at, signature]) => at + signature.length));
 
-/** Tags with which pages begin, without the bracket. */
+/** Matches a tag with which HTML pages begin. */
 const page =
-  /^(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:!doctype\s+html|html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p)(?=[\s>/]|$)/i;
-const svg = /^(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*(?:<!doctype\s+svg[^>]*>\s*)?<svg(?=[\s>/]|$)/i;
-/** Control characters that no text has: all but tab, line ends, form feed and escape. */
+  /^(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:!doctype\s+html|html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p)(?=[\s>/]|$)/i;
+const declaration = /^<\?xml\s[^>]*>\s*(?:<!--(?:(?!-->)[\s\S])*-->\s*)*/i;
+const svg = /^(?:<!--(?:(?!-->)[\s\S])*-->\s*)*(?:<!doctype\s+svg[^>]*>\s*)?<svg(?=[\s>/]|$)/i;
+/** XML document types with a media type of their own, by the text after the declaration. */
+const xmlTypes: readonly (readonly [type: string, start: RegExp])[] = [
+  ["image/svg+xml", svg],
+  ["application/xhtml+xml", /^(?:<!doctype\s+html[^>]*>\s*)?<html\s[^>]*xmlns=/i],
+  ["application/rss+xml", /^<rss[\s>/]/i],
+  ["application/atom+xml", /^<feed\s[^>]*xmlns=/i],
+];
+/**
+ * Whether a byte is a control character that text never contains. Tab, line ends, form feed and
+ * escape are allowed.
+ */
 const isBinary = (byte: number): boolean =>
   byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d && byte !== 0x1b;
 
-/** `start` is the first bytes of the file, `isWhole` that there are no more. */
+/** `start` contains the first bytes of the file, and `isWhole` tells that there are no more. */
 export function typeByContent(start: Uint8Array, isWhole: boolean): string {
   if (start.length === 0 && isWhole) return "text/plain";
   const looked = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, SNIFFED_BYTES));
   const head = looked.toString("latin1", 0, SIGNED_BYTES);
   const known = signatures.find(([, at, signature]) => fits(head, at, signature));
   if (known !== undefined) return known[0];
-  const marked = beginsWithTag(looked) ? markup(looked.toString("latin1")) : undefined;
+  const first = firstCharacter(looked);
+  const marked = first === "<" ? markup(looked.toString("latin1")) : undefined;
   if (marked !== undefined) return marked;
   if (looked.some(isBinary)) return BYTES;
+  if ((first === "{" || first === "[") && isJson(looked.toString(), isWhole && looked.length === start.length)) {
+    return "application/json";
+  }
   return withCharset("text/plain");
 }
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
-/** Tab, line ends and the like, and both spaces of Latin-1. */
+/** Whether a byte is a tab, a line end or similar, or one of the two spaces of Latin-1. */
 const isBlank = (byte: number): boolean => (byte >= 0x09 && byte <= 0x0d) || byte === 0x20 || byte === 0xa0;
 
-/** After a byte order mark and blanks. Most contents do not, and no text need be made of them. */
-function beginsWithTag(bytes: Uint8Array): boolean {
+/**
+ * Returns the first character after a byte order mark and whitespace. This is enough for most
+ * content, and avoids decoding it.
+ */
+function firstCharacter(bytes: Uint8Array): string {
   let at = BYTE_ORDER_MARK.every((byte, index) => bytes[index] === byte) ? BYTE_ORDER_MARK.length : 0;
   while (at < bytes.length && isBlank(bytes[at] as number)) at += 1;
-  return bytes[at] === "<".charCodeAt(0);
+  return String.fromCharCode(bytes[at] ?? 0);
 }
 
-/** Of a text that `beginsWithTag`. */
+/** Returns the type of a text whose first character is `<`. */
 function markup(text: string): string | undefined {
   const trimmed = text.replace(/^\xef\xbb\xbf/, "").trimStart();
+  const declared = declaration.exec(trimmed)?.[0];
+  if (declared !== undefined) {
+    const root = trimmed.slice(declared.length);
+    return xmlTypes.find(([, start]) => start.test(root))?.[0] ?? withCharset("text/xml");
+  }
   if (svg.test(trimmed)) return "image/svg+xml";
-  if (page.test(trimmed)) return "text/html";
-  return /^<\?xml\s/.test(trimmed) ? withCharset("text/xml") : undefined;
+  return page.test(trimmed) ? "text/html" : undefined;
+}
+
+const jsonToken = /\s*(?:[{}[\],:]|"(?:[^"\\\n\r]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|true|false|null)/iy;
+
+/**
+ * Whether a text that begins with a brace or a bracket is JSON. A text that was cut off only has to
+ * be a possible beginning of JSON.
+ */
+function isJson(text: string, isWhole: boolean): boolean {
+  if (isWhole) {
+    try {
+      JSON.parse(text);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+  jsonToken.lastIndex = 0;
+  let end = 0;
+  while (jsonToken.test(text)) end = jsonToken.lastIndex;
+  // The cut may have split the last token.
+  return /^\s*(?:"(?:[^"\\]|\\.)*\\?|[a-z]{0,4})$/s.test(text.slice(end));
 }
 
 function fits(text: string, at: number, signature: string): boolean {

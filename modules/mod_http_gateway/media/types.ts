@@ -1,6 +1,9 @@
-/** Of what type a file is, by its name. A table of our own: no answer depends on the machine. */
+/**
+ * Determines the type of a file by its name. The table is built in, so that responses do not depend
+ * on the machine.
+ */
 
-/** Media type, then the extensions that have it. */
+/** Each line has a media type, followed by its extensions. */
 const table = `
 text/plain txt text log conf ini cfg env lock
 text/html html htm
@@ -104,12 +107,12 @@ const byExtension = new Map(
     }),
 );
 
-/** Text is UTF-8, but a page says by itself what it is in. */
+/** Text is UTF-8, but an HTML page declares its own charset. */
 export function withCharset(type: string): string {
   return type.startsWith("text/") && type !== "text/html" ? `${type}; charset=utf-8` : type;
 }
 
-/** Undefined for a name whose extension is not known. */
+/** Returns undefined for an unknown extension. */
 export function typeByName(name: string): string | undefined {
   const dot = name.lastIndexOf(".");
   return dot < 0 ? undefined : byExtension.get(name.slice(dot + 1).toLowerCase());

@@ -1,12 +1,15 @@
-/** `/p2p/PEER/http/PATH`: the HTTP services of peers, as go-ipfs has them by `Experimental.P2pHttpProxy`. */
+/**
+ * `/p2p/PEER/http/PATH`: the HTTP services of peers, as go-ipfs provides them with
+ * `Experimental.P2pHttpProxy`.
+ */
 import { httpMethods, isLooping } from "../../../core/http/index.ts";
 import type { Handler, HttpEvent, RouteTable } from "../../../core/types.ts";
 import { Refusal } from "../errors/refusal.ts";
 import type { Gateway, GatewayDeps } from "../gateway.ts";
-import { askedHost } from "../hosts/asked_host.ts";
 import { serves } from "../hosts/public_gateways.ts";
-import { askPeer } from "./ask_peer.ts";
-import { askedService } from "./asked_service.ts";
+import { requestedHost } from "../hosts/requested_host.ts";
+import { askPeer } from "./peer_request.ts";
+import { requestedService } from "./requested_service.ts";
 
 interface P2pProxyDeps extends GatewayDeps {
   readonly isOn: () => boolean;
@@ -14,16 +17,16 @@ interface P2pProxyDeps extends GatewayDeps {
 
 const LOOP_DETECTED = 508;
 
-/** At `/p2p`; of all methods, since it is the peer that answers them. */
+/** Routes below `/p2p`, for all methods, because the peer decides which it supports. */
 export function p2pRoutes(gateway: Gateway, { node, log, settings: now, isOn }: P2pProxyDeps): RouteTable {
   const handler: Handler = (event: HttpEvent) => {
     const { request } = event;
-    const host = askedHost(request);
+    const host = requestedHost(request);
     const known = host && now().publicGateways.find(host);
-    // As if nothing were here.
+    // While the proxy is off, the path behaves as if it did not exist.
     if (!isOn() || (known !== undefined && !serves(known, request.path))) return undefined;
-    return gateway.answerBy(event, undefined, async (settings) => {
-      const service = askedService(request);
+    return gateway.respondWith(event, undefined, async (settings) => {
+      const service = requestedService(request);
       if (isLooping(request)) {
         throw new Refusal(LOOP_DETECTED, "The request goes round in a circle: a peer leads back to this node");
       }

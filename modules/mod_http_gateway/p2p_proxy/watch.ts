@@ -1,15 +1,21 @@
-/** The bounds of the gateway, for what a peer is asked: how long nothing may come or go, and how long the whole may take. */
+/**
+ * Time limits of a request to a peer: how long no byte may move, and how long the request may take
+ * in total.
+ */
 import type { Duplex } from "node:stream";
 import type { GatewaySettings } from "../settings.ts";
 
 export type StreamToPeer = Duplex & {
-  /** Bytes so far, in both directions. */
+  /** Number of bytes so far, in both directions. */
   readonly moved: number;
 };
 
-/** `late` is called when nothing has come or gone for `stallTime`, which is looked at as often, or the whole takes longer than `totalTime`. */
+/**
+ * Calls `late` when no byte has moved for `stallTime`, or when the request takes longer than
+ * `totalTime`. Stalls are checked once per `stallTime`.
+ */
 export class Watch {
-  /** It is the client that is slow, which is the host's matter. */
+  /** Whether the client is the slow side. The host has its own limits for that. */
   isForClient: () => boolean = () => false;
   readonly #timers: NodeJS.Timeout[] = [];
   #stream: StreamToPeer | undefined;

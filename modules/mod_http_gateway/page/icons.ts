@@ -1,8 +1,8 @@
-/** A small picture before each entry, by its name alone: no entry is read for it. */
+/** An icon for each entry, chosen by its name alone, so that no entry is read for it. */
 
 import { typeByName } from "../media/types.ts";
 
-/** Strokes of 24 by 24. */
+/** Drawings of 24 by 24 units. */
 const shapes = {
   file: "<path d='M6 3h8l4 4v14H6z'/><path d='M14 3v4h4'/>",
   text: "<path d='M6 3h8l4 4v14H6z'/><path d='M9 12h6M9 16h6'/>",
@@ -15,7 +15,7 @@ const shapes = {
 
 type Icon = keyof typeof shapes;
 
-/** A name without an extension is a directory more often than not, unless it is known to be a file. */
+/** A name without an extension is usually a directory, unless it is known to be a file. */
 export function iconOf(name: string, isFile: boolean): Icon {
   const type = typeByName(name);
   if (type === undefined) return isFile || name.lastIndexOf(".") > 0 ? "file" : "any";

@@ -1,25 +1,28 @@
-/** The page of a directory. Its links have the form that the conformance suite looks for: attributes, order and quotes. */
+/**
+ * The page of a directory. Its links have the attributes, the order and the quotes that the
+ * conformance suite expects.
+ */
 import type { directoryEntry } from "modhost/node";
 import { escape_html, html_page, page_style, printable, size_text } from "../../../core/net/http.ts";
-import { escapedPath, escapedSegment, type Place, visiblePath } from "../place.ts";
+import { type ContentTarget, escapedPath, escapedSegment, visiblePath } from "../content_target.ts";
 import { iconOf, iconStyle } from "./icons.ts";
 
-/** Counted up when the page changes other than in its style. */
+/** Increased when the page changes in anything but its style. */
 export const PAGE_VERSION = 1;
 
 type Link = Awaited<ReturnType<typeof directoryEntry>> & object;
 
-/** The links of a directory, as they are read. */
+/** The links of a directory, yielded as they are read. */
 export interface ListedEntries {
   readonly first: IteratorResult<Link, void>;
   readonly rest: AsyncGenerator<Link, void, undefined>;
 }
 
 export interface Listed {
-  readonly place: Place;
-  /** Of the directory. */
+  readonly target: ContentTarget;
+  /** CID of the directory. */
   readonly cid: string;
-  /** Where the directory says it. */
+  /** Modification time, if the directory has one. */
   readonly changed: Date | undefined;
   readonly entries: ListedEntries;
 }
@@ -49,30 +52,30 @@ ${iconStyle}
 const EMPTY = '<tr><td class="empty" colspan="3">Nothing is in here</td></tr>\n';
 const MARK = "<!-- entries -->";
 
-export async function* listingPage({ place, cid, changed, entries }: Listed): AsyncGenerator<string, void, undefined> {
-  const title = `Index of /${place.namespace}/${[place.root, ...place.segments].join("/")}`;
-  const body = `<h1><small>Index of</small> ${breadcrumbs(place)}</h1>
-${about(place, cid, changed)}<table>
+export async function* listingPage({ target, cid, changed, entries }: Listed): AsyncGenerator<string, void, undefined> {
+  const title = `Index of /${target.namespace}/${[target.root, ...target.segments].join("/")}`;
+  const body = `<h1><small>Index of</small> ${breadcrumbs(target)}</h1>
+${about(target, cid, changed)}<table>
 <thead><tr><th scope="col">Name</th><th scope="col">CID</th><th scope="col">Size</th></tr></thead>
 <tbody>
 ${MARK}
 </tbody>
 </table>`;
   const [head = "", tail = ""] = html_page({ title: printable(title), style: listingStyle, body }).split(MARK);
-  const path = visiblePath(place);
-  const parent = place.segments.length > 0 ? parentRow(path) : "";
+  const path = visiblePath(target);
+  const parent = target.segments.length > 0 ? parentRow(path) : "";
   yield* written(
     head + parent + (entries.first.done === true ? EMPTY : ""),
     entries,
-    (entry) => row(place, path, entry),
+    (entry) => row(target, path, entry),
     tail,
   );
 }
 
-/** Characters that are sent together. */
+/** Number of characters that are sent together. */
 const PIECE_LENGTH = 16 * 1024;
 
-/** One loop for all: a directory may have a million entries. */
+/** A single loop writes all entries, because a directory may have a million of them. */
 async function* written(
   head: string,
   { first, rest }: ListedEntries,
@@ -93,8 +96,8 @@ async function* written(
   }
 }
 
-/** What the path above does not say: the CID, and when it was changed. */
-function about({ namespace, segments }: Place, cid: string, changed: Date | undefined): string {
+/** Returns facts that the path does not show: the CID, and the modification time. */
+function about({ namespace, segments }: ContentTarget, cid: string, changed: Date | undefined): string {
   const parts = namespace === "ipfs" && segments.length === 0 ? [] : [escape_html(cid)];
   if (changed !== undefined) {
     const iso = changed.toISOString();
@@ -103,8 +106,11 @@ function about({ namespace, segments }: Place, cid: string, changed: Date | unde
   return parts.length === 0 ? "" : `<p class="about">${parts.join(", ")}</p>\n`;
 }
 
-/** Each part of the path leads there; on a host of its own the first leads to the gateway, or to the host. */
-function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: Place): string {
+/**
+ * Links each part of the path. On a root's own host, the first link leads to the gateway or to the
+ * host.
+ */
+function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: ContentTarget): string {
   const isDnslink = website === "dnslink";
   let path = isDnslink
     ? gateway
@@ -117,7 +123,9 @@ function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: Pl
   return `/${namespace}/${parts.join("/")}`;
 }
 
-/** As text that steers nothing: neither markup, nor the direction of what follows. */
+/**
+ * Escapes a name so that it contains neither markup nor characters that change the text direction.
+ */
 const shown = (name: string): string => escape_html(printable(name));
 
 const link = (path: string): string => escape_html(escapedPath(path));
@@ -128,14 +136,14 @@ function parentRow(path: string): string {
 
 const RAW = 0x55;
 
-function row(place: Place, path: string, { name, cid, size }: Link): string {
+function row(target: ContentTarget, path: string, { name, cid, size }: Link): string {
   return (
     `<tr><td class="icon ${iconOf(name, cid.code === RAW)}"><a href="${link(`${path}/${name}`)}">${shown(name)}</a></td>` +
-    `<td>${hashLink(place, name, cid.toString())}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
+    `<td>${hashLink(target, name, cid.toString())}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
   );
 }
 
-function hashLink({ website, gateway }: Place, name: string, cid: string): string {
+function hashLink({ website, gateway }: ContentTarget, name: string, cid: string): string {
   const short = `${cid.slice(0, 6)}…${cid.slice(-4)}`;
   const [href, more] =
     website === "dnslink"
@@ -144,13 +152,13 @@ function hashLink({ website, gateway }: Place, name: string, cid: string): strin
   return `<a class="ipfs-hash" translate="no" href="${escape_html(href)}"${more}>${short}</a>`;
 }
 
-/** Escaped twice where it is not ASCII, as the conformance suite has it. */
+/** Escapes non-ASCII characters twice, as the conformance suite expects. */
 function filename(name: string): string {
   const once = escapedSegment(name).replace(/[&+=]/g, encodeURIComponent);
   return /^\p{ASCII}*$/u.test(name) ? once : once.replaceAll("%", "%25");
 }
 
-/** Name, CID and bytes of all below it, as the directory says. */
+/** Yields name, CID and total size of each entry, as the directory records them. */
 export function listingJson(entries: ListedEntries): AsyncGenerator<string, void, undefined> {
   let comma = "";
   const text = ({ name, cid, size }: Link) => {

@@ -1,9 +1,12 @@
-/** The Content-Security-Policy of pages that the gateway makes itself: names in them are anybody's, and nothing of them runs. */
+/**
+ * The Content-Security-Policy of the gateway's own pages. They contain names from strangers, so no
+ * script may run.
+ */
 import { createHash } from "node:crypto";
 
 const made = new Map<string, string>();
 
-/** For a page with this one style, and pictures within it. */
+/** Returns a policy for a page with this one style and embedded pictures. */
 export function pagePolicy(style: string): string {
   const known = made.get(style);
   if (known !== undefined) return known;

@@ -1,9 +1,12 @@
-/** The rules of a file `_redirects`, as the public specification of it has them. */
+/** Parses and applies the rules of a file `_redirects`, by its public specification. */
 
-/** Of the file. */
+/** Maximum size of the file. */
 export const MAX_RULES_BYTES = 65_536;
 
-/** Of what a rule leads to, with all that is put in: a value may be asked for thousands of times. */
+/**
+ * Maximum length of a target with its values inserted. A target can contain a value thousands of
+ * times.
+ */
 const MAX_TARGET_LENGTH = 16_384;
 
 const statuses = [200, 301, 302, 303, 307, 308, 404, 410, 451] as const;
@@ -11,21 +14,23 @@ export type RuleStatus = (typeof statuses)[number];
 
 export interface Rule {
   readonly status: RuleStatus;
-  /** A path of the website, or a URL; `:name` stands for what a segment was. */
+  /** A path of the website, or a URL; `:name` is replaced by the matching segment. */
   readonly to: string;
-  /** Literal segments, and `:name` for any one. */
+  /** Literal segments, and `:name`, which matches any one segment. */
   readonly segments: readonly string[];
-  /** The rule ends in `*`: what the segment has before it, which may be nothing. */
+  /**
+   * Set if the rule ends in `*`: the part of the last segment before the star, which may be empty.
+   */
   readonly open: string | undefined;
 }
 
-/** A rule that fits, and what its names stand for. */
+/** A matching rule with the values of its names. */
 export interface RuleMatch {
   readonly rule: Rule;
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** What is wrong with a file. */
+/** Describes an invalid file. */
 export class RulesFault extends Error {}
 
 const SPLAT = "splat";
@@ -56,7 +61,7 @@ function ruleOf([from = "", to, status = "301", ...more]: readonly string[], lin
   if (star >= 0 && star < from.length - 1) throw fault("* may be the last character only");
   const segments = from.slice(1, star < 0 ? undefined : star).split("/");
   const open = star < 0 ? undefined : decoded(segments.pop() as string);
-  // A slash at the end of a path is no part of it.
+  // A slash at the end of a path is not part of it.
   if (star < 0 && segments.at(-1) === "") segments.pop();
   const names = segments.filter((segment) => segment.startsWith(":"));
   if (star >= 0) names.push(`:${SPLAT}`);
@@ -64,7 +69,7 @@ function ruleOf([from = "", to, status = "301", ...more]: readonly string[], lin
   return { status: known, to, segments: segments.map((each) => (each.startsWith(":") ? each : decoded(each))), open };
 }
 
-/** As it is where it is not escaped rightly. */
+/** Returns the text unchanged if its escapes are invalid. */
 export function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -73,7 +78,10 @@ export function decoded(text: string): string {
   }
 }
 
-/** The first rule that fits, segment by segment: the work is bounded by the length of the file. */
+/**
+ * Returns the first rule that matches. Rules are compared segment by segment, so the length of the
+ * file bounds the work.
+ */
 export function matchRules(rules: readonly Rule[], path: readonly string[]): RuleMatch | undefined {
   for (const rule of rules) {
     const values = match(rule, path);
@@ -95,12 +103,12 @@ function match({ segments, open }: Rule, path: readonly string[]): ReadonlyMap<s
 }
 
 /**
- * A text with the values in it, each as `write` writes it. Of several names that fit the longest does: `:code` must not take
- * what is `:codeOf`. @throws {RulesFault} for one that becomes too long
+ * Inserts the values into a text, each as `write` formats it. The longest matching name wins, so
+ * `:code` does not match in `:codeOf`. @throws {RulesFault} for a result that is too long
  */
 export function filled(text: string, values: RuleMatch["values"], write: (value: string) => string): string {
   const [first = "", ...parts] = text.split(":");
-  // There may be thousands of names and of places for them, but names of few different lengths.
+  // There may be thousands of names and uses, but only a few different name lengths.
   const lengths = [...new Set([...values.keys()].map((name) => name.length))].sort((one, other) => other - one);
   const written = new Map<string, string>();
   let whole = first;

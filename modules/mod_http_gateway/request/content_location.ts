@@ -1,12 +1,13 @@
-/** Content-Location: an address that says by itself which form was answered, where the request does not. */
-import type { Asked } from "../asked.ts";
-import { escapedPath, visiblePath } from "../place.ts";
+/** Content-Location: a URL that names the format of the response, if the requested URL does not. */
+
+import { escapedPath, visiblePath } from "../content_target.ts";
+import type { GatewayCall } from "../gateway_call.ts";
 import type { Format } from "./format.ts";
 
-/** Parameters of the media type of an archive, as they stand in a URL. */
+/** Names in a URL of the parameters of the archive's media type. */
 const inUrl: Readonly<Record<string, string>> = { version: "car-version", order: "car-order", dups: "car-dups" };
 
-export function contentLocation({ place, query, wanted }: Asked, format: Format): string | undefined {
+export function contentLocation({ target, query, wanted }: GatewayCall, format: Format): string | undefined {
   if (!wanted.isImplied) return undefined;
   const all = new URLSearchParams(query);
   all.set("format", format);
@@ -17,5 +18,5 @@ export function contentLocation({ place, query, wanted }: Asked, format: Format)
     }
   }
   all.sort();
-  return `${escapedPath(visiblePath(place))}${place.slash ? "/" : ""}?${all}`;
+  return `${escapedPath(visiblePath(target))}${target.slash ? "/" : ""}?${all}`;
 }

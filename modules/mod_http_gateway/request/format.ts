@@ -1,4 +1,4 @@
-/** In which form the content is wanted: `?format=` first, then Accept. */
+/** Determines the requested format: by `?format=` first, then by Accept. */
 import type { HttpRequest } from "../../../core/types.ts";
 import { Refusal } from "../errors/refusal.ts";
 
@@ -18,26 +18,32 @@ export const formatTypes: Readonly<Record<Format, string>> = {
 const byType = new Map(Object.entries(formatTypes).map(([format, type]) => [type, format as Format]));
 
 export interface Wanted {
-  /** Undefined: as it is, for a browser. */
+  /** Undefined: the content as it is, for a browser. */
   readonly format: Format | undefined;
   /** Parameters of the media type in Accept, such as `order` of a CAR. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** The URL does not say it by itself: the answer tells one that does (Content-Location). */
+  /**
+   * Whether the format is not in the URL. The response then names a URL that contains it
+   * (Content-Location).
+   */
   readonly isImplied: boolean;
 }
 
 const none: ReadonlyMap<string, string> = new Map();
 const asItIs: Wanted = { format: undefined, parameters: none, isImplied: false };
 
-/** The first entry of Accept that is about a form of content counts; weights are not looked at. */
+/** The first media type in Accept that names a content format counts. Weights are ignored. */
 const formal = /^application\/(?:vnd\.ipld|vnd\.ipfs|x-tar(?![\w.+-])|json(?![\w.+-])|cbor(?![\w.+-]))/i;
 
-/** @throws {Refusal} 400 for a media type of IPLD that nobody knows, and for a malformed one */
-export function formatOf({ headers }: Pick<HttpRequest, "headers">, query: URLSearchParams): Wanted {
-  const asked = query.get("format");
-  const accepted = acceptedFormat(headers.accept, asked !== null && Object.hasOwn(formatTypes, asked));
-  if (asked === null || !Object.hasOwn(formatTypes, asked)) return accepted;
-  const format = asked as Format;
+/** @throws {Refusal} 400 for an unknown IPLD media type, and for a malformed one */
+export function formatOf(request: Pick<HttpRequest, "header">, query: URLSearchParams): Wanted {
+  const requested = query.get("format");
+  const accepted = acceptedFormat(
+    request.header("accept"),
+    requested !== null && Object.hasOwn(formatTypes, requested),
+  );
+  if (requested === null || !Object.hasOwn(formatTypes, requested)) return accepted;
+  const format = requested as Format;
   const parameters = accepted.format === format ? accepted.parameters : none;
   return { format, parameters, isImplied: parameters.size > 0 };
 }

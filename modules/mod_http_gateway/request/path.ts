@@ -1,25 +1,26 @@
-/** The path gateway: what `/ipfs/CID/...` and `/ipns/NAME/...` stand for. */
+/** The path gateway: parses `/ipfs/CID/...` and `/ipns/NAME/...`. */
 import { parseCid, parsePeerId, peerIdEncoder } from "modhost/node";
 import type { HttpRequest } from "../../../core/types.ts";
+import { type ContentTarget, escapedPath, type Namespace } from "../content_target.ts";
 import { Refusal } from "../errors/refusal.ts";
-import { escapedPath, type Namespace, type Place } from "../place.ts";
+import { unescapedBytes, withBytes } from "./byte_path.ts";
 import { queryOf, suffixOf } from "./query.ts";
 import { Redirect } from "./redirect.ts";
 
-/** What names below `/ipns` are written in. */
+/** The encoding of names below `/ipns`. */
 export const keyText = peerIdEncoder("base36");
 const MAX_IDENTITY_BYTES = 128;
 
-type Asking = Pick<HttpRequest, "headers" | "url" | "path">;
+type PathRequest = Pick<HttpRequest, "header" | "url" | "path">;
 
 /**
- * `rest` is what follows `/ipfs/` or `/ipns/`, decoded.
- *
- * @throws {Redirect} to where it should have been asked, {Refusal} 400
+ * `requested` is the decoded part of the path after `/ipfs/` or `/ipns/`. @throws {Redirect} to the
+ * canonical URL, {Refusal} 400
  */
-export function placeOfPath(namespace: Namespace, rest: string, request: Asking): Place {
+export function targetOfPath(namespace: Namespace, requested: string, request: PathRequest): ContentTarget {
   const { path } = request;
-  const base = rest === "" ? path.replace(/\/$/, "") : path.slice(0, path.length - rest.length - 1);
+  const rest = withBytes(requested, request);
+  const base = requested === "" ? path.replace(/\/$/, "") : path.slice(0, path.length - requested.length - 1);
   redirectUri(request, base);
   const [root = "", ...segments] = namesIn(rest);
   if (root === "") throw invalid(path, "path does not have enough components");
@@ -30,22 +31,22 @@ export function placeOfPath(namespace: Namespace, rest: string, request: Asking)
   return { namespace, root, segments, slash, prefix: `${base}/${root}`, website: undefined, gateway: "" };
 }
 
-/** The names of a path, without empty ones, with `.` and `..` as paths have them. */
+/** Returns the names of a path, without empty ones. Resolves `.` and `..`. */
 export function namesIn(rest: string): string[] {
-  const kept: string[] = [];
+  const segments: string[] = [];
   for (const name of rest.split("/")) {
-    if (name === "..") kept.pop();
-    else if (name !== "" && name !== ".") kept.push(name);
+    if (name === "..") segments.pop();
+    else if (name !== "" && name !== ".") segments.push(name);
   }
-  return kept;
+  return segments;
 }
 
 const invalid = (path: string, reason: string, cause?: unknown) =>
   new Refusal(400, `invalid path ${JSON.stringify(path)}: ${reason}`, { cause });
 
-/** A root's own service worker would steer every other root of this origin. */
-function refuseWorker({ headers }: Asking): void {
-  if (headers.service_worker === "script") {
+/** A service worker of one root would control all other roots of this origin. */
+function refuseWorker(request: PathRequest): void {
+  if (request.header("service-worker") === "script") {
     throw new Refusal(
       400,
       "A service worker may not be registered for a root of a path gateway: its scope would be that of others",
@@ -53,12 +54,12 @@ function refuseWorker({ headers }: Asking): void {
   }
 }
 
-function requireCid(root: string, segments: readonly string[], request: Asking): void {
+function requireCid(root: string, segments: readonly string[], request: PathRequest): void {
   try {
     const { multihash } = rootCid(root);
     if (multihash.code !== 0 || multihash.digest.length <= MAX_IDENTITY_BYTES) return;
   } catch (error) {
-    // `/ipfs/ipns/NAME`: two namespaces, of which the second is meant.
+    // `/ipfs/ipns/NAME` has two namespaces, of which the second is meant.
     if ((root === "ipfs" || root === "ipns") && segments.length > 0) {
       if (root === "ipns" || isCid(segments[0] as string)) {
         throw new Redirect(301, escapedPath(`/${root}/${segments.join("/")}`) + suffixOf(request));
@@ -71,10 +72,13 @@ function requireCid(root: string, segments: readonly string[], request: Asking):
 
 const roots = new Map<string, ReturnType<typeof parseCid>>();
 const MAX_ROOTS = 1000;
-/** Characters of a CID whose hash is none that is out of the ordinary. */
+/** Maximum length of a cached CID. CIDs with ordinary hashes are shorter. */
 const MAX_ROOT_LENGTH = 128;
 
-/** As `parseCid`, which is asked for the same roots again and again: of what is below one, and twice by each request. */
+/**
+ * Like `parseCid`, with a cache, because requests repeat the same roots, and each request parses
+ * its root twice.
+ */
 export function rootCid(text: string): ReturnType<typeof parseCid> {
   let cid = roots.get(text);
   if (cid !== undefined) return cid;
@@ -93,16 +97,16 @@ function isCid(text: string): boolean {
   }
 }
 
-/** A key in any other form is sent to the one that all caches and hosts know it by. */
-function redirectKey(root: string, rest: string, base: string, request: Asking): void {
+/** Redirects a key in another form to its canonical form, under which caches and hosts know it. */
+function redirectKey(root: string, rest: string, base: string, request: PathRequest): void {
   const key = keyOf(root);
   if (key === undefined || key === root) return;
   throw new Redirect(302, escapedPath(`${base}/${key}${rest.slice(root.length)}`) + suffixOf(request));
 }
 
-/** The name of a key as it is shown; undefined for what is a domain, or nothing. */
+/** Returns the name of a key in canonical form; undefined for a domain, or an invalid name. */
 export function keyOf(root: string): string | undefined {
-  // The commonest case costs nothing.
+  // A quick test for domains, which are the most common case.
   if (root.includes(".")) return undefined;
   try {
     return keyText(parsePeerId(root));
@@ -111,8 +115,10 @@ export function keyOf(root: string): string | undefined {
   }
 }
 
-/** `?uri=ipfs://CID`: what browsers call that have the gateway as their handler of such addresses. */
-function redirectUri(request: Asking, base: string): void {
+/**
+ * Redirects `?uri=ipfs://CID`, which browsers use when the gateway is their handler for such URLs.
+ */
+function redirectUri(request: PathRequest, base: string): void {
   const uri = queryOf(request).get("uri");
   if (uri === null) return;
   const [, scheme, rest] = /^(ip[fn]s):\/\/(.+)$/s.exec(uri) ?? [];
@@ -120,13 +126,8 @@ function redirectUri(request: Asking, base: string): void {
     throw new Refusal(400, "uri query parameter scheme must be ipfs or ipns");
   const [path = "", query] = rest.split(/\?(.*)/s);
   const home = base.replace(/\/ip[fn]s$/, "");
-  throw new Redirect(301, `${home}/${scheme}/${escapedPath(decoded(path))}${query === undefined ? "" : `?${query}`}`);
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
+  throw new Redirect(
+    301,
+    `${home}/${scheme}/${escapedPath(unescapedBytes(path))}${query === undefined ? "" : `?${query}`}`,
+  );
 }

@@ -1,4 +1,4 @@
-/** Parameters of a request that the gateway knows; all others change nothing. */
+/** Query parameters that the gateway knows. It ignores all others. */
 import type { HttpRequest } from "../../../core/types.ts";
 
 const none = new URLSearchParams();
@@ -7,5 +7,5 @@ export function queryOf({ url }: Pick<HttpRequest, "url">): URLSearchParams {
   return url.query === undefined ? none : new URLSearchParams(url.query);
 }
 
-/** `?a=b` as it was sent; empty without one. */
+/** Returns the query as it was sent, such as `?a=b`; empty without one. */
 export const suffixOf = ({ url }: Pick<HttpRequest, "url">): string => (url.query === undefined ? "" : `?${url.query}`);

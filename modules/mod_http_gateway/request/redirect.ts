@@ -1,6 +1,6 @@
 /** Redirects of the gateway. */
 import { escape_html } from "../../../core/net/http.ts";
-import type { ResponseFields } from "../../../core/types.ts";
+import type { ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 
 const words = {
   301: "Moved Permanently",
@@ -12,21 +12,31 @@ const words = {
 
 export type RedirectStatus = keyof typeof words;
 
-/** Thrown where a request turns out to be meant for another address. */
+/** Thrown if a request is meant for another URL. */
 export class Redirect {
   readonly status: RedirectStatus;
-  /** As it stands in the header: escaped. */
+  /** The escaped value of the Location header. */
   readonly location: string;
+  readonly #headers: ResponseHeaders;
 
-  constructor(status: RedirectStatus, location: string) {
+  constructor(status: RedirectStatus, location: string, headers: ResponseHeaders = {}) {
     this.status = status;
     this.location = location;
+    this.#headers = headers;
   }
 
-  answer(headers: ResponseFields["headers"] = {}): ResponseFields {
+  /**
+   * Names of request headers on which the redirect depends: other values of them get another
+   * response at the same URL.
+   */
+  depending(vary: string): Redirect {
+    return new Redirect(302, this.location, { vary, cache_control: "no-store" });
+  }
+
+  response(headers: ResponseFields["headers"] = {}): ResponseFields {
     return {
       status_code: this.status,
-      headers: { ...headers, location: this.location, content_type: "text/html; charset=utf-8" },
+      headers: { ...headers, ...this.#headers, location: this.location, content_type: "text/html; charset=utf-8" },
       body: `<a href="${escape_html(this.location)}">${words[this.status]}</a>.\n`,
     };
   }

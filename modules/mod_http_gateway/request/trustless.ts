@@ -1,11 +1,15 @@
-/** What a client can check by itself: a block by its CID, an archive block by block, a record by its signature. */
+/**
+ * Responses that a client can verify by itself: a block by its CID, an archive block by block, a
+ * record by its signature.
+ */
+
+import type { ContentTarget } from "../content_target.ts";
 import { Refusal } from "../errors/refusal.ts";
-import type { Place } from "../place.ts";
 import type { Format } from "./format.ts";
 import { keyOf } from "./path.ts";
 
-/** For gateways that serve nothing else. @throws {Refusal} 406 */
-export function requireTrustless({ namespace, root, segments }: Place, format: Format | undefined): void {
+/** Refuses other responses, for gateways that only serve these. @throws {Refusal} 406 */
+export function requireTrustless({ namespace, root, segments }: ContentTarget, format: Format | undefined): void {
   if (namespace === "ipfs" && (format === "car" || (format === "raw" && segments.length === 0))) return;
   if (namespace === "ipns" && format === "ipns-record" && keyOf(root) !== undefined) return;
   throw new Refusal(

@@ -1,7 +1,10 @@
-/** Which records, and which of their addresses, a request asks for: `filter-addrs` and `filter-protocols` (IPIP-484). */
+/**
+ * Filters records and their addresses by `filter-addrs` and `filter-protocols` of a request
+ * (IPIP-484).
+ */
 import { type PeerRecord, recordFilter } from "modhost/node";
 
-/** The record with the addresses that are wanted; undefined where it is not wanted. */
+/** Returns the record with the matching addresses; undefined if the record does not match. */
 export type Filter = (record: PeerRecord) => PeerRecord | undefined;
 
 export const filterOf = (query: URLSearchParams): Filter =>

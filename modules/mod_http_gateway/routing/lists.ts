@@ -1,4 +1,4 @@
-/** Records as answers: one document of JSON, or a line for each as it is found. */
+/** Responds with records: as one JSON document, or as one line per record, sent as it is found. */
 import type { PeerRecord } from "modhost/node";
 import type { HttpRequest, ResponseFields } from "../../../core/types.ts";
 import { Refusal } from "../errors/refusal.ts";
@@ -7,27 +7,27 @@ import type { GatewaySettings } from "../settings.ts";
 import { type Filter, filterOf } from "./filters.ts";
 import type { PeerRecords } from "./look_ups.ts";
 
-/** Records of one document; a stream has all. */
+/** Maximum number of records in a document. A stream contains all of them. */
 const MAX_LISTED = 100;
 const JSON_TYPE = "application/json";
 const LINES_TYPE = "application/x-ndjson";
 
-/** How long an answer may be kept. What is not found may be there soon; records of providers live two days. */
+/** Cache lifetimes. A missing record may appear soon, while provider records live for two days. */
 export const NOTHING_FOUND = "public, max-age=15, stale-while-revalidate=60, stale-if-error=3600";
 const FOUND = "public, max-age=300, stale-while-revalidate=172800, stale-if-error=172800";
 
-interface ListAsked {
+interface ListRequest {
   readonly request: HttpRequest;
   readonly settings: Pick<GatewaySettings, "headers">;
 }
 
 /** @throws {Refusal} 406 */
-export async function listAnswer(
+export async function listResponse(
   member: "Providers" | "Peers",
   records: PeerRecords,
-  { request, settings }: ListAsked,
+  { request, settings }: ListRequest,
 ): Promise<ResponseFields> {
-  const type = typeFor(request.headers.accept);
+  const type = typeFor(request.header("accept"));
   const wanted = filtered(records, filterOf(queryOf(request)));
   const headers = (isFound: boolean) => ({
     ...settings.headers,
@@ -41,7 +41,7 @@ export async function listAnswer(
     for await (const record of wanted) if (listed.push(record) === MAX_LISTED) break;
     return { headers: headers(listed.length > 0), body: JSON.stringify({ [member]: listed }) };
   }
-  // The head tells whether there is anything.
+  // The head depends on whether there is any record.
   const first = await wanted.next();
   if (first.done === true) return { headers: headers(false), body: "" };
   if (request.method !== "HEAD") return { headers: headers(true), body: lines(first.value, wanted) };
@@ -49,7 +49,7 @@ export async function listAnswer(
   return { headers: headers(true), body: "" };
 }
 
-/** The first of the client's types that there is. */
+/** Returns the first supported type that the client accepts. */
 function typeFor(accept = "*/*"): typeof JSON_TYPE | typeof LINES_TYPE {
   for (const item of accept.toLowerCase().split(",")) {
     const type = item.replace(/;.*/s, "").trim();
@@ -61,8 +61,8 @@ function typeFor(accept = "*/*"): typeof JSON_TYPE | typeof LINES_TYPE {
 
 async function* filtered(records: PeerRecords, filter: Filter): PeerRecords {
   for await (const record of records) {
-    const kept = filter(record);
-    if (kept !== undefined) yield kept;
+    const filtered = filter(record);
+    if (filtered !== undefined) yield filtered;
   }
 }
 

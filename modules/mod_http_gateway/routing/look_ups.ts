@@ -1,4 +1,4 @@
-/** What the node is asked for, and the records that come of it. */
+/** Looks up records through the node. */
 import {
   NodeError,
   type NodeModule,
@@ -15,14 +15,15 @@ type Events = ReturnType<Routing["findPeer"]>;
 
 export type PeerRecords = AsyncGenerator<PeerRecord, void, undefined>;
 
-/** Milliseconds of one look-up. */
+/** Maximum time of one lookup in milliseconds. */
 export const LOOK_UP_MS = 30_000;
 /** Number of the protocol `p2p` in addresses. */
 const P2P_CODE = 421;
 
 /**
- * The look-ups of one request. Without a network nothing is found; when `signal` aborts they end with what they have. They
- * go to the DHT alone: two nodes that name each other as routers would ask in circles.
+ * The lookups of one request. Without a network they find nothing. When `signal` aborts, they end
+ * with what they have found. They only use the DHT, because two nodes that use each other as
+ * routers would query each other in circles.
  */
 export class LookUps {
   readonly #node: NodeModule;
@@ -33,7 +34,7 @@ export class LookUps {
     this.#signal = signal;
   }
 
-  /** Who has a block, each once. */
+  /** Yields each provider of a block once. */
   async *providers(cid: ReturnType<typeof parseCid>): PeerRecords {
     const routing = await this.#routing();
     if (routing === undefined) return;
@@ -45,7 +46,7 @@ export class LookUps {
     yield* this.#records(found, routingEventTypes.provider);
   }
 
-  /** Where a peer is: one record, or none. */
+  /** Yields the record of a peer, or nothing. */
   async *peer(id: PeerId): PeerRecords {
     const routing = await this.#routing();
     if (routing === undefined) return;
@@ -53,7 +54,10 @@ export class LookUps {
     yield* this.#records(found, routingEventTypes.finalPeer);
   }
 
-  /** The peers closest to a multihash, nearest first. @throws {Refusal} 501 where there is no DHT */
+  /**
+   * Returns the peers closest to a multihash, the nearest first. @throws {Refusal} 501 if there is
+   * no DHT
+   */
   async closest(multihash: Uint8Array): Promise<PeerRecords> {
     const routing = await this.#routing();
     if (routing?.dht === undefined) throw new Refusal(501, "This node has no DHT");
@@ -74,12 +78,16 @@ export class LookUps {
         yield { Schema: "peer", ID: id.toString(), Addrs: await this.#addresses(id, multiaddrs), Protocols: [] };
       }
     } catch (error) {
-      // That nobody could be asked, or nobody knew, is an answer: nothing was found.
+      // If no peer could be reached, or none had a record, the result is empty rather than an
+      // error.
       if (!this.#signal.aborted && !NodeError.is(error)) throw error;
     }
   }
 
-  /** The node's own as they are now; of a peer those that were found, else those that the node keeps of it. */
+  /**
+   * Returns the current addresses of this node, or for another peer the found ones, or else the
+   * stored ones.
+   */
   async #addresses(id: PeerId, found: readonly { toString(): string }[]): Promise<string[]> {
     const { libp2p } = await this.#node.lowLevel.network();
     if (libp2p.peerId.equals(id)) return libp2p.getMultiaddrs().map(withoutPeer);

@@ -1,39 +1,42 @@
-/** Records of names: given to whoever asks, and taken from whoever has one that is signed. */
+/** Serves records of names to anybody, and accepts signed records from anybody. */
 import { NodeError, type NodeModule, parseCid, parsePeerId } from "modhost/node";
 import type { HttpRequest, ResponseFields } from "../../../core/types.ts";
-import { recordTag, secondsOf, secondsUntil } from "../answers/record.ts";
 import { Refusal, tooLate } from "../errors/refusal.ts";
-import { conditionAnswer } from "../headers/conditions.ts";
+import { conditionalResponse } from "../headers/conditions.ts";
 import { formatTypes } from "../request/format.ts";
 import { keyText } from "../request/path.ts";
+import { recordTag, secondsOf, secondsUntil } from "../responses/record.ts";
 import type { GatewaySettings } from "../settings.ts";
 import { NOTHING_FOUND } from "./lists.ts";
 import { LOOK_UP_MS } from "./look_ups.ts";
 
 const RECORD_TYPE = formatTypes["ipns-record"];
-/** Bytes of a record that implementations accept. */
+/** Maximum size of a record in bytes, as implementations accept it. */
 const MAX_RECORD_SIZE = 10 * 1024;
-/** Seconds for which a record is kept that does not say it. */
+/** Seconds for which a record without a TTL is cached. */
 const DEFAULT_TTL = 60;
 
-interface RecordAsked {
+interface RecordRequest {
   readonly node: NodeModule;
   readonly key: string;
   readonly request: HttpRequest;
   readonly settings: Pick<GatewaySettings, "headers">;
-  /** Aborts when nobody waits any more, and when it takes too long. */
+  /** Aborts when the client disconnects or a time limit is reached. */
   readonly signal: AbortSignal;
 }
 
-/** The record; where there is none, 200 with a line of text: only the type tells (IPIP-513). @throws {Refusal} */
-export async function recordAnswer({ node, key, request, settings }: RecordAsked): Promise<ResponseFields> {
+/**
+ * Responds with the record. If there is none, responds with 200 and a line of text; clients only
+ * see the difference in the type (IPIP-513). @throws {Refusal}
+ */
+export async function recordResponse({ node, key, request, settings }: RecordRequest): Promise<ResponseFields> {
   const id = nameIn(key);
-  const { accept = "*/*" } = request.headers;
+  const accept = request.header("accept") ?? "*/*";
   if (!accept.includes(RECORD_TYPE) && !accept.includes("*/*")) {
     throw new Refusal(406, `A record is ${RECORD_TYPE}: ask for that`);
   }
   const { signal } = request;
-  // The best that came in time counts; of the DHT alone, as in `LookUps`.
+  // Uses the best record that arrived in time. Only the DHT is queried, as in `LookUps`.
   const record = await node.lowLevel.names
     .record(id, { signal, timeout: LOOK_UP_MS, delegated: false })
     .catch((error: unknown) => {
@@ -60,13 +63,13 @@ export async function recordAnswer({ node, key, request, settings }: RecordAsked
     expires: new Date(validity).toUTCString(),
     last_modified: new Date().toUTCString(),
   };
-  return conditionAnswer(request, [etag], headers) ?? { headers, body: bytes };
+  return conditionalResponse(request, [etag], headers) ?? { headers, body: bytes };
 }
 
-/** Takes a record, keeps it and hands it on. @throws {Refusal} */
-export async function putRecord({ node, key, request, settings, signal }: RecordAsked): Promise<ResponseFields> {
+/** Stores a record and publishes it. @throws {Refusal} */
+export async function putRecord({ node, key, request, settings, signal }: RecordRequest): Promise<ResponseFields> {
   const id = nameIn(key);
-  const type = request.headers.content_type?.replace(/;.*/s, "").trim().toLowerCase();
+  const type = request.header("content-type")?.replace(/;.*/s, "").trim().toLowerCase();
   if (type !== RECORD_TYPE) throw new Refusal(406, `What is put here is ${RECORD_TYPE}, and says so in Content-Type`);
   const bytes = await bodyOf(request);
   await node.lowLevel.names.put(id, bytes, { signal }).catch((cause: unknown) => {
@@ -89,7 +92,10 @@ async function bodyOf({ body_stream }: HttpRequest): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** Names are CIDs of version 1 here: what else names a key has no place in a cache. @throws {Refusal} 400 */
+/**
+ * Only CIDs of version 1 are accepted as names, because other forms would be duplicates in caches.
+ * @throws {Refusal} 400
+ */
 function nameIn(text: string): ReturnType<typeof parsePeerId> {
   try {
     parseCid(text);

@@ -19,13 +19,13 @@ export const command: Command = {
       throw new UsageError("The name of a user has no colon, and does not begin with a space or #");
     const password = await readPassword(context);
     if (password === "") throw new UsageError("The password is empty: it is the first line of the standard input");
-    const kept = await keepPassword(password);
-    context.stdout.write(name === undefined ? `${kept}\n` : `${name}:${kept}\n`);
+    const stored = await keepPassword(password);
+    context.stdout.write(name === undefined ? `${stored}\n` : `${name}:${stored}\n`);
     return 0;
   },
 };
 
-/** Of a terminal, what is typed is shown nowhere. */
+/** On a terminal, the typed password is not shown. */
 async function readPassword({ stdin, stderr }: CommandContext): Promise<string> {
   const isTyped = stdin.isTTY === true;
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });

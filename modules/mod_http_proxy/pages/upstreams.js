@@ -1,4 +1,4 @@
-/** The upstreams of proxied apps: how they are, and taking one out and back. */
+/** The upstreams of proxied apps: their state, and buttons to drain and undrain them. */
 import { html } from "htm/preact";
 import {
   Badge,

@@ -6,7 +6,7 @@ import { type AddOptions as AddOptionsOfContent, addSettings } from "../content/
 import { requirePinName } from "../content/pins/pins.ts";
 import type { AddEntry, AddEvent, AddSettings } from "../content/unixfs/add.ts";
 import type { Names } from "../formats/cid/codecs.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { requireLinkable, withRoots } from "./add_roots.ts";
 import {
@@ -16,7 +16,7 @@ import {
   manyCandidates,
   oneCandidate,
 } from "./candidates.ts";
-import { type CallOptions, reading, type ShardingMode } from "./common.ts";
+import { type CallOptions, readOptions, type ShardingMode } from "./common.ts";
 import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface AddTreeOptions extends CallOptions {
@@ -38,23 +38,27 @@ export interface AddTreeOptions extends CallOptions {
   readonly trickle?: boolean | undefined;
   /** Wrap everything in one directory. */
   readonly wrapWithDirectory?: boolean | undefined;
-  /** Pin what is added, recursively; true by default. */
+  /** Pin the added content recursively; true by default. */
   readonly pin?: boolean | undefined;
-  /** What the pins are called, at most 255 bytes; a pin that has a name loses it where there is none. */
+  /** Name of the pins, at most 255 bytes. Without it, pins that have a name lose it. */
   readonly pinName?: string | undefined;
   /**
-   * Link what was added into the mutable namespace as well: into this directory, where it ends with a slash or is empty (`/`), else the
-   * only entry as this path.
+   * Also link the added content into the mutable namespace. A path that is empty or ends with a
+   * slash names the directory to link into; any other path names the only entry itself.
    */
   readonly toFiles?: string | undefined;
   /**
-   * Tell the network at once that this node provides what was added (default); false leaves it to the next round, "wait" fails after the
-   * last result where nobody could be told. A node that is offline tells nobody.
+   * Announce the added content to the network at once (default). False leaves it to the next
+   * regular announcement. "wait" waits for the announcement, and fails after the last result if no
+   * peer could be reached. An offline node announces nothing.
    */
   readonly announce?: boolean | "wait" | undefined;
   /** Compute the CIDs and store nothing. */
   readonly onlyHash?: boolean | undefined;
-  /** Store references to the files that entries name as their `backing`, not their bytes; implies `rawLeaves`. */
+  /**
+   * Store references to the files that entries name as their `backing`, instead of their bytes;
+   * implies `rawLeaves`.
+   */
   readonly nocopy?: boolean | undefined;
   /** Check the filestore for existing chunks first. */
   readonly fscache?: boolean | undefined;
@@ -62,34 +66,43 @@ export interface AddTreeOptions extends CallOptions {
   readonly silent?: boolean | undefined;
   /** Also yield progress events, every 256 KiB of each file. */
   readonly progress?: boolean | undefined;
-  /** Permissions of every file and directory. Not together with raw leaves, which this and the next three switch off. */
+  /**
+   * Permissions of every file and directory. This option and the next three switch raw leaves off,
+   * and cannot be combined with them.
+   */
   readonly mode?: ModeInput | undefined;
-  /** When every file, directory and symlink was changed. */
+  /** Modification time of every file, directory and symlink. */
   readonly mtime?: TimeInput | undefined;
   /** Entries keep their own permissions, unless `mode` is given. */
   readonly preserveMode?: boolean | undefined;
   /** Entries keep their own times, unless `mtime` is given. */
   readonly preserveMtime?: boolean | undefined;
-  /** Links of an interior node of a file, at least 2; 174 by default, and for 0 and below. */
+  /**
+   * Maximum number of links of an interior node of a file, at least 2. The default is 174; 0 and
+   * negative values mean the default.
+   */
   readonly maxFileLinks?: number | undefined;
-  /** Keep directories without entries; true by default, and always for those at the top. */
+  /** Keep directories without entries; true by default. Top-level directories are always kept. */
   readonly emptyDirs?: boolean | undefined;
   /**
-   * When directories are sharded: where `Experimental.ShardingEnabled` of the configuration is on (default), or by their size,
-   * as `Import.*` says.
+   * When directories are sharded: if `Experimental.ShardingEnabled` of the configuration is on
+   * (default), or by their size, as `Import.*` says.
    */
   readonly sharding?: ShardingMode | undefined;
-  /** Entries beyond which a directory is sharded by size as well; as the configuration says by default, 0 for any number. */
+  /**
+   * Number of entries above which sharding by size shards a directory. The configuration sets the
+   * default; 0 means no limit.
+   */
   readonly maxDirectoryLinks?: number | undefined;
   /** Slots of a shard: a power of 2 from 8 to 1024, 256 by default. */
   readonly maxHamtFanout?: number | undefined;
-  /** Greatest chunk in bytes; 1 MiB by default. */
+  /** Maximum size of a chunk in bytes; 1 MiB by default. */
   readonly maxChunk?: number | undefined;
-  /** Greatest `inlineLimit` that is taken; any by default. */
+  /** Maximum accepted value of `inlineLimit`; unlimited by default. */
   readonly maxInline?: number | undefined;
-  /** Those that hash functions have; those of go-ipfs 0.9 by default. */
+  /** Names by which hash functions are given; the names of go-ipfs 0.9 by default. */
   readonly names?: Names;
-  /** Take what is not said here from `Import.*` of the configuration; true by default. */
+  /** Use `Import.*` of the configuration for options that are not given; true by default. */
   readonly importDefaults?: boolean | undefined;
 }
 
@@ -108,19 +121,22 @@ export interface AddResult {
 
 export interface AddApi {
   /**
-   * Adds one file, or one directory. What this resolves with is on the disk, pinned unless `pin` is false.
+   * Adds one file or one directory. When the promise resolves, the content is on the disk, and
+   * pinned unless `pin` is false.
    *
-   * @throws NodeError for input that is none, and for options that do not go together
+   * @throws NodeError for unsupported input, and for options that exclude each other
    */
   add(input: ImportCandidate, options?: AddOptions): Promise<AddResult>;
   /**
-   * Adds files and directories. Yields files as they are added, and each directory after its contents.
+   * Adds files and directories. Yields each file as it is added, and each directory after its
+   * contents.
    *
    * @throws NodeError as `add`
    */
   addAll(input: ImportCandidates, options?: AddOptions): AsyncIterable<AddResult>;
   /**
-   * Like `addAll`, for entries with an explicit type (symlinks included), and with progress events among the results.
+   * Like `addAll`, for entries with an explicit type (symlinks included). Progress events appear
+   * among the results.
    */
   addTree(entries: AsyncIterable<AddEntry>, options?: AddTreeOptions): AsyncIterable<AddEvent>;
 }
@@ -128,15 +144,16 @@ export interface AddApi {
 export function addApi(node: LowLevelNode): AddApi {
   async function* addTree(entries: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
     const { pin = true, pinName, nocopy = false, fscache = false } = options;
-    if (pinName && (!pin || options.onlyHash === true)) throw new NodeError("pin-name option requires pin to be set");
+    if (pinName !== undefined && (!pin || options.onlyHash === true))
+      throw new NodeError("pin-name option requires pin to be set");
     requirePinName(pinName);
     requireLinkable(options);
-    const { signal, offline } = reading(options);
+    const { signal, offline } = readOptions(options);
     const settings: AddSettings = { ...settingsOf(node, options), backing: nocopy ? "required" : "ignored" };
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
     const mute = options.announce === false;
     const events = options.onlyHash
-      ? hashOnly(entries, settings, node.scratch)
+      ? hashOnly(entries, settings, { scratch: node.scratch, signal })
       : addEntries(node, entries, settings, { pin, pinName, references: nocopy || fscache, signal, offline, mute });
     for await (const event of withRoots(node, events, options, { signal, offline })) {
       if (event.kind === "file" && event.built !== undefined) {
@@ -147,11 +164,11 @@ export function addApi(node: LowLevelNode): AddApi {
     }
   }
 
-  async function* added(entries: AsyncIterable<AddEntry>, { progress: hears, ...options }: AddOptions) {
-    const progress = typeof hears === "function";
+  async function* added(entries: AsyncIterable<AddEntry>, { progress: onProgress, ...options }: AddOptions) {
+    const progress = typeof onProgress === "function";
     for await (const { name, built, bytes = 0 } of addTree(entries, { ...options, progress })) {
       if (built !== undefined) yield { path: name, cid: built.cid, size: built.size };
-      else hears?.(bytes, name);
+      else onProgress?.(bytes, name);
     }
   }
 
@@ -182,7 +199,7 @@ function shardingOf(
     return { sharded: config.value("Experimental.ShardingEnabled"), fanout: maxHamtFanout };
   }
   const { sharded, fanout } = shardingBySize(config);
-  // The size is that of the start, as in the reference.
+  // Like the reference, the node uses the size threshold that it read at its start.
   const { threshold } = sizeSharding.sharded;
   const maxLinks = maxDirectoryLinks === undefined ? sharded.maxLinks : Math.max(0, maxDirectoryLinks);
   return { sharded: { ...sharded, threshold, maxLinks }, fanout: maxHamtFanout ?? fanout };

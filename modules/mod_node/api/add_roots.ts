@@ -1,10 +1,13 @@
-/** What an add does with its roots once they are stored: it links them into the mutable namespace, and tells the network of them. */
+/**
+ * Handles the roots of an add once they are stored: links them into the mutable namespace, and
+ * announces them to the network.
+ */
 import type { CID } from "multiformats/cid";
 import { AddedLinks } from "../content/mfs/link_added.ts";
 import type { AddEvent } from "../content/unixfs/add.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
-import type { Reading, ShardingMode } from "./common.ts";
+import type { ReadOptions, ShardingMode } from "./common.ts";
 
 export interface RootOptions {
   readonly toFiles?: string | undefined;
@@ -14,29 +17,32 @@ export interface RootOptions {
   readonly wrapWithDirectory?: boolean | undefined;
 }
 
-/** @throws NodeError for options that do not go with `toFiles` */
+/** @throws NodeError for options that `toFiles` excludes */
 export function requireLinkable({ toFiles, onlyHash, wrapWithDirectory }: RootOptions): void {
   if (toFiles === undefined) return;
   if (onlyHash === true) throw new NodeError("only-hash and to-files options are not compatible");
   if (wrapWithDirectory === true) throw new NodeError("wrap-with-directory and to-files options are not compatible");
 }
 
-/** Gives out the events, each root before it is linked; then tells the network of the roots, if that is to be waited for. */
+/**
+ * Yields the events, and links each root after its event was yielded. If the caller waits for the
+ * announcement, it follows after the last event.
+ */
 export function withRoots(
   node: LowLevelNode,
   events: AsyncIterable<AddEvent>,
   options: RootOptions,
-  how: Reading,
+  how: ReadOptions,
 ): AsyncIterable<AddEvent> {
-  const isTold = options.announce === "wait" && options.onlyHash !== true;
-  return options.toFiles === undefined && !isTold ? events : linkedAndTold(node, events, options, how);
+  const isAnnounced = options.announce === "wait" && options.onlyHash !== true;
+  return options.toFiles === undefined && !isAnnounced ? events : linkedAndAnnounced(node, events, options, how);
 }
 
-async function* linkedAndTold(
+async function* linkedAndAnnounced(
   node: LowLevelNode,
   events: AsyncIterable<AddEvent>,
   { toFiles, announce, sharding }: RootOptions,
-  how: Reading,
+  how: ReadOptions,
 ): AsyncGenerator<AddEvent> {
   const change = {
     ...how,
@@ -45,8 +51,8 @@ async function* linkedAndTold(
     sharding: sharding === "by size" ? node.sizeSharding : undefined,
   };
   const links = toFiles === undefined ? undefined : new AddedLinks(node.files, toFiles, change);
-  const told: CID[] = [];
-  /** Not linked yet: nothing may keep it. */
+  const roots: CID[] = [];
+  /** The root that is not linked yet. The guard protects it from garbage collection until then. */
   let open: CID | undefined;
   const unguard = node.pins.guard(() => (open === undefined ? [] : [open]));
   try {
@@ -56,26 +62,35 @@ async function* linkedAndTold(
       yield event;
       if (root === undefined) continue;
       await links?.link({ name: event.unnamed === true ? undefined : event.name, ...root });
-      if (announce === "wait") told.push(root.cid);
+      if (announce === "wait") roots.push(root.cid);
     }
   } finally {
     unguard();
   }
-  await tellNetwork(node, told, how);
+  await announceToNetwork(node, roots, how);
 }
 
-/** Resolves when the network is told of these, or at once while it is not there. @throws NodeError, its text begins with `fast-provide: ` */
-export async function tellNetwork(
+/**
+ * Announces blocks to the network and resolves when that is done; resolves at once while the node
+ * is offline.
+ *
+ * @throws NodeError whose text begins with `fast-provide: `
+ */
+export async function announceToNetwork(
   node: LowLevelNode,
   cids: readonly CID[],
-  { offline, signal = new AbortController().signal }: Reading,
+  { offline, signal = new AbortController().signal }: ReadOptions,
 ): Promise<void> {
   if (offline === true || !node.online) return;
   try {
     const { routing } = await node.network();
-    for (const cid of cids) for await (const _ of routing.provide(cid, signal));
+    for (const cid of cids) {
+      for await (const _ of routing.provide(cid, signal));
+      node.log.write("core/commands", "debug", `fast-provide-root: sync provide completed: ${cid}`);
+    }
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
+    node.log.write("core/commands", "warn", `fast-provide-root: sync provide failed: ${error.message}`);
     throw new NodeError(`fast-provide: ${error.message}`, { cause: error });
   }
 }

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
 
 export interface BitswapStatOptions extends CallOptions {
@@ -39,18 +39,27 @@ export interface BitswapLedgerResult {
   readonly exchanged: bigint;
 }
 
-/** Its methods reject with a NodeError while the node is offline. */
+/** All methods reject with a NodeError while the node is offline. */
 export interface BitswapApi {
   stat(options?: BitswapStatOptions): Promise<BitswapStatResult>;
-  /** The wantlist of this node. */
+  /** Resolves to the wantlist of this node. */
   wantlist(options?: CallOptions): Promise<readonly CID[]>;
-  /** The wantlist that a peer has sent to this node; for its own id, the wantlist of this node. */
+  /**
+   * Resolves to the wantlist that a peer has sent to this node; for the node's own id, to the
+   * wantlist of this node.
+   */
   wantlistForPeer(peer: PeerName, options?: CallOptions): Promise<readonly CID[]>;
-  /** Removes blocks from the wantlist; pending reads of them fail as not found. Not part of the RPC API of 0.9. */
+  /**
+   * Removes blocks from the wantlist; pending reads of them fail as not found. Not part of the RPC
+   * API of 0.9.
+   */
   unwant(cid: CID | string | readonly (CID | string)[], options?: CallOptions): Promise<void>;
-  /** The ledger of a peer; all zero if it is not connected. */
+  /** Resolves to the ledger of a peer; all fields are zero if it is not connected. */
   ledger(peer: PeerName, options?: CallOptions): Promise<BitswapLedgerResult>;
-  /** Announces the stored blocks to the routing system. @throws NodeError when there are no peers to announce to */
+  /**
+   * Announces the stored blocks to the routing system. @throws NodeError when there are no peers to
+   * announce to
+   */
   reprovide(options?: CallOptions): Promise<void>;
 }
 

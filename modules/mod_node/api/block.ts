@@ -4,7 +4,8 @@ import type { CID } from "multiformats/cid";
 import { cidDefaults } from "../content/adder/import_config.ts";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { removeBlocks } from "../content/pins/remove_blocks.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import { identity } from "../formats/cid/hashes.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import {
   blockFormat,
@@ -14,7 +15,8 @@ import {
   requireInline,
   requireSize,
 } from "../storage/blockstore/make_block.ts";
-import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, reading } from "./common.ts";
+import { NodeError } from "../util/errors.ts";
+import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, readOptions } from "./common.ts";
 
 export interface BlockGetOptions extends CallOptions {
   /** Pool of buffers to read into; the caller returns the block with `buffers.release(block)`. */
@@ -22,17 +24,25 @@ export interface BlockGetOptions extends CallOptions {
 }
 
 export interface BlockPutOptions extends CallOptions {
-  /** Codec of the CID by name, or `v0` for a CID of version 0; `v0` by default where the other options allow it. */
+  /**
+   * Codec of the CID by name, or `v0` for a CID of version 0. `v0` is the default if the other
+   * options allow it.
+   */
   readonly format?: string | undefined;
-  /** Codec of the CID by its name in the multicodec table, or its number, where no `format` is given. */
+  /**
+   * Codec of the CID by its name or number in the multicodec table; used if `format` is not given.
+   */
   readonly cidCodec?: string | undefined;
-  /** Bytes of the greatest block that is taken; any by default. */
+  /** Maximum size of the block in bytes; unlimited by default. */
   readonly maxBlock?: number | undefined;
-  /** Greatest block that may be put into its CID (identity hash), in bytes; any by default. */
+  /**
+   * Maximum size in bytes of a block that is stored in its CID (identity hash); unlimited by
+   * default.
+   */
   readonly maxInline?: number | undefined;
   /** Hash function by name; `sha2-256` by default. */
   readonly mhtype?: string | undefined;
-  /** Where none is given, take the hash function from `Import.HashFunction` of the configuration. */
+  /** If `mhtype` is not given, use `Import.HashFunction` of the configuration. */
   readonly importDefaults?: boolean | undefined;
   /** Length of the digest in bytes; the whole digest by default. */
   readonly mhlen?: number | undefined;
@@ -62,38 +72,48 @@ export interface BlockStatResult {
 }
 
 export interface BlockApi {
-  /** The bytes of a block. @throws NodeError BLOCK_NOT_FOUND */
+  /** Resolves to the bytes of a block. @throws NodeError BLOCK_NOT_FOUND */
   get(cid: IpfsPath, options?: BlockGetOptions): Promise<Uint8Array>;
-  /** Stores bytes as a block; it is on the disk when this resolves. A source may use a piece again when the next one is asked for. */
+  /**
+   * Stores bytes as a block and resolves when it is on the disk. A source may reuse the memory of a
+   * piece as soon as the next piece is requested.
+   */
   put(block: ByteSource, options?: BlockPutOptions): Promise<CID>;
   /** Removes blocks that are not pinned, and yields a result for each. */
   rm(cid: IpfsPath | readonly IpfsPath[], options?: BlockRmOptions): AsyncIterable<BlockRmResult>;
   stat(cid: IpfsPath, options?: CallOptions): Promise<BlockStatResult>;
 }
 
-/** Number of blocks that are removed under one lock, after one check of the pins. */
+/** Number of blocks that are removed per lock and per check of the pins. */
 const MAX_REMOVED_TOGETHER = 256;
 
-/** @throws NodeError for a codec or hash function that is not known */
+/** @throws NodeError for an unknown codec or hash function */
 function formOf(
   { format, cidCodec, mhtype: given, mhlen = -1, version, importDefaults }: BlockPutOptions,
   { repo: { config } }: LowLevelNode,
 ) {
   const mhtype = (importDefaults === true ? cidDefaults({ hash: given }, config).hash : given) ?? "sha2-256";
-  if (cidCodec !== undefined && format === undefined) return codecFormat(cidCodec, mhtype, mhlen);
-  return blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
+  const form =
+    cidCodec !== undefined && format === undefined
+      ? codecFormat(cidCodec, mhtype, mhlen)
+      : blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
+  // Callers that give a codec of the CID expect the error texts of Kubo 0.43.
+  if (cidCodec !== undefined && form.hash !== identity && mhlen > form.hash.length) {
+    throw new NodeError("invalid cid: requested length was too large for digest");
+  }
+  return form;
 }
 
 export function blockApi(node: LowLevelNode): BlockApi {
   return {
     async get(path, options = {}) {
-      const how = reading(options);
+      const how = readOptions(options);
       const { cid } = await node.resolve(pathText(path), how);
       return node.blocks.get(cid, { ...how, buffers: options.buffers });
     },
     async put(block, options = {}) {
       const { pin, maxBlock, maxInline } = options;
-      const { signal, offline } = reading(options);
+      const { signal, offline } = readOptions(options);
       const form = formOf(options, node);
       const { buffers } = node.blocks;
       const bytes = await readBlockBody(piecesOf(block), buffers);
@@ -105,7 +125,7 @@ export function blockApi(node: LowLevelNode): BlockApi {
       return cid;
     },
     async *rm(given, { force, quiet, ...options } = {}) {
-      const how = reading(options);
+      const how = readOptions(options);
       const cids = [];
       const finding = { ...how, evenDenied: true };
       for (const path of listOf(given)) cids.push((await node.resolve(pathText(path), finding)).cid);
@@ -123,7 +143,7 @@ export function blockApi(node: LowLevelNode): BlockApi {
       }
     },
     async stat(path, options = {}) {
-      const how = reading(options);
+      const how = readOptions(options);
       const { cid } = await node.resolve(pathText(path), how);
       return { cid, size: (await node.blocks.get(cid, how)).length };
     },

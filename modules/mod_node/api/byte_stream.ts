@@ -1,15 +1,18 @@
 /** Byte streams that are opened on demand. */
 
-/** Not opened before one of its members is used; can be read once. */
+/** A stream that is opened when one of its members is first used, and can be read once. */
 export interface ByteStream extends AsyncIterable<Uint8Array> {
   /** Resolves when the first bytes can be read; rejects if they cannot. */
   readonly opened: Promise<void>;
-  /** Returns the memory of a chunk for reuse. Optional: chunks that are kept need not be released. */
+  /**
+   * Returns the memory of a chunk for reuse. Calling it is optional: chunks may be retained
+   * instead.
+   */
   release(piece: Uint8Array): void;
 }
 
 export interface SizedByteStream extends ByteStream {
-  /** Size of the content in bytes: a hint. Rejects if it cannot be determined. */
+  /** Size of the content in bytes, as a hint. Rejects if the size cannot be determined. */
   readonly length: Promise<number>;
 }
 
@@ -61,7 +64,10 @@ export class SizedLazyByteStream extends LazyByteStream implements SizedByteStre
   }
 }
 
-/** Created on first use. */
+/**
+ * Returns a function that calls `make` on its first call, and returns the same promise from then
+ * on.
+ */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

@@ -16,9 +16,12 @@ export type ImportContent =
   | AsyncIterable<Bytes | string>
   | ReadableStream<Uint8Array>;
 
-/** A file, or a directory where there is no content. */
+/** A file, or a directory if there is no content. */
 export interface FileCandidate {
-  /** Path with `/` as separator; undefined or empty for a file without a name. */
+  /**
+   * Path with `/` as separator. Undefined or empty for a file without a name, or for a directory
+   * that contains all further entries.
+   */
   readonly path?: string | undefined;
   readonly content?: ImportContent | undefined;
   /** Stored with `preserveMode`. */
@@ -63,7 +66,9 @@ const isStream = (value: unknown): value is Stream =>
 const isFile = (value: unknown): value is FileCandidate =>
   isObject(value) && ((value as FileCandidate).path != null || (value as FileCandidate).content != null);
 
-/** The input of `add`. @throws NodeError if it is invalid, or more than one file */
+/**
+ * Converts the input of `add`. @throws NodeError if the input is invalid or has more than one file
+ */
 export async function oneCandidate(input: unknown): Promise<Candidate> {
   if (isText(input) || isBytes(input) || input instanceof Blob) return candidateOf(input);
   if (isStream(input)) {
@@ -75,9 +80,9 @@ export async function oneCandidate(input: unknown): Promise<Candidate> {
   throw refused(isObject(input) ? `cannot convert "object" into ImportCandidate` : String(input));
 }
 
-/** The input of `addAll`. @throws NodeError if it is invalid, or a single file */
+/** Converts the input of `addAll`. @throws NodeError if the input is invalid or is a single file */
 export async function* manyCandidates(input: unknown): AsyncGenerator<Candidate, void, undefined> {
-  // Streams of Node are one file each.
+  // A Node.js stream is one file.
   const isNodeStream = isObject(input) && (input as { _readableState?: unknown })._readableState != null;
   if (isText(input) || isBytes(input) || input instanceof Blob || isNodeStream) throw single();
   if (!isStream(input)) throw isFile(input) ? single() : refused(typeof input);
@@ -123,7 +128,7 @@ function pieceOf(piece: unknown): Uint8Array {
   throw refused(String(piece));
 }
 
-/** The first value, which `all` still yields; undefined if there is none. */
+/** Returns the first value, or undefined if there is none. `all` still yields that value. */
 async function peeked(source: Stream): Promise<{ first: unknown; all: AsyncIterable<unknown> }> {
   const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   const first = await iterator.next();

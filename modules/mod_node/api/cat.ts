@@ -3,10 +3,10 @@ import { inSession, type ReadBlock } from "../content/dag/reader.ts";
 import { fileSize, isDirectory, type UnixfsNode } from "../content/unixfs/node.ts";
 import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { readFile } from "../content/unixfs/read.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
-import { type CallOptions, type IpfsPath, listOf, pathText, type Reading, reading } from "./common.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, type ReadOptions, readOptions } from "./common.ts";
 
 export interface CatOptions extends CallOptions {
   /** Byte offset to start at. */
@@ -17,9 +17,9 @@ export interface CatOptions extends CallOptions {
 
 export interface CatApi {
   /**
-   * The bytes of a file, or of several one after the other.
+   * Reads the bytes of a file, or of several files one after the other.
    *
-   * @throws NodeError IS_DIRECTORY, and what keeps blocks from being read
+   * @throws NodeError IS_DIRECTORY, and for blocks that cannot be read
    */
   cat(path: IpfsPath | readonly IpfsPath[], options?: CatOptions): SizedByteStream;
 }
@@ -27,10 +27,10 @@ export interface CatApi {
 interface Part {
   readonly file: UnixfsNode;
   readonly offset: number;
-  /** Bytes, by the size that the file states. */
+  /** Bytes, according to the size that the file states. */
   readonly length: number;
-  /** Bytes to read at most. */
-  readonly most: number;
+  /** Maximum number of bytes to read. */
+  readonly maxLength: number;
 }
 
 type Range = Pick<Part, "offset" | "length">;
@@ -42,7 +42,7 @@ export function catApi(node: LowLevelNode): CatApi {
       const parts = once(async () => {
         if (offset < 0) throw new NodeError("cannot specify negative offset");
         if (length < 0) throw new NodeError("cannot specify negative length");
-        const how = reading(options);
+        const how = readOptions(options);
         const { buffers } = node.blocks;
         const read = node.reader(inSession({ ...how, buffers }));
         const paths = length === 0 ? [] : listOf(path).map(pathText);
@@ -53,8 +53,9 @@ export function catApi(node: LowLevelNode): CatApi {
         async open() {
           const { read, buffers, found } = await parts();
           const source = contents(found, read, buffers);
-          // The place in the middle of a file is looked for before the answer begins, as in the reference.
-          return offset > 0 ? begun(source) : source;
+          // Like the reference, seeks to the offset before the response begins, so that a failure
+          // still sets its status.
+          return offset > 0 ? started(source) : source;
         },
         release: (piece) => node.blocks.buffers.release(piece),
       });
@@ -63,13 +64,13 @@ export function catApi(node: LowLevelNode): CatApi {
 }
 
 /**
- * The files as one long stream, cut to the range. A file that ends before the offset is passed over; one that ends
- * right there is not.
+ * Treats the files as one long stream and returns the parts of it that are in the range. A file
+ * that ends before the offset is skipped; a file that ends exactly at the offset is included.
  */
 async function partsOf(
   paths: readonly string[],
   { offset, length }: Range,
-  { node, how, read }: { readonly node: LowLevelNode; readonly how: Reading; readonly read: ReadBlock },
+  { node, how, read }: { readonly node: LowLevelNode; readonly how: ReadOptions; readonly read: ReadBlock },
 ): Promise<Part[]> {
   const parts: Part[] = [];
   let skip = offset;
@@ -84,9 +85,10 @@ async function partsOf(
       continue;
     }
     const taken = Math.min(size - skip, left);
-    // Like the reference, the size that a file states is believed only where the range ends in it.
-    const most = left <= size - skip ? left : Number.POSITIVE_INFINITY;
-    parts.push({ file, offset: skip, length: taken, most });
+    // Like the reference, trusts the size that a file states only if the range ends within that
+    // file.
+    const maxLength = left <= size - skip ? left : Number.POSITIVE_INFINITY;
+    parts.push({ file, offset: skip, length: taken, maxLength: maxLength });
     skip = 0;
     left -= taken;
     if (left === 0) break;
@@ -98,11 +100,12 @@ type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 async function* contents(parts: readonly Part[], read: ReadBlock, buffers: LowLevelNode["blocks"]["buffers"]): Bytes {
   const readMany = bulkReader(read);
-  for (const { file, offset, most } of parts) yield* readFile(file, readMany, { offset, length: most, buffers });
+  for (const { file, offset, maxLength } of parts)
+    yield* readFile(file, readMany, { offset, length: maxLength, buffers });
 }
 
-/** Resolves when the first bytes are available. @throws what prevents reading them */
-async function begun(source: Bytes): Promise<Bytes> {
+/** Resolves when the first bytes are available. @throws the error that prevents reading them */
+async function started(source: Bytes): Promise<Bytes> {
   const first = await source.next();
   return (async function* () {
     if (first.done === true) return;

@@ -1,4 +1,4 @@
-/** Converting CIDs and listing what they consist of; uses no store. */
+/** Converts CIDs and lists their parts, without access to any store. */
 import type { CID } from "multiformats/cid";
 import { codecsBy, type Names, workingCodecs } from "../formats/cid/codecs.ts";
 import { type CidFormat, cidFormat, FormatError, formatCid } from "../formats/cid/format.ts";
@@ -16,9 +16,12 @@ export interface CidFormatOptions extends CallOptions {
   readonly v?: string | undefined;
   /** The codec to convert to, by name. */
   readonly codec?: string | undefined;
-  /** The multibase to write in, by name or prefix; with the names of the multicodec table this makes CIDs of version 1. */
+  /**
+   * The multibase to write in, by name or prefix. If `names` is the multicodec table, this option
+   * produces CIDs of version 1.
+   */
   readonly b?: string | undefined;
-  /** Those by which codecs are given and written. */
+  /** The table of codec names for reading and writing. */
   readonly names?: Names;
 }
 
@@ -37,19 +40,19 @@ export interface CodeAndName {
 }
 
 export interface CidBasesOptions extends CallOptions {
-  /** Also those that came after go-ipfs 0.9. */
+  /** Also list the encodings that were added after go-ipfs 0.9. */
   readonly later?: boolean | undefined;
 }
 
 export type { CidInspection };
 
 export interface CidCodesOptions extends CallOptions {
-  /** Those of go-ipfs 0.9 by default. */
+  /** The table of names; that of go-ipfs 0.9 by default. */
   readonly names?: Names;
 }
 
 export interface CidCodecsOptions extends CidCodesOptions {
-  /** Only those that Kubo 0.43 can make nodes of. */
+  /** Only list codecs that Kubo 0.43 can create nodes of. */
   readonly supported?: boolean | undefined;
 }
 
@@ -58,17 +61,20 @@ export type { Names };
 type Cids = CID | string | readonly (CID | string)[];
 
 export interface CidApi {
-  /** Converts CIDs to another version, codec, base or format. @throws NodeError for an invalid format */
+  /**
+   * Converts CIDs to another version, codec, base or format. @throws NodeError for an invalid
+   * format
+   */
   format(cids: Cids, options?: CidFormatOptions): AsyncIterable<CidFormatResult>;
   /** Converts CIDs to version 1 in base32. */
   base32(cids: Cids, options?: CallOptions): AsyncIterable<CidFormatResult>;
-  /** The multibase encodings, by the codes of their prefixes. */
+  /** Resolves to the multibase encodings, with the codes of their prefixes. */
   bases(options?: CidBasesOptions): Promise<CodeAndName[]>;
-  /** What a CID consists of; a text that is none gives a result with `errorMsg`. */
+  /** Returns the parts of a CID; a text that is not a CID gives a result with `errorMsg`. */
   inspect(cid: CID | string): CidInspection;
-  /** The codecs of content. */
+  /** Resolves to the codecs of content. */
   codecs(options?: CidCodecsOptions): Promise<CodeAndName[]>;
-  /** The hash functions that may be used. */
+  /** Resolves to the allowed hash functions. */
   hashes(options?: CidCodesOptions): Promise<CodeAndName[]>;
 }
 

@@ -10,13 +10,18 @@ import { parseDuration } from "../util/go/duration.ts";
 export interface CallOptions {
   /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds, or a duration such as `"1m30s"`, after which the call fails with `context deadline exceeded`. */
+  /**
+   * Milliseconds, or a duration such as `"1m30s"`, after which the call fails with
+   * `context deadline exceeded`.
+   */
   readonly timeout?: number | string | undefined;
-  /** Use no network: blocks that are not stored on this machine are not found. */
+  /** Do not use the network: blocks that are not stored on this machine count as not found. */
   readonly offline?: boolean | undefined;
 }
 
-/** A CID, its text, or a path that begins with one: `CID`, `CID/a/b`, `/ipfs/CID/a`, `/ipns/NAME/a`. */
+/**
+ * A CID, its text, or a path that begins with one: `CID`, `CID/a/b`, `/ipfs/CID/a`, `/ipns/NAME/a`.
+ */
 export type IpfsPath = CID | string;
 
 /** A peer, by its id: as an object, or as text in any of its forms. */
@@ -37,21 +42,21 @@ export type ByteSource =
 
 export const pathText = (path: IpfsPath): string => (typeof path === "string" ? path : path.toString());
 
-/** One, or several. */
+/** Returns a single value as a list. */
 export const listOf = <T>(given: T | readonly T[]): readonly T[] =>
   Array.isArray(given) ? (given as readonly T[]) : [given as T];
 
 /** Longest delay of a timer, in milliseconds. */
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** The options that concern reading: a signal, which also aborts at the timeout, and `offline`. */
-export interface Reading {
+/** The options that concern reading: `offline`, and a signal that also aborts at the timeout. */
+export interface ReadOptions {
   readonly signal: AbortSignal | undefined;
   readonly offline: boolean | undefined;
 }
 
 /** @throws NodeError for an invalid timeout */
-export function reading({ signal, timeout, offline }: CallOptions): Reading {
+export function readOptions({ signal, timeout, offline }: CallOptions): ReadOptions {
   if (timeout === undefined) return { signal, offline };
   const milliseconds = typeof timeout === "number" ? timeout : parseDuration(timeout);
   const limit = new AbortController();
@@ -61,9 +66,9 @@ export function reading({ signal, timeout, offline }: CallOptions): Reading {
   return { signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]), offline };
 }
 
-/** The signal that aborts the call; never aborted if the options have none. */
+/** Returns the signal that aborts the call; it is never aborted if the options have none. */
 export const callSignal = (options: CallOptions): AbortSignal =>
-  reading(options).signal ?? new AbortController().signal;
+  readOptions(options).signal ?? new AbortController().signal;
 
 /** Options of calls that may have to resolve an IPNS name. */
 export interface RecordCallOptions extends CallOptions {
@@ -77,10 +82,10 @@ export interface RecordCallOptions extends CallOptions {
 export function recordOptions({ dhtRecordCount: count, dhtTimeout, ...options }: RecordCallOptions): RecordOptions {
   const timeout = typeof dhtTimeout === "string" ? parseDuration(dhtTimeout) : dhtTimeout;
   if (timeout !== undefined && timeout < 0) throw new NodeError("DHT timeout value must be >= 0");
-  return { ...reading(options), count, timeout };
+  return { ...readOptions(options), count, timeout };
 }
 
-/** Any source of bytes as chunks; a source that is chunked already is passed through. */
+/** Returns any source of bytes as chunks; a source that is chunked already is returned as it is. */
 export function piecesOf(source: ByteSource): AsyncIterable<Uint8Array> {
   if (typeof source !== "string" && Symbol.asyncIterator in source) return source;
   return cut(source);
@@ -94,5 +99,8 @@ async function* cut(source: Exclude<ByteSource, AsyncIterable<Uint8Array>>): Asy
   else yield* source;
 }
 
-/** When directories become sharded: as `Experimental.ShardingEnabled` of the configuration says, or by their size. */
+/**
+ * When directories become sharded: if `Experimental.ShardingEnabled` of the configuration is on, or
+ * by their size.
+ */
 export type ShardingMode = "by config" | "by size";

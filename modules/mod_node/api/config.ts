@@ -1,6 +1,6 @@
 /** The configuration of the node. */
 
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { JsonText } from "../storage/repo/config_document.ts";
 import type { WaitingKey } from "../storage/repo/in_force.ts";
 import { profiles } from "../storage/repo/profiles.ts";
@@ -9,16 +9,19 @@ import { requireShown } from "../storage/repo/secrets.ts";
 import { NodeError } from "../util/errors.ts";
 import type { CallOptions } from "./common.ts";
 
-/** A document, or a part of it. */
+/** A configuration, or a part of it. */
 export type ConfigDocument = Readonly<Record<string, unknown>>;
 
-/** Whose rules hold for keys: those of go-ipfs 0.9, which is the default, or of Kubo 0.43, which has only keys that it knows. */
+/**
+ * The rules for keys: those of go-ipfs 0.9 (default), or those of Kubo 0.43, which refuses unknown
+ * keys.
+ */
 export interface ConfigOptions extends CallOptions {
   readonly rules?: "0.9" | "0.43" | undefined;
 }
 
 export interface ConfigGetOptions extends ConfigOptions {
-  /** Show what the word `auto` stands for in its place. */
+  /** Replace the word `auto` by the value that it stands for. */
   readonly expandAuto?: boolean | undefined;
 }
 
@@ -46,56 +49,69 @@ export interface ConfigProfile {
 }
 
 export interface ConfigProfilesApi {
-  /** Applies a profile; the previous configuration is kept as a file beside it. */
+  /** Applies a profile; the previous configuration is saved as a file next to it. */
   apply(profile: string, options?: ConfigProfilesApplyOptions): Promise<ConfigProfilesApplyResult>;
   list(options?: CallOptions): Promise<ConfigProfile[]>;
 }
 
-/** A key of the configuration, whether or not the file has it. */
+/** A key of the configuration, whether or not the file contains it. */
 export interface ConfigKeyInfo {
-  /** Dotted path; `*` stands for a name of the operator's choice. */
+  /** Dotted path; `*` stands for a name that the operator chooses. */
   readonly key: string;
-  /** Kind of its value, as the reference page names it. */
+  /** Kind of the value, as the reference page names it. */
   readonly type: string;
   readonly help: string;
-  /** Its value in a new repo; undefined where a new repo does not have it. */
+  /** The value in a new repo; undefined if a new repo does not contain the key. */
   readonly init: unknown;
-  /** When another value takes effect: as it is written, at the next start, or never, as this node does not use it. */
+  /**
+   * When a changed value takes effect: as soon as it is written, at the next start, or never,
+   * because this node does not use it.
+   */
   readonly applies: "live" | "start" | "none";
-  /** It is, or holds, a secret: `get` refuses it. */
+  /** Whether the key is a secret or contains one; `get` refuses such keys. */
   readonly isSecret: boolean;
 }
 
 export interface ConfigApi {
   /** Path of the config file. */
   readonly path: string;
-  /** The value at a dotted path such as `Addresses.API`. @throws NodeError if there is no such key, and for secrets */
+  /**
+   * Resolves to the value at a dotted path such as `Addresses.API`. @throws NodeError for unknown
+   * keys and for secrets
+   */
   get(key: string, options?: ConfigGetOptions): Promise<unknown>;
-  /** The whole configuration, without secrets. */
+  /** Resolves to the whole configuration without secrets. */
   getAll(options?: ConfigGetOptions): Promise<ConfigDocument>;
   /**
-   * Sets a value. It resolves when the value is written and, for keys that apply live, in force; `waiting` tells of those
-   * that are not.
+   * Sets a value. Resolves when the value is written and, for keys that apply live, in effect;
+   * `waiting` lists the values that are not in effect yet.
    *
    * @throws NodeError for a value of the wrong type, and for secrets
    */
   set(key: string, value: unknown, options?: ConfigSetOptions): Promise<void>;
   /**
-   * Replaces the whole configuration, given as an object or JSON text; the secrets are kept, and by the rules of 0.43 all that
-   * it does not say.
+   * Replaces the whole configuration, given as an object or as JSON text. Secrets are preserved; by
+   * the rules of 0.43, so is every key that the new document omits.
    */
   replace(document: ConfigDocument | string, options?: ConfigOptions): Promise<void>;
-  /** Lets `editor` edit a copy of the file (with its secrets), and takes the result over if it is valid. */
+  /**
+   * Lets `editor` edit a copy of the file (including its secrets), and adopts the result if it is
+   * valid.
+   */
   edit(editor: (file: string) => Promise<void>, options?: CallOptions): Promise<void>;
   /**
-   * Reads the file again and puts in force what others have changed.
+   * Reads the file again and applies the changes that other programs have made.
    *
-   * @throws NodeError when the file is no configuration: what was in force stays so
+   * @throws NodeError if the file is not a valid configuration; the current configuration then
+   * stays in effect
    */
   reread(options?: CallOptions): Promise<void>;
-  /** Every key that this node knows, in the order of a new file. */
+  /** Returns every key that this node knows, in the order of a new file. */
   keys(): readonly ConfigKeyInfo[];
-  /** What is written and not in force: it waits for the next start or, with a reason, could not be applied. */
+  /**
+   * Returns the values that are written but not in effect: they wait for the next start or, if they
+   * have a reason, could not be applied.
+   */
   waiting(): readonly WaitingKey[];
   readonly profiles: ConfigProfilesApi;
 }

@@ -1,4 +1,4 @@
-/** Whole DAGs: exported, imported and counted. */
+/** Exports, imports and counts whole DAGs. */
 import type { CID } from "multiformats/cid";
 import { type ImportOptions, importCar } from "../content/car/import.ts";
 import { inSession } from "../content/dag/reader.ts";
@@ -6,14 +6,15 @@ import { walk } from "../content/dag/walk.ts";
 import { CidSet } from "../formats/cid/set.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { linksOf } from "../formats/ipld/links.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
+import { TimeSlices } from "../util/async/steps.ts";
 import { failure, failures, NodeError } from "../util/errors.ts";
-import { tellNetwork } from "./add_roots.ts";
+import { announceToNetwork } from "./add_roots.ts";
 import { type CarSources, manyCandidates } from "./candidates.ts";
-import { type CallOptions, type IpfsPath, pathText, type Reading, reading } from "./common.ts";
+import { type CallOptions, type IpfsPath, pathText, type ReadOptions, readOptions } from "./common.ts";
 
-export function rootIn(given: CID | string): CID {
-  if (typeof given !== "string") return given;
+export function rootIn(given: IpfsPath): CID {
+  if (typeof given !== "string") return given as CID;
   try {
     return parseCid(given);
   } catch (error) {
@@ -22,8 +23,8 @@ export function rootIn(given: CID | string): CID {
   }
 }
 
-/** Adds to the error for a missing block how it could be fetched. */
-export async function* hinted(
+/** Adds to the error for a missing block how that block could be fetched. */
+export async function* withRemedy(
   archive: AsyncIterable<Uint8Array>,
   offline: boolean,
   isOnline: () => boolean,
@@ -37,7 +38,10 @@ export async function* hinted(
   }
 }
 
-/** Stores the blocks of the archives, then pins their roots one after the other, then tells the network of those that are here. */
+/**
+ * Stores the blocks of the archives, then pins their roots one after the other, then announces the
+ * roots that are stored locally.
+ */
 export async function* imported(
   node: LowLevelNode,
   archives: CarSources,
@@ -45,6 +49,8 @@ export async function* imported(
     pinRoots = true,
     counts,
     maxBlock,
+    maxInline,
+    rules = "0.43",
     announce = false,
     ...options
   }: CallOptions &
@@ -53,62 +59,72 @@ export async function* imported(
       readonly announce?: boolean | "wait" | undefined;
     },
 ) {
-  const how = reading(options);
+  const how = readOptions(options);
   const { signal } = how;
   const roots = new Map<string, CID>();
   const unguard = node.pins.guard(() => roots.values());
   try {
+    const slices = new TimeSlices();
     await node.lock.withShared(async () => {
-      let any = false;
       for await (const { content } of manyCandidates(archives)) {
-        any = true;
         if (content === undefined) throw new NodeError("expected a file handle");
-        for (const cid of await importCar(node.blocks, content, { counts, maxBlock })) roots.set(cid.toString(), cid);
+        for (const cid of await importCar(node.blocks, content, { counts, maxBlock, maxInline, rules })) {
+          roots.set(cid.toString(), cid);
+          await slices.due();
+        }
       }
-      if (!any) throw new NodeError("expected a file argument");
       await node.sync();
     }, signal);
     let failed = 0;
     for (const cid of pinRoots ? roots.values() : []) {
-      const pinErrorMsg = await pinRoot(node, cid, signal);
-      if (pinErrorMsg !== "") failed += 1;
-      yield { root: { cid, pinErrorMsg } };
+      const pinError = await pinRoot(node, cid, signal);
+      if (pinError !== undefined) failed += 1;
+      yield { root: { cid, pinErrorMsg: pinError?.message ?? "", pinError } };
+      await slices.due();
     }
-    if (failed > 0) throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
+    if (failed > 0 && rules === "0.9")
+      throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
     if (announce !== false) await announceRoots(node, roots.values(), announce, how);
   } finally {
     unguard();
   }
 }
 
-async function announceRoots(node: LowLevelNode, roots: Iterable<CID>, announce: true | "wait", how: Reading) {
+async function announceRoots(node: LowLevelNode, roots: Iterable<CID>, announce: true | "wait", how: ReadOptions) {
   const here: CID[] = [];
-  for (const cid of roots) if (await node.blocks.has(cid)) here.push(cid);
-  if (announce === "wait") return tellNetwork(node, here, how);
+  const slices = new TimeSlices();
+  for (const cid of roots) {
+    if (await node.blocks.has(cid)) here.push(cid);
+    await slices.due();
+  }
+  if (announce === "wait") return announceToNetwork(node, here, how);
   if (how.offline !== true) node.announce(here);
 }
 
-/** Pins a root. Resolves to the reason if it cannot be pinned, otherwise to the empty text. */
-async function pinRoot(node: LowLevelNode, cid: CID, signal: Reading["signal"]): Promise<string> {
+/** Pins a root. Resolves to the error if the root cannot be pinned. */
+async function pinRoot(node: LowLevelNode, cid: CID, signal: ReadOptions["signal"]): Promise<NodeError | undefined> {
   try {
     const found = await node.blocks.find(cid);
     if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND", { cid: String(cid) });
     linksOf(cid, found);
     await node.pins.add(cid, "recursive", { signal, offline: true });
-    return "";
+    return undefined;
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    return error.message;
+    return error;
   }
 }
 
-/** The size and number of the blocks below a root: with `progress` after each block, otherwise once. */
+/**
+ * Counts the blocks below a root and their bytes. Yields after each block with `progress`,
+ * otherwise once.
+ */
 export async function* counted(
   node: LowLevelNode,
   root: IpfsPath,
   { progress = true, ...options }: CallOptions & { readonly progress?: boolean | undefined },
 ) {
-  const how = reading(options);
+  const how = readOptions(options);
   const { cid, remainder } = await node.resolve(pathText(root), how);
   if (remainder.length > 0) {
     throw new NodeError("cannot return size for anything other than a DAG with a root CID");
@@ -132,10 +148,10 @@ export async function* counted(
 
 /** Sizes of several DAGs. */
 export interface DagSum {
-  /** Distinct blocks of all of them, and their bytes. */
+  /** The number of distinct blocks in all DAGs, and their bytes. */
   readonly uniqueBlocks: number;
   readonly totalSize: number;
-  /** Bytes of blocks that were met again. */
+  /** Bytes of blocks that were visited more than once. */
   readonly sharedSize: number;
   readonly dags: readonly { readonly cid: CID; readonly size: number; readonly numBlocks: number }[];
   /** Whether this is the last result. */
@@ -148,18 +164,21 @@ interface Sum {
   numBlocks: number;
 }
 
-/** The sizes of several DAGs, and of what they share: with `progress` also after each block. */
+/**
+ * Yields the sizes of several DAGs and of the blocks that they share; with `progress` also after
+ * each block.
+ */
 export async function* summed(
   node: LowLevelNode,
   roots: readonly IpfsPath[],
   { progress = true, ...options }: CallOptions & { readonly progress?: boolean | undefined },
 ): AsyncGenerator<DagSum, void, undefined> {
-  const how = reading(options);
+  const how = readOptions(options);
   const read = node.reader(inSession(how));
-  const met = new CidSet();
+  const visited = new CidSet();
   const dags: Sum[] = [];
   const all = { uniqueBlocks: 0, totalSize: 0, sharedSize: 0 };
-  const told = () => ({ ...all, dags: dags.map((dag) => ({ ...dag })) });
+  const totals = () => ({ ...all, dags: dags.map((dag) => ({ ...dag })) });
   for (const root of roots) {
     const { cid, remainder } = await node.resolve(pathText(root), how);
     if (remainder.length > 0) {
@@ -172,16 +191,16 @@ export async function* summed(
         const size = block.bytes?.length ?? (await node.blocks.size(block.cid)) ?? (await read(block.cid)).length;
         dag.size += size;
         dag.numBlocks += 1;
-        if (met.add(block.cid)) {
+        if (visited.add(block.cid)) {
           all.uniqueBlocks += 1;
           all.totalSize += size;
         } else all.sharedSize += size;
-        if (progress) yield { ...told(), over: false };
+        if (progress) yield { ...totals(), over: false };
       }
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw failure("DAG_NOT_TRAVERSED", { reason: error.message }, error);
     }
   }
-  yield { ...told(), over: true };
+  yield { ...totals(), over: true };
 }

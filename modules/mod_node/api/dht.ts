@@ -5,17 +5,18 @@ import { walk } from "../content/dag/walk.ts";
 import { CidSet } from "../formats/cid/set.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { publicKeyKey, recordKey } from "../network/ipns_record/keys.ts";
 import { eventTypes, type PeerAddresses } from "../network/kad/events.ts";
 import type { Routing } from "../network/routing/routing.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, listOf, type PeerName, piecesOf } from "./common.ts";
 
 /**
- * What happens in a search. Of an answer the RPC API does not tell which message it answers: `messageType`, and that the
- * peers of it are both closer ones and providers, are as the client libraries fill them in.
+ * An event of a search. For a response, the RPC API reports neither the message that it responds to
+ * nor whether its peers are closer peers or providers. `messageType`, `closer` and `providers` are
+ * therefore filled in as the client libraries do it.
  */
 export type QueryEvent =
   | { readonly name: "SENDING_QUERY"; readonly type: 0 }
@@ -31,7 +32,7 @@ export type QueryEvent =
   | { readonly name: "FINAL_PEER"; readonly type: 2; readonly peer: DhtPeer }
   | { readonly name: "QUERY_ERROR"; readonly type: 3; readonly error: Error }
   | { readonly name: "PROVIDER"; readonly type: 4; readonly providers: readonly DhtPeer[] }
-  /** A record that was found; for `put`, one that a peer has accepted, without its bytes. */
+  /** A record that was found; for `put`, a record that a peer has accepted, without its bytes. */
   | { readonly name: "VALUE"; readonly type: 5; readonly value: Uint8Array }
   | { readonly name: "DIALING_PEER"; readonly type: 7; readonly peer: PeerId };
 
@@ -60,24 +61,33 @@ export interface DhtPeer {
 export interface DhtFindProvsOptions extends CallOptions {
   /** Number of providers to find; 20 by default. */
   readonly numProviders?: number | undefined;
-  /** The block may be named by a path, which is resolved; by default only a CID is taken. */
+  /**
+   * Whether the block may be given by a path, which is then resolved; by default only a CID is
+   * accepted.
+   */
   readonly paths?: boolean | undefined;
 }
 
 export interface DhtFindPeerOptions extends CallOptions {
-  /** Refused for this node itself; by default it is searched for as any other. */
+  /** Refuse to search for this node itself; by default it is searched for like any other. */
   readonly onlyOthers?: boolean | undefined;
 }
 
 export interface DhtPutOptions extends CallOptions {
-  /** While the node or the call is offline, keep the record of a name on this machine instead of failing. */
+  /**
+   * While the node or the call is offline, store the record of a name on this machine instead of
+   * failing.
+   */
   readonly allowOffline?: boolean | undefined;
 }
 
 export interface DhtProvideOptions extends CallOptions {
   /** Also announce everything below the blocks. */
   readonly recursive?: boolean | undefined;
-  /** Refused where announcing is off (`Provide.Enabled`, `Experimental.StrategicProviding`); by default it is not. */
+  /**
+   * Refuse the call if announcing is off (`Provide.Enabled`, `Experimental.StrategicProviding`);
+   * false by default.
+   */
   readonly onlyIfOn?: boolean | undefined;
 }
 
@@ -87,26 +97,31 @@ export type DhtKey = string | Uint8Array;
 type Cids = CID | string | readonly (CID | string)[];
 
 /**
- * Queries that yield events `E`. They throw a NodeError while offline, or with the reason that an event has reported.
+ * Queries that yield events `E`. They throw a NodeError while the node is offline, or with the
+ * reason that an event has reported.
  */
 export interface RoutingSearches<E> {
-  /** The addresses of a peer: FINAL_PEER. */
+  /** Finds the addresses of a peer: yields FINAL_PEER. */
   findPeer(peer: PeerName, options?: DhtFindPeerOptions): AsyncIterable<E>;
-  /** Peers that provide a block: PROVIDER for each. Finding none is not an error. */
+  /** Finds peers that provide a block: yields PROVIDER for each. Finding none is not an error. */
   findProvs(cid: CID | string, options?: DhtFindProvsOptions): AsyncIterable<E>;
-  /** The best record of a key: the last event, VALUE. */
+  /** Finds the best record of a key: the last event is VALUE. */
   get(key: DhtKey, options?: CallOptions): AsyncIterable<E>;
-  /** Stores a record at the peers closest to its key: VALUE for each that has accepted it, or for this node where it is kept here. */
+  /**
+   * Stores a record at the peers closest to its key. Yields VALUE for each peer that has accepted
+   * it, or for this node if the record is stored locally.
+   */
   put(key: DhtKey, value: ByteSource, options?: DhtPutOptions): AsyncIterable<E>;
   /** Announces this node as a provider of blocks. */
   provide(cid: Cids, options?: DhtProvideOptions): AsyncIterable<E>;
-  /** The peers closest to an id: FINAL_PEER for each, the closest first. */
+  /** Finds the peers closest to an id: yields FINAL_PEER for each, the closest first. */
   query(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
 }
 
 /**
- * The same under the name of the newer client, which leaves out what most callers do not look at: `put` yields one VALUE when all is
- * done, and `provide` nothing unless it is `verbose`.
+ * The same queries under the name that newer client libraries use, without the events that most
+ * callers ignore: `put` yields one VALUE at the end, and `provide` yields nothing unless `verbose`
+ * is set.
  */
 export interface RoutingApi extends Omit<RoutingSearches<QueryEvent>, "query"> {
   provide(
@@ -176,7 +191,7 @@ function eventsApi(node: LowLevelNode): DhtApi["events"] {
     },
     async *put(key, value, { allowOffline, ...options } = {}) {
       if (allowOffline === true && (options.offline === true || !node.online)) {
-        yield* keptHere(node, key, value, callSignal(options));
+        yield* storeLocally(node, key, value, callSignal(options));
         return;
       }
       const routing = await opened();
@@ -203,9 +218,9 @@ function eventsApi(node: LowLevelNode): DhtApi["events"] {
 
 const recordKeys: Readonly<Record<string, (id: PeerId) => Uint8Array>> = { ipns: recordKey, pk: publicKeyKey };
 
-async function* keptHere(node: LowLevelNode, key: DhtKey, value: ByteSource, signal: AbortSignal) {
+async function* storeLocally(node: LowLevelNode, key: DhtKey, value: ByteSource, signal: AbortSignal) {
   const { kind, id } = partsOf(key);
-  if (kind !== "ipns") throw new NodeError("only records of names are kept while the node is offline");
+  if (kind !== "ipns") throw new NodeError("only records of names are stored while the node is offline");
   const bytes = await readUpTo(piecesOf(value), MAX_RECORD_SIZE);
   await node.names.put(parsePeerId(id), bytes, { signal, allowOffline: true });
   yield { type: eventTypes.value, id: node.repo.identity.peerId };
@@ -217,7 +232,7 @@ function partsOf(key: DhtKey): { readonly kind: string; readonly id: string } {
   return { kind, id };
 }
 
-/** The key in bytes. */
+/** Converts a key to bytes. */
 function keyOf(key: DhtKey): Uint8Array {
   const { kind, id } = partsOf(key);
   const make = Object.hasOwn(recordKeys, kind) ? recordKeys[kind] : undefined;
@@ -239,7 +254,7 @@ export async function requireBlocks(node: LowLevelNode, cids: readonly CID[]): P
   }
 }
 
-/** The blocks and everything below them, each once. */
+/** Yields the blocks and everything below them, each once. */
 async function* below(node: LowLevelNode, roots: readonly CID[], signal: AbortSignal): AsyncGenerator<CID> {
   const seen = new CidSet();
   const read = node.reader({ signal });
@@ -258,8 +273,8 @@ function queryEvent({ type, id, responses = [], text = "", value = new Uint8Arra
     case eventTypes.sendingQuery:
       return { name: "SENDING_QUERY", type };
     case eventTypes.peerResponse: {
-      const answer = { messageType: 0, messageName: "PUT_VALUE", closer: peers, providers: peers } as const;
-      return { name: "PEER_RESPONSE", type, from: id as PeerId, ...answer };
+      const response = { messageType: 0, messageName: "PUT_VALUE", closer: peers, providers: peers } as const;
+      return { name: "PEER_RESPONSE", type, from: id as PeerId, ...response };
     }
     case eventTypes.finalPeer:
       return { name: "FINAL_PEER", type, peer: peers[0] ?? peerOf({ id: id as PeerId, multiaddrs: [] }) };

@@ -1,5 +1,5 @@
 /** Information about the system and the process. */
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import { quote } from "../util/go/text.ts";
@@ -10,11 +10,16 @@ import { type CallOptions, callSignal } from "./common.ts";
 
 export interface DiagProfileOptions extends CallOptions {
   /**
-   * What to collect, by the names of Kubo; all by default. `version`, `heap` (statistics), `goroutines-stack` (what keeps the event
-   * loop), `cpu` and `allocs` (samples, as browsers' tools read them); what Node has no counterpart of is named as left out.
+   * Collectors to run, by the names of Kubo; all by default. `version`, `heap` (statistics),
+   * `goroutines-stack` (what keeps the event loop alive), `cpu` and `allocs` (samples in the format
+   * of the browsers' developer tools). Collectors without a counterpart in Node.js are listed as
+   * omitted.
    */
   readonly collectors?: readonly string[] | undefined;
-  /** For how long samples are taken: milliseconds or a duration as text, 30s by default, 1h at most; 0: none are. */
+  /**
+   * How long samples are taken: milliseconds or a duration as text, 30s by default, 1h at most. 0
+   * takes no samples.
+   */
   readonly profileTime?: number | string | undefined;
 }
 
@@ -22,10 +27,10 @@ export interface DiagApi {
   /** Facts about the system that the node runs on. */
   sys(options?: CallOptions): Promise<SystemFacts>;
   /**
-   * A ZIP archive of what V8 and Node tell of the process.
+   * Yields a ZIP archive of what V8 and Node.js report about the process.
    *
-   * @throws NodeError for a duration that is none; after the archive for an unknown collector, for more than 1h, and while samples
-   * are taken for somebody else
+   * @throws NodeError for an invalid duration. The error comes after the archive for an unknown
+   * collector, for more than 1h, and while another caller takes samples.
    */
   profile(options?: DiagProfileOptions): AsyncIterable<Uint8Array>;
 }

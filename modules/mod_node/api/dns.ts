@@ -1,20 +1,23 @@
 /** DNSLink: links in DNS records. */
 
-import type { LowLevelNode } from "../low_level_node.ts";
 import { DEFAULT_MAX_DEPTH, type ResolvedPath, recursionExceeded } from "../network/ipns/dnslink.ts";
-import { type CallOptions, reading } from "./common.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
+import { type CallOptions, readOptions } from "./common.ts";
 
 export interface DnsOptions extends CallOptions {
   /** Resolve repeatedly until the result is not a domain; true by default. */
   readonly recursive?: boolean | undefined;
 }
 
-/** The path that the DNS records of a domain link to. @throws NodeError if there is no link */
+/**
+ * Resolves to the path that the DNS records of a domain link to. @throws NodeError if there is no
+ * link
+ */
 export type DnsApi = (domain: string, options?: DnsOptions) => Promise<string>;
 
 export function dnsApi(node: LowLevelNode): DnsApi {
   return async (domain, { recursive = true, ...options } = {}) => {
-    const { signal } = reading(options);
+    const { signal } = readOptions(options);
     const depth = recursive ? DEFAULT_MAX_DEPTH : 1;
     return pathOf(await node.names.resolveDnslink(domain, { depth, signal }), recursive);
   };

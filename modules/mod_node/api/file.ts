@@ -5,15 +5,15 @@ import { fileSize } from "../content/unixfs/node.ts";
 import { openNode } from "../content/unixfs/open.ts";
 import { dagPb } from "../formats/cid/codecs.ts";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { NodeError } from "../util/errors.ts";
-import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 
 export interface FileLsLink {
   readonly name: string;
   readonly cid: CID;
-  /** Size of a file's content in bytes; for a directory, of all its blocks. */
+  /** Size of a file's content in bytes; for a directory, the size of all its blocks. */
   readonly size: number;
   readonly type: string;
 }
@@ -35,7 +35,10 @@ export interface FileLsResult {
 }
 
 export interface FileApi {
-  /** Lists files and plain directories. @throws NodeError for symlinks, sharded directories and raw blocks */
+  /**
+   * Lists files and plain directories. @throws NodeError for symlinks, sharded directories and raw
+   * blocks
+   */
   ls(paths: IpfsPath | readonly IpfsPath[], options?: CallOptions): Promise<FileLsResult>;
 }
 
@@ -45,7 +48,7 @@ const MAX_CHILDREN = 16;
 export function fileApi(node: LowLevelNode): FileApi {
   return {
     async ls(paths, options = {}) {
-      const how = reading(options);
+      const how = readOptions(options);
       const read = node.reader(how);
       const given = new Map<string, CID>();
       const objects = new Map<string, FileLsObject>();
@@ -59,7 +62,7 @@ export function fileApi(node: LowLevelNode): FileApi {
   };
 }
 
-/** A UnixFS node other than a raw leaf, which this command does not know. */
+/** Opens a UnixFS node. Raw leaves are refused because this command predates them. */
 async function oldNode(cid: CID, read: ReadBlock) {
   const bytes = await read(cid);
   if (cid.code !== dagPb) throw new NodeError("expected protobuf dag node");

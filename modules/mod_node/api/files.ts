@@ -1,6 +1,6 @@
 /** MFS, the mutable file system: files and directories under one root. */
 import type { CID } from "multiformats/cid";
-import { cidDefaults } from "../content/adder/import_config.ts";
+import { namespaceForm } from "../content/adder/import_config.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
 import { describe, type Entry, type Kind, linkPages, pagesOfEntries, statOf } from "../content/mfs/list.ts";
@@ -22,7 +22,8 @@ import { readFile } from "../content/unixfs/read.ts";
 import { unixNow } from "../content/unixfs/times.ts";
 import type { Names } from "../formats/cid/codecs.ts";
 import { parseChunker } from "../formats/unixfs/chunker/parse.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import { withBits } from "../formats/unixfs/mode.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { oneByOne } from "../util/async/one_by_one.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
@@ -32,8 +33,8 @@ import {
   type IpfsPath,
   listOf,
   piecesOf,
-  type Reading,
-  reading,
+  type ReadOptions,
+  readOptions,
   type ShardingMode,
 } from "./common.ts";
 import { type ModeInput, modeOf, type ShownFacts, shownFacts, type TimeInput, timeOf } from "./mode_and_time.ts";
@@ -44,36 +45,51 @@ export interface FilesChangeOptions extends CallOptions {
   /** When directories become sharded, and plain again; `by config` by default. */
   readonly sharding?: ShardingMode | undefined;
   /**
-   * Refuse `cp`, `mv`, `write` and `mkdir` without `flush` after `Internal.MFSNoFlushLimit` of them in a row, as Kubo 0.43 does;
-   * false by default: nothing that was answered is lost.
+   * Refuse `cp`, `mv`, `write` and `mkdir` without `flush` after `Internal.MFSNoFlushLimit` of them
+   * in a row, as Kubo 0.43 does. False by default: this node does not lose changes that it has
+   * confirmed.
    */
   readonly limitsUnflushed?: boolean | undefined;
 }
 
 export interface FilesTouchOptions extends FilesChangeOptions {
-  /** The present moment by default. */
+  /** Time of the last modification; the current time by default. */
   readonly mtime?: TimeInput | undefined;
 }
 
-/** The form of new CIDs; by default that of the directory. */
+/**
+ * The form of new CIDs. By default `Import.CidVersion` and `Import.HashFunction` determine it, and
+ * version 0 applies if they are not set, whatever the parent directory uses. With
+ * `importDefaults: false` the form of the parent directory applies.
+ */
 export interface FilesCidOptions extends FilesChangeOptions {
   readonly cidVersion?: number | undefined;
   /** Hash function by name; implies CIDs of version 1. */
   readonly hashAlg?: string | undefined;
-  /** Those that hash functions have; those of go-ipfs 0.9 by default. */
+  /** The table of names of hash functions; that of go-ipfs 0.9 by default. */
   readonly names?: Names;
-  /** Take what is not said here from `Import.*` of the configuration; true by default. */
+  /** Use `Import.*` of the configuration for options that are not given; true by default. */
   readonly importDefaults?: boolean | undefined;
 }
 
-export interface FilesCpOptions extends FilesChangeOptions {
-  /** Replace a file that is there; a directory is never replaced. */
+/**
+ * Whether paths below `/ipns` are IPNS names, as in Kubo 0.43, or paths of the mutable namespace,
+ * as in go-ipfs 0.9 (default).
+ */
+interface FilesNameOptions {
+  readonly resolvesNames?: boolean | undefined;
+}
+
+/** The CID options apply to newly created parents. */
+export interface FilesCpOptions extends FilesCidOptions, FilesNameOptions {
+  /** Replace an existing file; a directory is never replaced. */
   readonly force?: boolean | undefined;
   /** Also create missing parents. */
   readonly parents?: boolean | undefined;
   /**
-   * `lowLevel.lock.voids` from before the content was added by this program: where the host has lost its session of a shared store
-   * since, another one may have collected the content as garbage, and the call fails with SESSION_LOST.
+   * The value of `lowLevel.lock.voids` from before this program added the content. If the host has
+   * lost its session of a shared store since then, another host may have collected the content as
+   * garbage, and the call fails with SESSION_LOST.
    */
   readonly voids?: number | undefined;
 }
@@ -110,21 +126,29 @@ export interface FilesWriteOptions extends FilesCidOptions {
   readonly truncate?: boolean | undefined;
   /** Use raw blocks for new leaves; true by default in files with CIDs of version 1. */
   readonly rawLeaves?: boolean | undefined;
-  /** A file that has one raw leaf, and neither mode nor time, is stored as that leaf, as Kubo 0.43 does; false by default. */
+  /**
+   * Store a file that has one raw leaf, and neither mode nor time, as that leaf, and preserve the
+   * kind of leaves that are truncated or appended to, as Kubo 0.43 does. False by default.
+   */
   readonly joinsLeaf?: boolean | undefined;
-  /** Greatest chunk in bytes that `Import.UnixFSChunker` may make; 1 MiB by default. */
+  /**
+   * Maximum size in bytes of a block that the hash function `identity` puts into its CID; unlimited
+   * by default.
+   */
+  readonly maxInline?: number | undefined;
+  /** Maximum size in bytes of a chunk that `Import.UnixFSChunker` may produce; 1 MiB by default. */
   readonly maxChunk?: number | undefined;
 }
 
 export interface FilesLsOptions extends CallOptions {
   /**
-   * Report type, size and CID of each entry; true by default. Without it only the blocks of the directory itself are
-   * read.
+   * Report type, size and CID of each entry; true by default. Without it only the blocks of the
+   * directory itself are read.
    */
   readonly long?: boolean | undefined;
 }
 
-export interface FilesStatOptions extends CallOptions {
+export interface FilesStatOptions extends CallOptions, FilesNameOptions {
   /** Report how much of it is stored on this machine. */
   readonly withLocal?: boolean | undefined;
   /** Describe symlinks as well, as files. */
@@ -142,12 +166,18 @@ export interface FilesLsEntry {
 }
 
 export interface FilesListing {
-  /** What is at the path: a file is listed as its only entry. */
+  /** Type of the node at the path. A file is listed as its own only entry. */
   readonly type: Kind;
   readonly entries: AsyncIterable<FilesLsEntry>;
-  /** The same in pages, which cost less where there are many; whoever reads these does not read `entries`. */
+  /**
+   * The same entries in pages, which cost less if there are many. Callers read either `pages` or
+   * `entries`.
+   */
   readonly pages: AsyncIterable<readonly FilesLsEntry[]>;
-  /** Listings of one name have the same entries, whatever was changed in between; absent for a file, and where nothing tells whether blocks have gone. */
+  /**
+   * Listings with the same name have the same entries, whatever changed in between. Absent for a
+   * file, and if the block store cannot tell whether blocks were removed.
+   */
   readonly name?: string;
 }
 
@@ -171,17 +201,23 @@ export interface FilesStatResult extends ShownFacts {
 
 export interface FilesApi {
   /**
-   * Sets the permissions of a file, directory or symlink, and takes them away with 0. What is beyond the nine bits of permissions is
-   * ignored.
+   * Sets the permissions of a file, directory or symlink; 0 removes them. As in Kubo, further bits
+   * are read as Go's file modes define them, so the Unix ones (`1777`) have no effect.
    *
    * @throws NodeError for text that is not octal
    */
   chmod(path: string, mode: ModeInput, options?: FilesChangeOptions): Promise<void>;
-  /** Sets the time at which a file, directory or symlink was changed. */
+  /** Sets the modification time of a file, directory or symlink. */
   touch(path: string, options?: FilesTouchOptions): Promise<void>;
-  /** Changes the CID version or hash function of a directory, also for entries that are created in it later. */
+  /**
+   * Changes the CID version or hash function of a directory, also for entries that are created in
+   * it later.
+   */
   chcid(path: string, options?: FilesCidOptions): Promise<void>;
-  /** Copies files or directories, given by MFS path or `/ipfs` path; only links are copied. Each is there at once, or not at all. */
+  /**
+   * Copies files or directories, given by MFS path or `/ipfs` path; only links are copied. Each
+   * copy is atomic.
+   */
   cp(from: IpfsPath | readonly IpfsPath[], to: string, options?: FilesCpOptions): Promise<void>;
   /** Makes all changes so far durable; resolves to the CID of the path (default `/`). */
   flush(path?: string, options?: CallOptions): Promise<CID>;
@@ -197,40 +233,52 @@ export interface FilesApi {
   /** Describes what is at an MFS path or an `/ipfs` path. */
   stat(path: IpfsPath, options?: FilesStatOptions): Promise<FilesStatResult>;
   /**
-   * Writes into a file, which changes when all content is there, and not at all when that fails. A function is asked for the
-   * content when the file has been found.
+   * Writes into a file. The file changes only after all content has arrived; a failure leaves it
+   * unchanged. A function is called for the content after the file has been found.
    */
   write(path: string, content: ByteSource | (() => Promise<ByteSource>), options?: FilesWriteOptions): Promise<void>;
 }
 
-/** Of `Internal.MFSNoFlushLimit`, where it says nothing. */
+/** Default of `Internal.MFSNoFlushLimit`. */
 const MAX_UNFLUSHED = 256;
 
-/** MFS paths are named as they are, all other content by its CID below `/ipfs`. */
+/** MFS paths are used as they are; all other content is named by its CID below `/ipfs`. */
 const pathOf = (path: IpfsPath): NamespacePath => namespacePath(typeof path === "string" ? path : `/ipfs/${path}`);
 
-/** The form of what `options` say; with the defaults of the configuration for what is made. */
+/** Returns the CID form that the options ask for. */
 const settingsOf = ({ cidVersion: version, hashAlg: hash, names }: FilesCidOptions) =>
   cidSettings({ version, hash, names });
 
-function madeSettings({ importDefaults, cidVersion, hashAlg: hash, names }: FilesCidOptions, { repo }: LowLevelNode) {
-  const form = importDefaults === false ? { cidVersion, hash } : cidDefaults({ cidVersion, hash }, repo.config);
-  return cidSettings({ version: form.cidVersion, hash: form.hash, names });
+/**
+ * Returns the form of new CIDs: from the options or the configuration, never from the parent
+ * directory. Without `importDefaults`, the form of the parent directory applies and an existing
+ * directory can get another form, as in go-ipfs 0.9.
+ */
+function cidFormOf(options: FilesCidOptions, { repo }: LowLevelNode) {
+  const settings = settingsOf(options);
+  if (options.importDefaults === false) return { settings, changesExisting: true };
+  const { cidVersion: version, hash } = namespaceForm(repo.config);
+  return { settings: settings ?? cidSettings({ version, hash, names: options.names }) };
 }
 
-/** A path below `/ipfs` takes precedence over an MFS path. */
-const isContent = ({ text }: NamespacePath): boolean => text.startsWith("/ipfs/");
+/** Whether a path names content; such paths take precedence over MFS paths. */
+const isContent = ({ text }: NamespacePath, { resolvesNames }: FilesNameOptions): boolean =>
+  text.startsWith("/ipfs/") || (resolvesNames === true && text.startsWith("/ipns/"));
 
-async function contentAt(node: LowLevelNode, text: string, how: Reading): Promise<CID> {
+async function contentAt(node: LowLevelNode, text: string, how: ReadOptions): Promise<CID> {
   const { cid, remainder } = await node.resolve(text, how);
   if (remainder.length > 0) throw new NodeError("no such link found");
   return cid;
 }
 
-async function sourceOf(node: LowLevelNode, found: NamespacePath, how: Reading): Promise<Source> {
+async function sourceOf(
+  node: LowLevelNode,
+  found: NamespacePath,
+  how: ReadOptions & FilesNameOptions,
+): Promise<Source> {
   const text = `/${found.segments.join("/")}`;
   const name = nameOf(found) as string | undefined;
-  if (!isContent(found)) return { text, name, at: found };
+  if (!isContent(found, how)) return { text, name, at: found };
   try {
     const at = await contentAt(node, text, how);
     await node.reader(how)(at);
@@ -256,12 +304,12 @@ async function* alone(entry: FilesLsEntry): AsyncGenerator<readonly FilesLsEntry
 }
 
 async function list(node: LowLevelNode, path: IpfsPath, { long, ...options }: FilesLsOptions): Promise<FilesListing> {
-  const how = reading(options);
+  const how = readOptions(options);
   const found = pathOf(path);
   const read = node.reader({ ...how, buffers: node.blocks.buffers });
   const cid = await cidAt(node.files, found, how);
   const block = await read(cid);
-  // The name is what stands behind the last slash.
+  // The entry's name is the part of the path after the last slash.
   const entry = describe(found.trailingSlash ? "" : nameOf(found), cid, block);
   const { kind: type } = entry;
   if (type === "file") {
@@ -280,7 +328,7 @@ async function open(
   path: IpfsPath,
   { offset = 0, length, ...options }: FilesReadOptions,
 ): Promise<AsyncIterable<Uint8Array>> {
-  const how = reading(options);
+  const how = readOptions(options);
   const { node: file, size } = await fileAt(node.files, pathOf(path), how);
   if (offset < 0) throw new NodeError("cannot specify negative offset");
   if (offset > size) throw new NodeError(`offset was past end of file (${offset} > ${size})`);
@@ -289,9 +337,9 @@ async function open(
 }
 
 async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOptions): Promise<FilesStatResult> {
-  const how = reading(options);
+  const how = readOptions(options);
   const found = pathOf(path);
-  const cid = isContent(found) ? await contentAt(node, found.text, how) : await cidAt(node.files, found, how);
+  const cid = isContent(found, options) ? await contentAt(node, found.text, how) : await cidAt(node.files, found, how);
   const stat = statOf(cid, await node.reader(how)(cid), options.symlinks);
   const { kind: type, size, cumulativeSize, children: blocks, isSymlink = false } = stat;
   const result = { cid, size, cumulativeSize, blocks, type, ...shownFacts(stat), ...(isSymlink && { isSymlink }) };
@@ -305,8 +353,8 @@ async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOption
   };
 }
 
-/** What a write says, or the configuration for it. */
-function writing(node: LowLevelNode, options: FilesWriteOptions) {
+/** Settings of a write: from its options, or else from the configuration. */
+function writeSettings(node: LowLevelNode, options: FilesWriteOptions) {
   const raw = node.repo.config.value("Import.UnixFSRawLeaves") ?? undefined;
   return {
     offset: options.offset ?? 0,
@@ -316,8 +364,10 @@ function writing(node: LowLevelNode, options: FilesWriteOptions) {
     truncate: options.truncate === true,
     rawLeaves: options.rawLeaves ?? (options.importDefaults === false ? undefined : raw),
     joinsLeaf: options.joinsLeaf === true && raw !== false,
+    keepsLeaves: options.joinsLeaf,
+    maxInline: options.maxInline,
     chunker: options.importDefaults === false ? undefined : parseChunker(node.filesChunker, options.maxChunk),
-    settings: madeSettings(options, node),
+    ...cidFormOf(options, node),
   };
 }
 
@@ -328,14 +378,19 @@ export function filesApi(node: LowLevelNode): FilesApi {
     if (limitsUnflushed) files.unflushed.add(flush, limit);
   };
   const changing = (options: FilesChangeOptions) => ({
-    ...reading(options),
+    ...readOptions(options),
     flush: options.flush !== false,
     sharding: options.sharding === "by size" ? node.sizeSharding : undefined,
   });
   return {
     async chmod(path, given, options = {}) {
       const mode = modeOf(given);
-      await changeFacts(files, namespacePath(path), ({ mtime }) => ({ mode, mtime }), changing(options));
+      await changeFacts(
+        files,
+        namespacePath(path),
+        (facts) => ({ ...facts, mode: withBits(facts.mode, mode) }),
+        changing(options),
+      );
     },
     async touch(path, { mtime: given, ...options } = {}) {
       const mtime = timeOf(given) ?? unixNow();
@@ -345,8 +400,9 @@ export function filesApi(node: LowLevelNode): FilesApi {
       await changeCid(files, uncheckedPath(path), settingsOf(options), changing(options));
     },
     async cp(from, to, options = {}) {
-      const { force, parents, voids } = options;
-      const how = { ...changing(options), force, parents, voids };
+      const { force, parents, voids, resolvesNames } = options;
+      const { settings } = cidFormOf(options, node);
+      const how = { ...changing(options), force, parents, voids, settings, resolvesNames };
       const dest = namespacePath(to);
       for (const each of listOf(from)) {
         const source = await sourceOf(node, pathOf(each), how);
@@ -355,7 +411,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
       }
     },
     async flush(path = "/", options = {}) {
-      const cid = await flush(files, uncheckedPath(path), reading(options));
+      const cid = await flush(files, uncheckedPath(path), readOptions(options));
       files.unflushed.reset();
       return cid;
     },
@@ -366,8 +422,8 @@ export function filesApi(node: LowLevelNode): FilesApi {
     async mkdir(path, options = {}) {
       const made = namespacePath(path);
       count(options);
-      const settings = madeSettings(options, node);
-      await makeDirectory(files, made, { ...changing(options), parents: options.parents === true, settings });
+      const how = { ...changing(options), parents: options.parents === true, ...cidFormOf(options, node) };
+      await makeDirectory(files, made, how);
     },
     async mv(from, to, options = {}) {
       count(options);
@@ -384,7 +440,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
       count(options);
       const to = namespacePath(path);
       const given = async () => piecesOf(typeof content === "function" ? await content() : content);
-      await writeFile(files, to, given, { ...changing(options), ...writing(node, options) });
+      await writeFile(files, to, given, { ...changing(options), ...writeSettings(node, options) });
     },
   };
 }

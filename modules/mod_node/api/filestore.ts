@@ -1,19 +1,22 @@
 /** The filestore: blocks whose bytes are in external files. */
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../formats/cid/text.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import type { Filestore, Inspection } from "../storage/filestore/filestore.ts";
 import { type Status, statuses } from "../storage/filestore/reference.ts";
 import { failure } from "../util/errors.ts";
-import { type CallOptions, listOf, type Reading, reading } from "./common.ts";
+import { type CallOptions, listOf, type ReadOptions, readOptions } from "./common.ts";
 
 export interface FilestoreListOptions extends CallOptions {
-  /** In order of the files' paths. */
+  /** List in the order of the files' paths. */
   readonly fileOrder?: boolean | undefined;
 }
 
 export interface FilestoreVerifyOptions extends FilestoreListOptions {
-  /** Remove references behind which the bytes are not those of the block, after they are listed; false by default. */
+  /**
+   * After listing a reference whose file does not contain the bytes of the block, remove that
+   * reference; false by default.
+   */
   readonly removeBad?: boolean | undefined;
 }
 
@@ -34,13 +37,13 @@ export interface FilestoreObject {
 
 type Keys = CID | string | readonly (CID | string)[];
 
-/** Its methods throw NodeError FILESTORE_OFF unless the filestore or the urlstore is enabled. */
+/** All methods throw NodeError FILESTORE_OFF unless the filestore or the urlstore is enabled. */
 export interface FilestoreApi {
-  /** Blocks that are in the filestore and in the block store. */
+  /** Yields blocks that are in both the filestore and the block store. */
   dups(options?: CallOptions): AsyncIterable<CID>;
   /** Lists the given blocks, which are checked first, or all blocks, with their files. */
   ls(keys?: Keys, options?: FilestoreListOptions): AsyncIterable<FilestoreObject>;
-  /** Like `ls`, but checks every block against its file, and may remove what is no more so. */
+  /** Like `ls`, but checks every block against its file, and can remove broken references. */
   verify(keys?: Keys, options?: FilestoreVerifyOptions): AsyncIterable<FilestoreObject>;
 }
 
@@ -52,7 +55,7 @@ export function filestoreApi(node: LowLevelNode): FilestoreApi {
 
   return {
     async *dups(options = {}) {
-      const { signal } = reading(options);
+      const { signal } = readOptions(options);
       for await (const cid of opened().duplicates()) {
         signal?.throwIfAborted();
         yield cid;
@@ -60,11 +63,11 @@ export function filestoreApi(node: LowLevelNode): FilestoreApi {
     },
     async *ls(keys = [], { fileOrder = false, ...options } = {}) {
       const filestore = opened();
-      yield* objects(filestore, listOf(keys), unchecked(filestore.list({ byFile: fileOrder })), reading(options));
+      yield* objects(filestore, listOf(keys), unchecked(filestore.list({ byFile: fileOrder })), readOptions(options));
     },
     async *verify(keys = [], { fileOrder = false, removeBad = false, ...options } = {}) {
       const filestore = opened();
-      const how = reading(options);
+      const how = readOptions(options);
       for await (const object of objects(filestore, listOf(keys), filestore.verify({ byFile: fileOrder }), how)) {
         const { key, status } = object;
         if (removeBad && key !== undefined && badStatuses.has(status)) await filestore.forget(key);
@@ -74,7 +77,7 @@ export function filestoreApi(node: LowLevelNode): FilestoreApi {
   };
 }
 
-/** The reference is there, and what it stands for is not. */
+/** Statuses of references whose content is missing or wrong. */
 const badStatuses: ReadonlySet<FilestoreStatus> = new Set(["fileError", "fileNotFound", "fileChanged", "otherError"]);
 
 /** The given blocks, or all if none are given. */
@@ -82,7 +85,7 @@ async function* objects(
   filestore: Filestore,
   keys: readonly (CID | string)[],
   all: AsyncIterable<Inspection>,
-  { signal }: Reading,
+  { signal }: ReadOptions,
 ): AsyncGenerator<FilestoreObject> {
   for (const key of keys) {
     signal?.throwIfAborted();

@@ -1,4 +1,4 @@
-/** Files and trees as archives. */
+/** Returns files and trees as archives. */
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { inSession } from "../content/dag/reader.ts";
@@ -8,25 +8,28 @@ import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import { exportTar } from "../content/unixfs/tar.ts";
 import { cumulativeSize } from "../formats/dag_pb/dag_pb.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
-import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts";
+import { type CallOptions, type IpfsPath, pathText, readOptions } from "./common.ts";
 
 export interface GetOptions extends CallOptions {
-  /** Return a tar archive, also with `compress`. */
+  /** Return a tar archive, even with `compress`. */
   readonly archive?: boolean | undefined;
   /** Compress with gzip; without `archive` a single file is not put into a tar archive. */
   readonly compress?: boolean | undefined;
   /** Compression level, from 1 (fastest) to 9 (smallest). */
   readonly compressionLevel?: number | undefined;
-  /** Entries that have no time get the present one with the fraction of its second, as Kubo writes it. */
+  /**
+   * Give entries without a time the current time including its fraction of a second, as Kubo does.
+   */
   readonly exactNow?: boolean | undefined;
 }
 
 export interface GetApi {
   /**
-   * A file or a tree as a tar archive, or as `options` say. Its `length` is that of the contents.
+   * Returns a file or a tree as a tar archive, or as the options say. `length` is the length of the
+   * contents.
    *
    * @throws NodeError
    */
@@ -40,7 +43,7 @@ export function getApi(node: LowLevelNode): GetApi {
       const { archive, compress = false, compressionLevel, exactNow } = options;
       const opened = once(async () => {
         const level = compress ? gzipLevel(compressionLevel) : undefined;
-        const session = inSession(reading(options));
+        const session = inSession(readOptions(options));
         const { cid } = await node.resolve(pathText(path), session);
         return { level, session, root: await openFile(cid, node.reader(session)) };
       });
@@ -71,12 +74,12 @@ export function getApi(node: LowLevelNode): GetApi {
 
 async function* gzip(source: AsyncIterable<Uint8Array>, level: number | undefined): AsyncGenerator<Uint8Array> {
   const packed = createGzip({ level });
-  // Passes failures of the source on to the reader.
+  // `pipeline` passes failures of the source on to the reader of `packed`.
   pipeline(source, packed).catch(() => {});
   yield* packed;
 }
 
-/** The zlib level; undefined for its default. */
+/** Returns the zlib level; undefined for its default. */
 function gzipLevel(level: number | undefined): number | undefined {
   if (level !== undefined && (level < 1 || level > 9)) throw new NodeError("compression level must be between 1 and 9");
   return level;

@@ -1,11 +1,11 @@
 /** The identity of a node. */
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, parseMultiaddr, withPeer } from "../network/swarm/multiaddr.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { keyText, publicKeyText } from "../storage/repo/identity.ts";
 import { protocolVersion } from "../util/agent_version.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { type CallOptions, callSignal, type PeerName } from "./common.ts";
 
 export interface IdOptions extends CallOptions {
@@ -26,29 +26,21 @@ export interface IdResult {
 }
 
 /**
- * Who this node is, or what another peer has told of itself.
+ * Resolves to the identity of this node, or to what another peer reports about itself.
  *
- * @throws NodeError of an id that is none, and where the other peer cannot be reached
+ * @throws NodeError for an invalid id, and if the other peer cannot be reached
  */
 export type IdApi = (options?: IdOptions) => Promise<IdResult>;
 
 /** Whether this node is online. */
 export type IsOnlineApi = (options?: CallOptions) => Promise<boolean>;
 
-const OFFLINE_TEXT = `'ipfs id' currently cannot query information on remote
-peers without a running daemon; we are working to fix this.
-In the meantime, if you want to query remote peers using 'ipfs id',
-please run the daemon:
-
-    ipfs daemon &
-    ipfs id QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ
-`;
-
 export function idApi(node: LowLevelNode): IdApi {
   return async ({ peerId, ...options } = {}) => {
     const own = node.repo.identity.peerId;
     const id = peerId === undefined ? own : parsed(peerId);
-    return id.equals(own) ? self(node) : other(node, id, callSignal(options));
+    if (id.equals(own)) return self(node);
+    return options.offline === true ? idOnly(id) : other(node, id, callSignal(options));
   };
 }
 
@@ -78,22 +70,32 @@ async function self(node: LowLevelNode): Promise<IdResult> {
 }
 
 async function other(node: LowLevelNode, id: PeerId, signal: AbortSignal): Promise<IdResult> {
-  if (!node.online) throw new NodeError(OFFLINE_TEXT);
+  if (!node.online) throw failure("PEER_NOT_ASKED");
   const { swarm } = await node.network();
   try {
     await swarm.connect(id, [], signal);
   } catch (error) {
     const hasNobodyToAsk = NodeError.is(error) && error.code === "ROUTING_TABLE_EMPTY";
-    throw hasNobodyToAsk ? new NodeError(OFFLINE_TEXT, { cause: error }) : error;
+    throw hasNobodyToAsk ? failure("PEER_NOT_ASKED", {}, error) : error;
   }
-  return toldBy(swarm, id);
+  return identityOf(swarm, id);
 }
 
-/** What a peer has told of itself. */
-export async function toldBy(swarm: Pick<Swarm, "peerInfo">, id: PeerId): Promise<IdResult> {
-  const { publicKey, addresses, protocols, ...told } = await swarm.peerInfo(id);
+/** Describes a peer of which only the id is known. */
+const idOnly = (id: PeerId): IdResult => ({
+  id,
+  publicKey: "",
+  addresses: whole(id, []),
+  agentVersion: "",
+  protocolVersion: "",
+  protocols: null,
+});
+
+/** Resolves to what a peer reports about itself. */
+export async function identityOf(swarm: Pick<Swarm, "peerInfo">, id: PeerId): Promise<IdResult> {
+  const { publicKey, addresses, protocols, ...identity } = await swarm.peerInfo(id);
   return {
-    ...told,
+    ...identity,
     publicKey: publicKey === undefined ? "" : keyText(publicKey),
     addresses: whole(id, addresses),
     protocols: protocols.length === 0 ? null : protocols,

@@ -1,9 +1,10 @@
 /**
- * The client interface: what programs, commands and modules call. Its names, arguments, results and failures are those of the
- * client libraries of the RPC API (kubo-rpc-client, ipfs-http-client); where these leave something out that the RPC API has,
- * there is an option or a method more. One file a group; each says its types first.
+ * The client interface that programs, commands and modules call. Its names, arguments, results and
+ * errors are those of the client libraries of the RPC API (kubo-rpc-client, ipfs-http-client).
+ * Where these omit something that the RPC API has, there is an additional option or method. Each
+ * group of methods has its own file, which begins with the types.
  */
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { type AddApi, addApi } from "./add.ts";
 import { type BitswapApi, bitswapApi } from "./bitswap.ts";
 import { type BlockApi, blockApi } from "./block.ts";

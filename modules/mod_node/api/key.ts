@@ -1,11 +1,12 @@
-/** The keys that names are published with. */
+/** Manages the keys that names are published with. */
 import { base64url } from "multiformats/bases/base64";
 import { decodeText } from "../formats/cid/multibase_text.ts";
 import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { inlinesPublicKey } from "../network/ipns_record/keys.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
+import { KEY_TYPES, keyParts } from "../storage/keystore/key.ts";
 import type { NamedKey } from "../storage/keystore/keystore.ts";
-import { keyOfPem } from "../storage/keystore/pem.ts";
+import { keyOfPem, pemOfKey } from "../storage/keystore/pem.ts";
 import { rotateIdentity } from "../storage/keystore/rotate.ts";
 import { isSignedBy, signWith } from "../storage/keystore/signing.ts";
 import { readAll } from "../util/async/read_all.ts";
@@ -14,20 +15,27 @@ import { quote } from "../util/go/text.ts";
 import { type ByteSource, type CallOptions, piecesOf } from "./common.ts";
 
 export interface KeyOptions extends CallOptions {
-  /** How ids are written: `b58mh`, or the multibase of a CID such as `base32`; `base36` by default. */
+  /**
+   * How ids are written: `b58mh`, or the multibase of a CID such as `base32`; `base36` by default.
+   */
   readonly ipnsBase?: string | undefined;
 }
 
 /** Type and size of a new key. */
 export interface KeyForm {
-  /** `ed25519`, which is the default, or `rsa`. */
+  /** `ed25519`, which is the default, `rsa` or `secp256k1`. */
   readonly type?: string | undefined;
   /** Bits of an RSA key; 2048 by default. */
   readonly size?: number | undefined;
+  /**
+   * Refuse a `size` for types whose keys have a fixed size, unless it is that size; false by
+   * default.
+   */
+  readonly exact?: boolean | undefined;
 }
 
 export interface KeyRotateOptions extends CallOptions, KeyForm {
-  /** Name under which the old identity is kept as a key. */
+  /** Name under which the old identity is stored as a key. */
   readonly oldkey: string | undefined;
 }
 
@@ -38,25 +46,33 @@ export interface Key {
 }
 
 export interface KeyImportOptions extends KeyOptions {
-  /** `libp2p-protobuf-cleartext`, as `export` gives it, which is the default, or `pem-pkcs8-cleartext`. */
+  /**
+   * `libp2p-protobuf-cleartext` (default), which is the format of `export`, or
+   * `pem-pkcs8-cleartext`.
+   */
   readonly format?: string | undefined;
-  /** Also take keys in PEM that are neither Ed25519 nor RSA. */
+  /** Also accept keys that are neither Ed25519, RSA nor secp256k1; true by default. */
   readonly anyType?: boolean | undefined;
 }
 
+export interface KeyExportOptions extends CallOptions {
+  /** `libp2p-protobuf-cleartext` (default) or `pem-pkcs8-cleartext`. */
+  readonly format?: string | undefined;
+}
+
 export interface KeySignOptions extends KeyOptions {
-  /** An own key by its name or its IPNS name; `self` by default. */
+  /** Key of the node, by its name or its IPNS name; `self` by default. */
   readonly key?: string | undefined;
 }
 
 export interface KeySignResult {
   readonly key: Key;
-  /** Multibase, in base64url. */
+  /** The signature as multibase text in base64url. */
   readonly signature: string;
 }
 
 export interface KeyVerifyResult {
-  /** Its name is empty where it was given by its id. */
+  /** The name is empty if the key was given by its id. */
   readonly key: Key;
   readonly isValid: boolean;
 }
@@ -71,7 +87,7 @@ export interface KeyRenameResult {
 
 export interface KeyApi {
   gen(name: string, options?: KeyOptions & KeyForm): Promise<Key>;
-  /** The node's own key, `self`, then the others by name. */
+  /** Resolves to the node's own key, `self`, followed by the others sorted by name. */
   list(options?: KeyOptions): Promise<Key[]>;
   /** @throws NodeError if there is no such key */
   info(name: string, options?: KeyOptions): Promise<Key>;
@@ -81,22 +97,29 @@ export interface KeyApi {
     options?: KeyOptions & { readonly force?: boolean | undefined },
   ): Promise<KeyRenameResult>;
   rm(name: string, options?: KeyOptions): Promise<Key>;
-  /** Exports a private key, as unencrypted libp2p protobuf. */
-  export(name: string, options?: CallOptions): Promise<Uint8Array>;
+  /** Exports a private key, unencrypted. */
+  export(name: string, options?: KeyExportOptions): Promise<Uint8Array>;
   /** Imports an exported key of at most 64 KiB. */
   import(name: string, file: ByteSource, options?: KeyImportOptions): Promise<Key>;
-  /** Signs data with a key, in a way that no record of a name is signed. @throws NodeError for an unknown key */
+  /**
+   * Signs data with a key. The signature can never be that of an IPNS record. @throws NodeError for
+   * an unknown key
+   */
   sign(data: ByteSource, options?: KeySignOptions): Promise<KeySignResult>;
   /**
-   * Whether a signature of `sign` (multibase) is of that data by that key: an own one, or that of a peer id or IPNS name that
-   * contains its public key. @throws NodeError for an unknown key, and for a signature that is no multibase text
+   * Checks whether a signature of `sign` (multibase) matches the data and the key: one of the
+   * node's keys, or a peer id or IPNS name that contains its public key.
+   *
+   * @throws NodeError for an unknown key, and for a signature that is not multibase text
    */
   verify(data: ByteSource, signature: string, options?: KeySignOptions): Promise<KeyVerifyResult>;
-  /** Creates a new identity, used from the next start on, and keeps the old one as a key. */
+  /**
+   * Creates a new identity, which takes effect at the next start, and stores the old one as a key.
+   */
   rotate(options: KeyRotateOptions): Promise<void>;
 }
 
-/** Bytes. */
+/** Maximum size of a key file in bytes. */
 const MAX_KEY_FILE = 64 * 1024;
 
 const usualBase = "base36";
@@ -107,7 +130,9 @@ function encoder({ ipnsBase = usualBase }: KeyOptions): (key: NamedKey) => Key {
   return ({ name, id }) => ({ name, id: encode(id) });
 }
 
-/** @throws NodeError KEYS_NOT_WRITTEN likewise: the reference has words of its own here */
+/**
+ * @throws NodeError KEYS_NOT_WRITTEN for an unknown base: the reference has a different text here
+ */
 function listEncoder(options: KeyOptions): (key: NamedKey) => Key {
   try {
     return encoder(options);
@@ -117,22 +142,34 @@ function listEncoder(options: KeyOptions): (key: NamedKey) => Key {
   }
 }
 
-const formOf = ({ type = "ed25519", size }: KeyForm) => ({ type, size });
+const formOf = ({ type = "ed25519", size, exact }: KeyForm) => ({ type, size, exact });
 
 const PROTOBUF = "libp2p-protobuf-cleartext";
+const PEM = "pem-pkcs8-cleartext";
 
-/** The bytes that `Keystore.import` takes. @throws NodeError in the words of Kubo */
-function keyBytes(file: Uint8Array, { format = PROTOBUF, anyType }: KeyImportOptions): Uint8Array {
+/** Returns the bytes that `Keystore.import` accepts. @throws NodeError with Kubo's texts */
+function keyBytes(file: Uint8Array, format: string): Uint8Array {
   const text = Buffer.from(file.buffer, file.byteOffset, file.length).toString("latin1");
-  if (format === "pem-pkcs8-cleartext") return keyOfPem(text, { anyType });
+  if (format === PEM) return keyOfPem(text);
   if (format !== PROTOBUF) throw new NodeError(`unrecognized import format: ${format}`);
   if (!text.trimStart().startsWith("-----BEGIN ")) return file;
   throw new NodeError(`unexpected PEM block for format=${PROTOBUF}: try again with format=pem-pkcs8-cleartext`);
 }
 
-/** Before the data that `sign` signs: so what it signs is nothing else. */
+/** @throws NodeError with Kubo's text */
+function requireUsual(bytes: Uint8Array): void {
+  if (keyParts(bytes).type !== KEY_TYPES.ecdsa) return;
+  throw new NodeError(
+    "key type *crypto.ECDSAPrivateKey is not allowed to be imported, only RSA, Ed25519, or Secp256k1; use flag --allow-any-key-type if you are sure of what you're doing",
+  );
+}
+
+/**
+ * `sign` puts this prefix before the data, so that its signatures cannot pass as signatures of
+ * anything else.
+ */
 const SIGNED_PREFIX = Buffer.from("libp2p-key signed message:");
-/** Bytes of data that are signed; they are held in memory. */
+/** Maximum number of bytes to sign; they are buffered in memory. */
 const MAX_SIGNED = 64 * 1024 * 1024;
 
 async function signedBytes(data: ByteSource): Promise<Uint8Array> {
@@ -140,7 +177,7 @@ async function signedBytes(data: ByteSource): Promise<Uint8Array> {
   return Buffer.concat([SIGNED_PREFIX, await readAll(piecesOf(data), MAX_SIGNED, tooLong)]);
 }
 
-/** An own key by its name, or the public key in an id. */
+/** Finds one of the node's keys by its name, or extracts the public key from an id. */
 async function verifyingKey(
   { names }: LowLevelNode,
   text: string,
@@ -184,13 +221,16 @@ export function keyApi(node: LowLevelNode): KeyApi {
       const shown = encoder(options);
       return shown(await keys.remove(name));
     },
-    async export(name) {
-      return keys.export(name);
+    async export(name, { format = PROTOBUF } = {}) {
+      if (format !== PROTOBUF && format !== PEM) throw new NodeError(`unrecognized export format: ${format}`);
+      const bytes = await keys.export(name);
+      return format === PEM ? Buffer.from(pemOfKey(bytes)) : bytes;
     },
-    async import(name, file, options = {}) {
+    async import(name, file, { format = PROTOBUF, anyType = true, ...options } = {}) {
       const shown = encoder(options);
       const tooLong = () => new NodeError(`the file is longer than ${MAX_KEY_FILE} bytes`);
-      const bytes = keyBytes(await readAll(piecesOf(file), MAX_KEY_FILE, tooLong), options);
+      const bytes = keyBytes(await readAll(piecesOf(file), MAX_KEY_FILE, tooLong), format);
+      if (!anyType) requireUsual(bytes);
       return shown(await keys.import(name, bytes));
     },
     async sign(data, { key: name = "self", ...options } = {}) {

@@ -1,66 +1,81 @@
 /** The node's log. */
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { isAtLeast, logLevelNamed, type NodeLogLevel, subsystems } from "../util/log.ts";
-import { type CallOptions, reading } from "./common.ts";
+import { type CallOptions, readOptions } from "./common.ts";
 
 /** A log event. */
 export interface LogEvent {
-  /** The message. */
+  /** The message of the event. */
   readonly event: string;
   readonly system: string;
   readonly level?: NodeLogLevel;
-  /** RFC 3339. */
+  /** Time in the format of RFC 3339. */
   readonly time: string;
 }
 
 export interface LogLevelOptions extends CallOptions {
-  /** Take `default` as a level, which is that of parts whose level was not set, and any name for a part, as Kubo 0.43 does. */
+  /**
+   * As in Kubo 0.43, accept `default` as a level, meaning that of subsystems whose level was not
+   * set, and accept any subsystem name.
+   */
   readonly lenient?: boolean | undefined;
 }
 
 export interface LogTailOptions extends CallOptions {
-  /** Only events of this level and above; those that have none count as `info`. @throws NodeError for another word */
+  /**
+   * Only yield events of this level and above; events without a level count as `info`. @throws
+   * NodeError for an unknown level
+   */
   readonly level?: string | undefined;
-  /** Passes new events to `tell` until the returned function is called. */
-  readonly also?: (tell: (event: LogEvent) => void) => () => void;
+  /** Additional source: passes its events to `emit` until the returned function is called. */
+  readonly also?: (emit: (event: LogEvent) => void) => () => void;
 }
 
 export interface LogApi {
   /**
-   * From which level on a part of the node logs; `all` for all parts. Gives a sentence that says so.
+   * Sets the lowest level that a subsystem logs; `all` for all subsystems. Resolves to a sentence
+   * that confirms it.
    *
-   * @throws NodeError for a part or a level that there is not
+   * @throws NodeError for an unknown subsystem or level
    */
   level(subsystem: string, level: string, options?: LogLevelOptions): Promise<{ readonly message: string }>;
   /**
-   * The lowest level that is logged, by subsystem: of one; of `all` or `*`, and of `(default)`; of none the default, as "".
+   * Resolves to the lowest logged level by subsystem: of the given one; of all of them and of
+   * `(default)` for `all` or `*`; without an argument only the default level, under the key "".
    *
-   * @throws NodeError for a part that there is not
+   * @throws NodeError for an unknown subsystem
    */
   levels(subsystem?: string, options?: CallOptions): Promise<Readonly<Record<string, NodeLogLevel>>>;
-  /** The names of the logging subsystems. */
+  /** Resolves to the names of the logging subsystems. */
   ls(options?: CallOptions): Promise<string[]>;
-  /** Yields new log events until the signal is aborted. A reader that falls too far behind misses events. */
+  /**
+   * Yields new log events until the signal is aborted. A reader that falls too far behind misses
+   * events.
+   *
+   * @throws NodeError immediately for a level that does not exist
+   */
   tail(options?: LogTailOptions): AsyncIterable<LogEvent>;
 }
 
 /** Maximum number of events queued for a reader. */
 const MAX_WAITING = 10_000;
 
-async function* tail({ log }: LowLevelNode, { also, level, ...options }: LogTailOptions): AsyncGenerator<LogEvent> {
-  const { signal } = reading(options);
-  const least = level === undefined ? undefined : logLevelNamed(level);
+async function* tail(
+  { log }: LowLevelNode,
+  { also, signal }: { readonly also: LogTailOptions["also"] | undefined; readonly signal: AbortSignal | undefined },
+  least: NodeLogLevel | undefined,
+): AsyncGenerator<LogEvent> {
   let waiting: LogEvent[] = [];
   let wake = () => {};
-  const tell = (event: LogEvent) => {
+  const emit = (event: LogEvent) => {
     if (least !== undefined && !isAtLeast(event.level ?? "info", least)) return;
     if (waiting.length < MAX_WAITING) waiting.push(event);
     wake();
   };
   const unlisten = [
-    log.listen(({ time, level, system, message }) => tell({ event: message, level, system, time: time.toISOString() })),
-    also?.(tell),
+    log.listen(({ time, level, system, message }) => emit({ event: message, level, system, time: time.toISOString() })),
+    also?.(emit),
   ];
   const ended = () => wake();
   signal?.addEventListener("abort", ended);
@@ -78,12 +93,23 @@ async function* tail({ log }: LowLevelNode, { also, level, ...options }: LogTail
   }
 }
 
+/** @throws NodeError for a level that does not exist */
+function leastLevel(text: string): NodeLogLevel {
+  try {
+    return logLevelNamed(text);
+  } catch (error) {
+    throw new NodeError(`setting log level ${text}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
 export function logApi(node: LowLevelNode): LogApi {
   return {
     async level(subsystem, level, { lenient } = {}) {
       const named = subsystem === "all" ? "*" : subsystem;
       const set = node.log.setLevel(named, level, lenient);
-      return { message: `Changed log level of '${named}' to '${level.toLowerCase() === "default" ? set : level}'\n` };
+      const changed = `Changed log level of '${named}' to '${level.toLowerCase() === "default" ? set : level}'`;
+      node.log.write("core/commands", "info", changed);
+      return { message: `${changed}\n` };
     },
     async levels(subsystem = "") {
       const { log } = node;
@@ -95,6 +121,9 @@ export function logApi(node: LowLevelNode): LogApi {
       return isAll ? { "(default)": log.defaultLevel, ...levels } : levels;
     },
     ls: async () => [...subsystems],
-    tail: (options = {}) => tail(node, options),
+    tail({ also, level, ...options } = {}) {
+      const { signal } = readOptions(options);
+      return tail(node, { also, signal }, level === undefined ? undefined : leastLevel(level));
+    },
   };
 }

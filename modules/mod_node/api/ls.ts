@@ -9,16 +9,19 @@ import { dagPb, raw } from "../formats/cid/codecs.ts";
 import { castCid } from "../formats/cid/text.ts";
 import { namedLinks } from "../formats/ipld/links.ts";
 import type { ModeAndTime } from "../formats/unixfs/format.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { type EntryCodec, SortedRuns } from "../storage/sorted_runs.ts";
 import { oneByOne } from "../util/async/one_by_one.ts";
-import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 import { factsOf, type ShownFacts, shownFacts } from "./mode_and_time.ts";
 
 export interface LsOptions extends CallOptions {
   /** Read each entry to determine its type; true by default. */
   readonly resolveType?: boolean | undefined;
-  /** Read each entry to determine its size; true by default. Entries are read if either option is true. */
+  /**
+   * Read each entry to determine its size; true by default. Entries are read if either option is
+   * true.
+   */
   readonly size?: boolean | undefined;
   /** Yield entries as they are found, in the order of the directory instead of sorted by name. */
   readonly stream?: boolean | undefined;
@@ -33,7 +36,7 @@ export interface LsEntry extends ShownFacts {
   readonly type: "dir" | "file";
 }
 
-/** A link, with all fields of the RPC API, and one more. */
+/** A link with all fields of the RPC API, and one additional field. */
 export interface LsLink extends ModeAndTime {
   readonly name: string;
   readonly cid: CID;
@@ -49,26 +52,29 @@ export interface LsLink extends ModeAndTime {
 /** The path of an argument, or a link of the argument reported before. */
 export type LsRow = { readonly path: string } | { readonly link: LsLink };
 
-/** As `LsRow`, with links that were found together. */
+/** Like `LsRow`, with several links at a time. */
 export type LsPage = { readonly path: string } | { readonly links: readonly LsLink[] };
 
 export interface LsApi {
   readonly ls: {
     /**
-     * Entries of a directory, or links of another node; for a file, and for a directory without any, one entry that has no
-     * name. @throws NodeError
+     * Lists the entries of a directory, or the links of another node. A file, and a directory
+     * without entries, yield one entry without a name. @throws NodeError
      */
     (path: IpfsPath, options?: LsOptions): AsyncIterable<LsEntry>;
-    /** Lists several objects one after the other: the path of each, then its links. @throws NodeError */
+    /**
+     * Lists several objects one after the other: the path of each, then its links. @throws
+     * NodeError
+     */
     rows(paths: readonly IpfsPath[], options?: LsOptions): AsyncIterable<LsRow>;
-    /** As `rows`, in pages, which cost less where there are many. @throws NodeError */
+    /** Like `rows`, in pages, which cost less if there are many links. @throws NodeError */
     pages(paths: readonly IpfsPath[], options?: LsOptions): AsyncIterable<LsPage>;
   };
 }
 
 export function lsApi(node: LowLevelNode): LsApi {
   async function opened(path: string, { resolveType = true, size = true, ...options }: LsOptions): Promise<Opened> {
-    const session = inSession({ ...reading(options), buffers: node.blocks.buffers });
+    const session = inSession({ ...readOptions(options), buffers: node.blocks.buffers });
     const read = node.reader(session);
     const { cid } = await node.resolve(path, session);
     const bytes = await read(cid);
@@ -78,15 +84,15 @@ export function lsApi(node: LowLevelNode): LsApi {
     return { pages, isSorted: root?.unixfs.type !== "HAMTShard" };
   }
 
-  /** Links of one object as they are found; children are read ahead. */
+  /** Yields the links of one object as they are found; children are read ahead. */
   async function* unsorted(path: string, options: LsOptions): AsyncGenerator<readonly LsLink[]> {
     yield* (await opened(path, options)).pages;
   }
 
-  /** The same once all are found, sorted by name. */
+  /** Yields the links of one object sorted by name, after all of them are found. */
   async function* sorted(path: string, options: LsOptions): AsyncGenerator<readonly LsLink[]> {
     const { pages, isSorted } = await opened(path, options);
-    // Those of one block, all of which are in memory anyway, stand in their order there.
+    // The links of a single block are all in memory, in the order of the block.
     if (isSorted) yield* await Array.fromAsync(pages);
     else yield* sortedOnDisk(node.scratch, pages);
   }
@@ -104,7 +110,7 @@ export function lsApi(node: LowLevelNode): LsApi {
       yield { name, path: `${text}/${name}`, size, cid, type, ...shownFacts(link) };
     }
     if (count > 0 || options.stream === true) return;
-    yield { path: text, cid: (await node.resolve(text, inSession(reading(options)))).cid, type: "file" };
+    yield { path: text, cid: (await node.resolve(text, inSession(readOptions(options)))).cid, type: "file" };
   }
 
   async function* pages(paths: readonly IpfsPath[], options: LsOptions = {}): AsyncGenerator<LsPage> {
@@ -130,7 +136,7 @@ export function lsApi(node: LowLevelNode): LsApi {
   return { ls: Object.assign(ls, { rows, pages }) };
 }
 
-/** Links of any order, sorted by name; in `folder` where there are many. */
+/** Sorts links by name; if there are many, in files below `folder`. */
 async function* sortedOnDisk(folder: string, pages: Opened["pages"]): AsyncGenerator<readonly LsLink[]> {
   const links = new SortedRuns<LsLink>(folder, linkCodec);
   try {
@@ -148,15 +154,15 @@ async function* sortedOnDisk(folder: string, pages: Opened["pages"]): AsyncGener
 
 interface Opened {
   readonly pages: AsyncIterable<readonly LsLink[]>;
-  /** By name. */
+  /** Whether the links are sorted by name already. */
   readonly isSorted: boolean;
 }
 
 const linkTypes: readonly LsLink["type"][] = ["unknown", "directory", "file", "symlink"];
-/** Type, both sizes, and the length of the CID. */
+/** Bytes before the CID: type, both sizes, and the length of the CID. */
 const LINK_HEAD = 1 + 8 + 8 + 4;
 
-/** What most links do not have follows the CID as JSON. */
+/** The fields that most links lack follow the CID as JSON. */
 const linkCodec: EntryCodec<LsLink> = {
   encode({ name: _, cid, tsize, size, type, ...rest }) {
     const isPlain = rest.target === "" && rest.mode === undefined && rest.mtime === undefined;
@@ -181,7 +187,7 @@ const linkCodec: EntryCodec<LsLink> = {
   },
 };
 
-/** Describes the targets of links; children whose CID says enough are not read. */
+/** Describes the targets of links; children whose CID determines the result are not read. */
 const looking: Describing<LsLink> = {
   unread({ name, cid, size }) {
     if (cid.code === raw) return { name, cid, tsize: size, type: "file", size, target: "" };
@@ -206,7 +212,7 @@ const looking: Describing<LsLink> = {
   },
 };
 
-/** Of no block more than its CID says. */
+/** Describes links by their CIDs alone, without reading blocks. */
 const notLooking: Describing<LsLink> = {
   ...looking,
   unread: ({ name, cid, size: tsize }) =>

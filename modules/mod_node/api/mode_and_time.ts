@@ -1,21 +1,24 @@
 /** Modes and times of UnixFS 1.5, as callers give them. */
 import type { ModeAndTime, UnixTime } from "../formats/unixfs/format.ts";
+import { unixMode } from "../formats/unixfs/mode.ts";
 import { NodeError } from "../util/errors.ts";
 
-/** Permissions as a number, or as octal text such as `"0644"`. */
+/**
+ * Permissions as a number, or as octal text such as `"0644"`. Other bits have the meaning of Go's
+ * file modes, as in Kubo.
+ */
 export type ModeInput = number | string;
 
-/** A moment, in one of the forms of the client libraries. */
+/** A point in time, in one of the forms of the client libraries. */
 export type TimeInput =
   | Date
   | { readonly secs: number; readonly nsecs?: number | undefined }
   | { readonly seconds: number; readonly nanoseconds?: number | undefined }
   | readonly [seconds: number, nanoseconds: number];
 
-const PERMISSIONS = 0o777;
 const MAX_NANOSECONDS = 999_999_999;
 
-/** The permissions; undefined for none, which 0 stands for. @throws NodeError for text that is not octal */
+/** Returns the bits to store; undefined for none. @throws NodeError for text that is not octal */
 export function modeOf(mode: ModeInput | undefined): number | undefined {
   if (mode === undefined) return undefined;
   if (typeof mode === "string" && !/^[+-]?[0-7]+$/.test(mode)) {
@@ -25,12 +28,12 @@ export function modeOf(mode: ModeInput | undefined): number | undefined {
   if (Math.abs(number) > MAX_MODE) {
     throw new NodeError(`strconv.ParseInt: parsing ${JSON.stringify(mode)}: value out of range`);
   }
-  return number & PERMISSIONS || undefined;
+  return unixMode(number);
 }
 
 const MAX_MODE = 2 ** 31 - 1;
 
-/** @throws NodeError for what is no moment */
+/** @throws NodeError for an invalid time */
 export function timeOf(time: TimeInput | undefined): UnixTime | undefined {
   if (time === undefined) return undefined;
   const [seconds, nanoseconds] = partsOf(time);
@@ -52,11 +55,11 @@ function partsOf(time: TimeInput): readonly [seconds: number, nanoseconds: numbe
 
 const isPair = (time: TimeInput): time is readonly [number, number] => Array.isArray(time);
 
-/** What a node states of itself, as results show it. */
+/** Mode and time of a node, as results show them. */
 export interface ShownFacts {
   /** The permissions. */
   readonly mode?: number;
-  /** When it was changed: seconds since 1970, negative before, and nanoseconds since the last of them. */
+  /** Modification time: seconds since 1970, negative before, and the additional nanoseconds. */
   readonly mtime?: { readonly secs: number; readonly nsecs: number };
 }
 
@@ -65,7 +68,7 @@ export const shownFacts = ({ mode, mtime }: ModeAndTime): ShownFacts => ({
   ...(mtime !== undefined && { mtime: { secs: mtime.seconds, nsecs: mtime.nanoseconds } }),
 });
 
-/** Only what is there. */
+/** Returns only the fields that are present. */
 export const factsOf = ({ mode, mtime }: ModeAndTime): ModeAndTime => ({
   ...(mode !== undefined && { mode }),
   ...(mtime !== undefined && { mtime }),

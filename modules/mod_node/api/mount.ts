@@ -1,5 +1,5 @@
 /** Mounting the node as folders of this machine (FUSE). */
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import type { CallOptions, ShardingMode } from "./common.ts";
 
 export interface MountOptions extends CallOptions {
@@ -9,15 +9,18 @@ export interface MountOptions extends CallOptions {
   readonly ipnsPath?: string | undefined;
   /** When directories below `/ipns` become sharded, and plain again; `by config` by default. */
   readonly sharding?: ShardingMode | undefined;
-  /** Take what is not said here from `Import.*` of the configuration; true by default. */
+  /** Use `Import.*` of the configuration for options that are not given; true by default. */
   readonly importDefaults?: boolean | undefined;
-  /** A file that has one raw leaf, and neither mode nor time, is stored as that leaf, as Kubo 0.43 does; false by default. */
+  /**
+   * Store a file that has one raw leaf, and neither mode nor time, as that leaf, as Kubo 0.43 does;
+   * false by default.
+   */
   readonly joinsLeaf?: boolean | undefined;
-  /** Greatest chunk in bytes that `Import.UnixFSChunker` may make; 1 MiB by default. */
+  /** Maximum size in bytes of a chunk that `Import.UnixFSChunker` may produce; 1 MiB by default. */
   readonly maxChunk?: number | undefined;
 }
 
-/** The mount points, under the names of the reference and of its successor. */
+/** The mount points, under the names that go-ipfs uses and under those that Kubo uses. */
 export interface MountResult {
   readonly ipfs: string;
   readonly ipns: string;
@@ -28,7 +31,10 @@ export interface MountResult {
 }
 
 export interface MountApi {
-  /** Mounts both folders or none; earlier mounts are unmounted first. @throws NodeError while the node is offline */
+  /**
+   * Mounts both folders or neither; earlier mounts are unmounted first. @throws NodeError while the
+   * node is offline
+   */
   mount(options?: MountOptions): Promise<MountResult>;
 }
 

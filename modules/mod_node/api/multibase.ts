@@ -1,4 +1,4 @@
-/** Bytes as multibase text, and back; uses no store. */
+/** Encodes and decodes multibase text, without access to any store. */
 import { laterBaseNamed } from "../formats/cid/multibase.ts";
 import { decodeSteps, encodeSteps } from "../formats/cid/multibase_text.ts";
 import { readAll } from "../util/async/read_all.ts";
@@ -8,15 +8,15 @@ import { type ByteSource, piecesOf } from "./common.ts";
 
 export interface MultibaseApi {
   /**
-   * The text of bytes in a base, by name or prefix character, as UTF-8; `base64url` by default. That of `identity` need not be
-   * text. @throws NodeError
+   * Encodes bytes in a base, given by name or prefix character; `base64url` by default. The result
+   * is UTF-8 text, except for the base `identity`. @throws NodeError
    */
   encode(bytes: ByteSource, base?: string): Promise<Uint8Array>;
-  /** The bytes of a text with its prefix. @throws NodeError */
+  /** Decodes a text with its prefix. @throws NodeError */
   decode(text: ByteSource): Promise<Uint8Array>;
 }
 
-/** They are held in memory. */
+/** Maximum input size in bytes; the input is buffered in memory. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export const multibaseApi = (): MultibaseApi => ({
@@ -38,4 +38,4 @@ export const multibaseApi = (): MultibaseApi => ({
 });
 
 const whole = (source: ByteSource) =>
-  readAll(piecesOf(source), MAX_BYTES, () => new NodeError(`more than ${MAX_BYTES} bytes are not taken`));
+  readAll(piecesOf(source), MAX_BYTES, () => new NodeError(`more than ${MAX_BYTES} bytes are not accepted`));

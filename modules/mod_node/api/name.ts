@@ -1,10 +1,10 @@
 /** IPNS: names for content that can change. */
 import { fullPath } from "../content/resolver/path.ts";
 import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { DEFAULT_MAX_DEPTH } from "../network/ipns/dnslink.ts";
 import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
 import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
 import {
@@ -15,11 +15,11 @@ import {
   pathText,
   piecesOf,
   type RecordCallOptions,
-  reading,
+  readOptions,
   recordOptions,
 } from "./common.ts";
 import { pathOf } from "./dns.ts";
-import { getRecord, MAX_RECORD_FILE, type NamePutOptions, putRecord, requireDelegates } from "./name_records.ts";
+import { getRecord, MAX_RECORD_FILE, type NamePutOptions, putRecord, requirePublishers } from "./name_records.ts";
 import { type NameRules, timesOf } from "./name_times.ts";
 
 export type { NamePutOptions } from "./name_records.ts";
@@ -28,24 +28,31 @@ export type { NameRules } from "./name_times.ts";
 export interface NamePublishOptions extends CallOptions {
   /** Check that the path can be resolved before publishing it; true by default. */
   readonly resolve?: boolean | undefined;
-  /** Time for which the record is valid, such as `300s`, `1.5h` or `2h45m`, or milliseconds; a day by default. */
+  /**
+   * Time for which the record is valid, such as `300s`, `1.5h` or `2h45m`, or milliseconds; a day
+   * by default.
+   */
   readonly lifetime?: number | string | undefined;
-  /** Time for which others may cache the record. */
+  /** Time for which others may cache the record, in the same forms. */
   readonly ttl?: number | string | undefined;
   /** The key to sign with, by its name or its IPNS name; `self` by default. */
   readonly key?: string | undefined;
-  /** While the node is offline, or connected to nobody, store the record on this machine instead of failing. */
+  /**
+   * While the node is offline or has no connections, store the record on this machine instead of
+   * failing.
+   */
   readonly allowOffline?: boolean | undefined;
   /** Publish over the routers of `Ipns.DelegatedPublishers`. */
   readonly allowDelegated?: boolean | undefined;
-  /** Number of the record, above that of the last one. */
+  /** Sequence number of the record; it must be greater than that of the previous record. */
   readonly sequence?: bigint | number | undefined;
-  /** Sign as older programs check it, too; true by default. */
+  /** Also sign in the way that older programs verify; true by default. */
   readonly v1compat?: boolean | undefined;
   /**
-   * Whose rules hold; those of go-ipfs 0.9 by default. Kubo 0.43 has a lifetime of 48 hours and a TTL of 5 minutes,
-   * refuses times that make no sense, takes it for no failure that nobody is connected, and leaves a record of the same
-   * path that is valid for longer.
+   * The rules to apply; those of go-ipfs 0.9 by default. Kubo 0.43 defaults to a lifetime of 48
+   * hours and a TTL of 5 minutes, refuses invalid combinations of times, does not fail without
+   * connections, and leaves an existing record in place that has the same path and is valid for
+   * longer.
    */
   readonly rules?: NameRules | undefined;
   /** Encoding of the name: `b58mh`, or the multibase of a CID; `base36` by default. */
@@ -72,25 +79,25 @@ export interface NamePubsubSubsOptions extends CallOptions {
   readonly ipnsBase?: string | undefined;
 }
 
-/** IPNS over pubsub. Except for `state`, its methods throw a NodeError while it is disabled. */
+/** IPNS over pubsub. All methods except `state` throw a NodeError while it is disabled. */
 export interface NamePubsubApi {
   state(options?: CallOptions): Promise<{ readonly enabled: boolean }>;
-  /** The subscribed names, as `/ipns/<name>`. */
+  /** Resolves to the subscribed names, as `/ipns/<name>`. */
   subs(options?: NamePubsubSubsOptions): Promise<readonly string[]>;
   /** Unsubscribes from a name. @throws NodeError while it is being resolved */
   cancel(name: PeerName, options?: CallOptions): Promise<{ readonly canceled: boolean }>;
 }
 
 export interface NameInspectOptions extends CallOptions {
-  /** A name that the record is to be valid for. */
+  /** A name that the record should be valid for. */
   readonly verify?: PeerName | undefined;
 }
 
 export interface NameInspectResult extends RecordInspection {
-  /** With `verify`. */
+  /** Present only with `verify`. */
   readonly validation?: {
     readonly name: PeerId;
-    /** Why it is not valid for that name; undefined where it is. */
+    /** Why the record is not valid for that name; undefined if it is valid. */
     readonly fault: string | undefined;
   };
   /** The bytes of the record. */
@@ -98,28 +105,34 @@ export interface NameInspectResult extends RecordInspection {
 }
 
 export interface NameApi {
-  /** The best record of a name that is found. @throws NodeError when there is none */
+  /** Resolves to the best record of a name. @throws NodeError if none is found */
   get(name: PeerName, options?: CallOptions): Promise<Uint8Array>;
   /**
-   * Takes a record that was signed elsewhere: it is kept here, and handed to the peers closest to the name.
+   * Accepts a record that was signed elsewhere: stores it locally, and sends it to the peers
+   * closest to the name.
    *
-   * @returns the path that it stands for; empty for bytes that are no record, which are taken with `force` and not kept
-   * @throws NodeError for bytes that are no record of that name, and for one that is not after the one here
+   * @returns the path that the record contains; empty for bytes that are not a record, which are
+   * accepted with `force` but not stored @throws NodeError for bytes that are not a record of that
+   * name, and for a record that is not newer than the stored one
    */
   put(name: PeerName, record: ByteSource, options?: NamePutOptions): Promise<{ name: PeerId; value: string }>;
-  /** What stands in a record. @throws NodeError for bytes that are no record, and for a name that is none */
+  /**
+   * Resolves to the contents of a record. @throws NodeError for bytes that are not a record, and
+   * for an invalid name
+   */
   inspect(record: ByteSource, options?: NameInspectOptions): Promise<NameInspectResult>;
   /**
-   * Makes the name of a key stand for a path. The record is kept here first: it stays when telling others fails. With
-   * `offline` nobody is told.
+   * Makes the name of a key point to a path. The record is stored locally first, and stays stored
+   * if publishing fails. With `offline` it is not published to the network.
    *
-   * @throws NodeError of a path that is none or leads nowhere, of an unknown key, and when nobody could be told
+   * @throws NodeError for a path that is invalid or cannot be resolved, for an unknown key, and if
+   * no peer could be reached
    */
   publish(path: IpfsPath, options?: NamePublishOptions): Promise<NamePublishResult>;
   /**
    * Resolves a name, by default the node's own, and yields every better result as it is found.
    *
-   * @throws NodeError if there is none
+   * @throws NodeError if there is no record
    */
   resolve(name?: PeerName, options?: NameResolveOptions): AsyncIterable<string>;
   readonly pubsub: NamePubsubApi;
@@ -143,12 +156,12 @@ export function nameApi(node: LowLevelNode): NameApi {
       { resolve = true, lifetime, ttl, key: keyName = "self", allowOffline, ipnsBase, rules = "0.9", ...options } = {},
     ) {
       const path = pathText(value);
-      const how = reading(options);
-      requireDelegates(node, { allowOffline, allowDelegated: options.allowDelegated });
+      const how = readOptions(options);
+      requirePublishers(node, { allowOffline, allowDelegated: options.allowDelegated });
       const encode = peerIdEncoder(ipnsBase ?? NAME_BASE);
       const times = timesOf(rules)(lifetime, ttl);
       if (resolve) await node.reader(how)((await node.resolve(path, how)).cid);
-      // The content of the node's own names is then changed below /ipns only.
+      // While the names are mounted, their content may only be changed below /ipns.
       if (await node.mounts.hasNames()) throw new NodeError("cannot manually publish while IPNS is mounted");
       if (!node.online && allowOffline !== true) {
         const delegates = " or `--allow-delegated` if Ipns.DelegatedPublishers are set up";

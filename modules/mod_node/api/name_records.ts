@@ -1,30 +1,30 @@
-/** Records of names as they are: getting them, and taking those that were signed elsewhere. */
+/** Gets raw records of names, and accepts records that were signed elsewhere. */
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
 import { MAX_RECORD_SIZE } from "../network/ipns_record/record.ts";
 import { NOT_FOUND_TEXT } from "../network/kad/events.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
-import { type ByteSource, type CallOptions, type PeerName, piecesOf, reading } from "./common.ts";
+import { type ByteSource, type CallOptions, type PeerName, piecesOf, readOptions } from "./common.ts";
 
 export interface NamePutOptions extends CallOptions {
-  /** Take any bytes, and any number of the record. */
+  /** Accept any bytes and any sequence number. */
   readonly force?: boolean | undefined;
-  /** While the node is offline, keep the record on this machine instead of failing. */
+  /** While the node is offline, store the record on this machine instead of failing. */
   readonly allowOffline?: boolean | undefined;
   /** Publish over the routers of `Ipns.DelegatedPublishers`. */
   readonly allowDelegated?: boolean | undefined;
 }
 
-/** Bytes of a file that may be a record. */
+/** Maximum size in bytes of a file that may contain a record. */
 export const MAX_RECORD_FILE = 1024 * 1024;
 
 const withoutNamespace = (name: PeerName): string => String(name).replace(/^\/ipns\//, "");
 
 /** @throws NodeError when there is none */
 export async function getRecord(node: LowLevelNode, name: PeerName, options: CallOptions = {}): Promise<Uint8Array> {
-  const found = await node.names.record(parsePeerId(withoutNamespace(name)), reading(options));
+  const found = await node.names.record(parsePeerId(withoutNamespace(name)), readOptions(options));
   if (found === undefined) throw node.online ? new NodeError(NOT_FOUND_TEXT) : failure("OFFLINE");
   return found.bytes;
 }
@@ -36,7 +36,7 @@ export async function putRecord(
   record: ByteSource,
   { force = false, allowOffline, allowDelegated, ...options }: NamePutOptions = {},
 ): Promise<{ name: PeerId; value: string }> {
-  requireDelegates(node, { allowOffline, allowDelegated });
+  requirePublishers(node, { allowOffline, allowDelegated });
   const name = nameOf(given);
   const bytes = await readUpTo(piecesOf(record), MAX_RECORD_FILE);
   if (bytes.length === 0) throw new NodeError("record is empty");
@@ -45,14 +45,14 @@ export async function putRecord(
     const delegates = "`--allow-delegated` if Ipns.DelegatedPublishers are set up";
     throw new NodeError(`can't put while offline: pass \`--allow-offline\` to store locally or ${delegates}`);
   }
-  const { signal } = reading(options);
+  const { signal } = readOptions(options);
   await node.names.put(name, bytes, { signal, allowOffline }).catch((error: unknown) => {
     if (!force || !NodeError.is(error)) throw error;
   });
   return { name, value: valueIn(bytes) };
 }
 
-/** The path that a record stands for; empty for bytes that are none. */
+/** Returns the path that a record contains; empty for bytes that are not a record. */
 function valueIn(bytes: Uint8Array): string {
   try {
     return inspectRecord(bytes).entry.value;
@@ -61,7 +61,10 @@ function valueIn(bytes: Uint8Array): string {
   }
 }
 
-/** @throws NodeError for bytes that are no record of that name, and for one that is not after the one here */
+/**
+ * @throws NodeError for bytes that are not a record of that name, and for a record that is not
+ * newer than the stored one
+ */
 async function requireNext(node: LowLevelNode, name: PeerId, bytes: Uint8Array): Promise<void> {
   if (bytes.length > MAX_RECORD_SIZE) {
     throw new NodeError(`record exceeds maximum size of ${MAX_RECORD_SIZE} bytes, use --force to skip size check`);
@@ -93,8 +96,8 @@ function nameOf(given: PeerName): PeerId {
   }
 }
 
-/** @throws NodeError where both ways are asked for, or publishers that nobody has configured */
-export function requireDelegates(
+/** @throws NodeError if both options are given, and if no delegated publishers are configured */
+export function requirePublishers(
   { repo }: Pick<LowLevelNode, "repo">,
   { allowOffline, allowDelegated }: Pick<NamePutOptions, "allowOffline" | "allowDelegated">,
 ): void {

@@ -7,9 +7,9 @@ import { dagPb, raw } from "../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink, DagPbNode } from "../formats/dag_pb/pb_object.ts";
 import { linksOf } from "../formats/ipld/links.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
-import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
+import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, readOptions } from "./common.ts";
 import { dagApi } from "./dag.ts";
 import {
   emptyDirectory,
@@ -24,7 +24,7 @@ export type { Change as ObjectChange } from "../content/dag/object/diff.ts";
 export type { ObjectEdit, ObjectEditOptions, StoredObject } from "./object_store.ts";
 
 export interface ObjectNewOptions extends CallOptions {
-  /** `unixfs-dir` for an empty directory, `empty`, as by default, for an empty node. */
+  /** `unixfs-dir` for an empty directory, or `empty` (default) for an empty node. */
   readonly template?: string | undefined;
 }
 
@@ -34,9 +34,9 @@ export interface ObjectPutOptions extends CallOptions {
 }
 
 export interface ObjectImportOptions extends ObjectPutOptions {
-  /** Encoding of the input: `json`, the default, `xml` or `protobuf`. */
+  /** Encoding of the input: `json` (default), `xml` or `protobuf`. */
   readonly inputenc?: string | undefined;
-  /** Encoding of the data in JSON and XML: `text`, the default, or `base64`. */
+  /** Encoding of the data in JSON and XML: `text` (default) or `base64`. */
   readonly datafieldenc?: string | undefined;
 }
 
@@ -60,7 +60,10 @@ export interface AddLinkOptions extends CallOptions {
 }
 
 export interface ObjectPatchApi {
-  /** Adds or replaces a link, whose name may be a path. Resolves to the CID of the changed copy. @throws NodeError */
+  /**
+   * Adds or replaces a link, whose name may be a path. Resolves to the CID of the changed copy.
+   * @throws NodeError
+   */
   addLink(cid: IpfsPath, link: LinkTarget, options?: AddLinkOptions): Promise<CID>;
   rmLink(cid: IpfsPath, link: LinkName, options?: CallOptions): Promise<CID>;
   appendData(cid: IpfsPath, data: ByteSource, options?: CallOptions): Promise<CID>;
@@ -72,18 +75,18 @@ export interface ObjectApi {
   readonly new: (options?: ObjectNewOptions) => Promise<CID>;
   /** Stores a node. @throws NodeError for an invalid node */
   put(node: DagPbNode, options?: ObjectPutOptions): Promise<CID>;
-  /** Stores a node given in one of the encodings of `inputEnc`. @throws NodeError */
+  /** Stores a node that is given in one of the encodings of `inputenc`. @throws NodeError */
   import(input: ByteSource, options?: ObjectImportOptions): Promise<StoredObject>;
   /** @throws NodeError for a node of another codec */
   get(cid: IpfsPath, options?: CallOptions): Promise<Required<DagPbNode>>;
   data(cid: IpfsPath, options?: CallOptions): Promise<Uint8Array>;
-  /** The links of a node of any codec. @throws NodeError */
+  /** Resolves to the links of a node of any codec. @throws NodeError */
   links(cid: IpfsPath, options?: CallOptions): Promise<readonly Required<DagPbLink>[]>;
-  /** The same, with the CID of the node. */
+  /** Like `links`, with the CID of the node. */
   linksOf(cid: IpfsPath, options?: CallOptions): Promise<StoredObject>;
-  /** Sizes of a node; only dag-pb nodes have all of them. @throws NodeError */
+  /** Resolves to the sizes of a node; only dag-pb nodes have all of them. @throws NodeError */
   stat(cid: IpfsPath, options?: CallOptions): Promise<ObjectStat>;
-  /** The differences between the links of two DAGs. @throws NodeError */
+  /** Resolves to the differences between the links of two DAGs. @throws NodeError */
   diff(one: IpfsPath, other: IpfsPath, options?: CallOptions): Promise<Change[]>;
   /** Stores a changed copy of a node, and of the nodes above it. @throws NodeError */
   edit(root: IpfsPath, change: ObjectEdit, options?: ObjectEditOptions): Promise<StoredObject>;
@@ -126,8 +129,9 @@ export function objectApi(node: LowLevelNode): ObjectApi {
       return { Hash: cid, ...sizesOf(cid.code, bytes) };
     },
     async diff(one, other, options = {}) {
-      const how = reading(options);
-      const [before, after] = [await node.resolve(pathText(one), how), await node.resolve(pathText(other), how)];
+      const how = readOptions(options);
+      const before = await node.resolve(pathText(one), how);
+      const after = await node.resolve(pathText(other), how);
       return diff(before.cid, after.cid, node.reader(how), how.signal);
     },
     edit,
@@ -143,7 +147,7 @@ export function objectApi(node: LowLevelNode): ObjectApi {
 
 const nameOf = (link: LinkName): string => ("name" in link ? link.name : ((link as { Name?: string }).Name ?? ""));
 
-/** Only dag-pb nodes have all of these fields. */
+/** Only dag-pb nodes have all of these sizes; the others are 0. */
 function sizesOf(codec: number, bytes: Uint8Array): Omit<ObjectStat, "Hash"> {
   const none = { NumLinks: 0, BlockSize: 0, LinksSize: 0, DataSize: 0, CumulativeSize: 0 };
   if (codec === raw) return { ...none, DataSize: bytes.length, CumulativeSize: bytes.length };

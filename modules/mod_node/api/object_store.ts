@@ -14,9 +14,9 @@ import { decodePb, encodePb, type PbLink } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink } from "../formats/dag_pb/pb_object.ts";
 import { linksOf, namedLinks } from "../formats/ipld/links.ts";
 import { encodeUnixfs } from "../formats/unixfs/format.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readBlockBody, requireSize } from "../storage/blockstore/make_block.ts";
-import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
+import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, readOptions } from "./common.ts";
 
 /** A change of a node. */
 export type ObjectEdit =
@@ -26,9 +26,11 @@ export type ObjectEdit =
   | { readonly setData: ByteSource };
 
 export interface ObjectEditOptions extends CallOptions {
-  /** Refuse to add links to, and remove them from, what is no plain UnixFS directory; false by default. */
+  /**
+   * Refuse to add or remove links of nodes that are not plain UnixFS directories; false by default.
+   */
   readonly onlyDirectories?: boolean | undefined;
-  /** Bytes of the greatest node that is made; any by default. */
+  /** Maximum size of a new node in bytes; unlimited by default. */
   readonly maxBlock?: number | undefined;
 }
 
@@ -40,9 +42,9 @@ export interface StoredObject {
 export const emptyDirectory = encodePb({ data: encodeUnixfs({ type: "Directory" }), links: [] });
 
 export function objectStore(node: LowLevelNode) {
-  /** The block at a path; the rest of the path within the block is ignored. */
+  /** Reads the block at a path; the rest of the path within the block is ignored. */
   async function blockAt(path: IpfsPath, options: CallOptions) {
-    const how = reading(options);
+    const how = readOptions(options);
     const { cid } = await node.resolve(pathText(path), how);
     return { cid, bytes: await node.reader(how)(cid) };
   }
@@ -67,14 +69,14 @@ export function objectStore(node: LowLevelNode) {
     }: CallOptions & { readonly pin?: boolean | undefined } & Pick<ObjectEditOptions, "maxBlock">,
   ): Promise<StoredObject> {
     for (const { bytes } of blocks) requireSize(bytes, maxBlock);
-    await putBlocks(node, blocks, { pin, ...reading(options) });
+    await putBlocks(node, blocks, { pin, ...readOptions(options) });
     const { cid, bytes } = blocks.at(-1) as EditedBlocks[0];
     return { cid, links: decodePb(bytes).links.map(linkJs) };
   }
 
   async function edit(root: IpfsPath, change: ObjectEdit, options: ObjectEditOptions = {}): Promise<StoredObject> {
     const base = await blockAt(root, options);
-    const read = node.reader(reading(options));
+    const read = node.reader(readOptions(options));
     if (options.onlyDirectories === true) requireDirectory(decodeObject(base.cid, base.bytes), "addLink" in change);
     if ("addLink" in change) {
       const { cid, bytes } = await blockAt(change.target, options);

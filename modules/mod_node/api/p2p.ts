@@ -1,9 +1,9 @@
-/** Forwarding local connections over libp2p streams. */
+/** Forwards local connections over libp2p streams. */
 
-import type { LowLevelNode } from "../low_level_node.ts";
 import type { ListenerInfo, P2p } from "../network/p2p/p2p.ts";
 import { parseMultiaddr } from "../network/swarm/multiaddr.ts";
 import { type NamedPeer, resolvePeers } from "../network/swarm/resolve_peers.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { quote } from "../util/go/text.ts";
 import { type Address, type CallOptions, callSignal } from "./common.ts";
@@ -33,9 +33,9 @@ export interface P2pListener {
   readonly targetAddress: string;
 }
 
-/** An open stream. */
+/** An open libp2p stream. */
 export interface P2pStream {
-  /** Its number, for `stream.close`. */
+  /** Number of the stream, for `stream.close`. */
   readonly handlerID: string;
   readonly protocol: string;
   readonly originAddress: string;
@@ -43,7 +43,7 @@ export interface P2pStream {
 }
 
 export interface P2pStreamCloseOptions extends CallOptions {
-  /** Close all of them. */
+  /** Close all streams. */
   readonly all?: boolean | undefined;
 }
 
@@ -54,20 +54,22 @@ export interface P2pStreamApi {
 }
 
 /**
- * Its methods reject with a NodeError unless `Experimental.Libp2pStreamMounting` is on, and while the node is offline.
+ * All methods reject with a NodeError unless `Experimental.Libp2pStreamMounting` is on, and while
+ * the node is offline.
  */
 export interface P2pApi {
   /** Accepts streams of a protocol from peers, and forwards them to a local address. */
   listen(protocol: string, target: Address, options?: P2pListenOptions): Promise<P2pListener>;
   /**
-   * Listens on a local address, and forwards connections to a peer: `/p2p/<id>`, or an address ending in it. Where the
-   * address leaves the port to the system, the result has the port.
+   * Listens on a local address, and forwards connections to a peer: `/p2p/<id>`, or an address that
+   * ends in it. If the address lets the system choose the port, the result contains the chosen
+   * port.
    */
   forward(protocol: string, listen: Address, target: Address, options?: P2pForwardOptions): Promise<P2pListener>;
   /**
-   * Stops listeners; resolves to how many. Streams that are open go on.
+   * Stops listeners and resolves to their number. Open streams continue.
    *
-   * @throws NodeError unless some option is given
+   * @throws NodeError unless an option is given
    */
   close(options?: P2pCloseOptions): Promise<number>;
   ls(options?: CallOptions): Promise<readonly P2pListener[]>;

@@ -1,15 +1,15 @@
-/** Pins: objects that garbage collection keeps. */
+/** Pins: objects that garbage collection does not remove. */
 import { CID } from "multiformats/cid";
 import { type PinMode, requirePinName } from "../content/pins/pins.ts";
 import { verifyPins } from "../content/pins/verify.ts";
 import { CidSet } from "../formats/cid/set.ts";
 import { cidWriter } from "../formats/cid/writer.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { ExternalSortedMap, jsonCodec } from "../storage/external_sorted_map.ts";
 import { TimeSlices } from "../util/async/steps.ts";
 import { NodeError } from "../util/errors.ts";
-import { tellNetwork } from "./add_roots.ts";
-import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+import { announceToNetwork } from "./add_roots.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 import { type PinRemoteApi, pinRemoteApi } from "./pin_remote.ts";
 
 /** An object to pin: its path, or its path with options. */
@@ -17,15 +17,18 @@ export type PinInput =
   | IpfsPath
   | { readonly cid?: CID; readonly path?: IpfsPath; readonly recursive?: boolean | undefined };
 
-/** One, or several in their order. */
+/** One pin, or several in order. */
 export type PinSource = PinInput | Iterable<PinInput> | AsyncIterable<PinInput>;
 
 export interface PinAddAllOptions extends CallOptions {
   /** Called with the number of blocks visited so far, over all objects, and their bytes. */
   readonly progress?: ((blocks: number, bytes: number) => void) | undefined;
-  /** What the pins are called, at most 255 bytes; a pin that has a name loses it where there is none. */
+  /** Name of the pins, at most 255 bytes. Without it, pins that have a name lose it. */
   readonly name?: string | undefined;
-  /** Tell the network at once, by default; "wait" until it is told, or fail. */
+  /**
+   * Announce the object to the network at once (default). "wait" waits for the announcement, and
+   * fails if it fails.
+   */
   readonly announce?: boolean | "wait" | undefined;
 }
 
@@ -44,17 +47,19 @@ export interface PinLsOptions extends CallOptions {
   readonly paths?: IpfsPath | readonly IpfsPath[] | undefined;
   /** `direct`, `indirect`, `recursive`, or `all`, which is the default. */
   readonly type?: string | undefined;
-  /** Tell the names of pins. */
+  /** Also report the names of pins. */
   readonly names?: boolean | undefined;
-  /** Only pins whose name has this in it, with their names; of no effect with `paths`. */
+  /** Only list pins whose name contains this text, and report their names; ignored with `paths`. */
   readonly name?: string | undefined;
 }
 
 export interface PinLsResult {
   readonly cid: CID;
-  /** `direct`, `indirect` or `recursive`; `indirect through CID` for an object that was looked up. */
+  /**
+   * `direct`, `indirect` or `recursive`; `indirect through CID` for an object that was looked up.
+   */
   readonly type: string;
-  /** Where names are asked for, and the pin has one. */
+  /** Present if names were requested and the pin has one. */
   readonly name?: string;
 }
 
@@ -66,8 +71,8 @@ export interface SortedPin {
 }
 
 /**
- * Pins sorted by the text of their CIDs, each once. They can be iterated several times until they are closed; one that is
- * made or removed meanwhile may be met or missed.
+ * Pins sorted by the text of their CIDs, each once. They can be iterated repeatedly until they are
+ * closed. A pin that is added or removed meanwhile may or may not appear.
  */
 export interface SortedPins extends AsyncIterable<SortedPin> {
   pages(): AsyncIterable<readonly SortedPin[]>;
@@ -77,7 +82,10 @@ export interface SortedPins extends AsyncIterable<SortedPin> {
 export interface PinUpdateOptions extends CallOptions {
   /** Remove the old pin; true by default. */
   readonly unpin?: boolean | undefined;
-  /** Wait until the network is told of the new object, or fail; by default it is told in the next round. */
+  /**
+   * "wait" announces the new object and waits for it, or fails; by default the next regular
+   * announcement includes it.
+   */
   readonly announce?: boolean | "wait" | undefined;
 }
 
@@ -100,16 +108,22 @@ export interface PinApi {
   addAll(source: PinSource, options?: PinAddAllOptions): AsyncIterable<CID>;
   ls(options?: PinLsOptions): AsyncIterable<PinLsResult>;
   /**
-   * Like `ls`, but sorted. `text` formats the CIDs, as `String` does where it is undefined: then stored pins are read in their
-   * order; otherwise, and where indirect ones are among them, more than a few thousand are sorted on disk.
+   * Like `ls`, but sorted. `text` formats the CIDs; undefined means `String`, and stored pins are
+   * then read in the order of the store. With another format, or if indirect pins are listed, more
+   * than a few thousand pins are sorted on disk.
    */
   sorted(text: ((cid: CID) => string) | undefined, options?: PinLsOptions): Promise<SortedPins>;
   /** @throws NodeError if the object is not pinned in this way */
   rm(path: IpfsPath, options?: PinRmOptions): Promise<CID>;
   rmAll(source: PinSource, options?: CallOptions): AsyncIterable<CID>;
-  /** Moves a pin to another object, visiting only blocks that they do not share. Resolves to both paths. */
+  /**
+   * Moves a pin to another object, and visits only blocks that the two do not share. Resolves to
+   * both CIDs.
+   */
   update(from: IpfsPath, to: IpfsPath, options?: PinUpdateOptions): Promise<[from: CID, to: CID]>;
-  /** Checks that all recursive pins are complete; yields broken pins, with `verbose` all. */
+  /**
+   * Checks that all recursive pins are complete. Yields broken pins, or all pins with `verbose`.
+   */
   verify(options?: PinVerifyOptions): AsyncIterable<PinVerifyResult>;
   readonly remote: PinRemoteApi;
 }
@@ -143,7 +157,7 @@ async function* addAll(
   { progress, name, announce, ...options }: PinAddAllOptions,
 ) {
   requirePinName(name);
-  const how = reading(options);
+  const how = readOptions(options);
   const before = { blocks: 0, bytes: 0 };
   for await (const { path, recursive } of plannedPins(source)) {
     const { cid } = await node.resolve(path, how);
@@ -164,12 +178,12 @@ async function* addAll(
     before.blocks += own.blocks;
     before.bytes += own.bytes;
     yield cid;
-    if (announce === "wait") await tellNetwork(node, [cid], how);
+    if (announce === "wait") await announceToNetwork(node, [cid], how);
   }
 }
 
 async function* rmAll(node: LowLevelNode, source: PinSource, options: CallOptions) {
-  const how = { ...reading(options), evenDenied: true };
+  const how = { ...readOptions(options), evenDenied: true };
   for await (const { path, recursive } of plannedPins(source)) {
     const { cid } = await node.resolve(path, how);
     await node.pins.remove(cid, recursive);
@@ -177,7 +191,7 @@ async function* rmAll(node: LowLevelNode, source: PinSource, options: CallOption
   }
 }
 
-/** Names as far as they are asked for. */
+/** Returns the name of a pin if the options request names. */
 const named = async (
   node: LowLevelNode,
   cid: CID,
@@ -189,40 +203,43 @@ const named = async (
 
 /** All pins of a type: the stored ones, then the indirect ones. */
 async function* listAll(node: LowLevelNode, type: string, options: PinLsOptions): AsyncGenerator<PinLsResult> {
-  const { signal } = reading(options);
+  const { signal } = readOptions(options);
   const { name: part = "" } = options;
   const isBelow = part === "" && (type === "all" || type === "indirect");
-  const told = new CidSet();
+  const listed = new CidSet();
   for (const mode of ["recursive", "direct"] as const) {
     if (type !== mode && type !== "all" && !isBelow) continue;
     for await (const cid of node.pins.list(mode)) {
-      if (isBelow) told.add(cid);
+      if (isBelow) listed.add(cid);
       if (type === "indirect") continue;
       const found = await named(node, cid, options);
       if (part === "" || found.name?.includes(part)) yield { cid, type: mode, ...found };
     }
   }
   if (!isBelow) return;
-  for await (const cid of node.pins.indirect(told, signal)) yield { cid, type: "indirect" };
+  for await (const cid of node.pins.indirect(listed, signal)) yield { cid, type: "indirect" };
 }
 
-/** The pins of the given objects, in this order. @throws NodeError at the first that is not pinned in this way */
+/**
+ * Yields the pins of the given objects, in their order. @throws NodeError at the first object that
+ * is not pinned in this way
+ */
 async function* listGiven(
   node: LowLevelNode,
   given: readonly IpfsPath[],
   type: string,
   options: PinLsOptions,
 ): AsyncGenerator<PinLsResult> {
-  const how = { ...reading(options), evenDenied: true };
+  const how = { ...readOptions(options), evenDenied: true };
   const found: { path: string; cid: CID; stored: PinMode | undefined }[] = [];
-  let late: unknown;
+  let delayedError: unknown;
   for (const path of given.map(pathText)) {
     try {
       const { cid } = await node.resolve(path, how);
       found.push({ path, cid, stored: await node.pins.mode(cid) });
     } catch (error) {
-      // Yield the pins before it first.
-      late = error;
+      // Throw this error only after the pins of earlier paths were yielded.
+      delayedError = error;
       break;
     }
   }
@@ -241,7 +258,7 @@ async function* listGiven(
       throw new NodeError(`path '${path}' is not pinned`);
     }
   }
-  if (late !== undefined) throw late;
+  if (delayedError !== undefined) throw delayedError;
 }
 
 /** @throws NodeError for an unknown type */
@@ -253,7 +270,7 @@ function list(node: LowLevelNode, { paths = [], type = "all", ...options }: PinL
   return given.length > 0 ? listGiven(node, given, type, options) : listAll(node, type, options);
 }
 
-/** Stored pins of one mode, which the store has in the order of their texts. */
+/** Lists stored pins of one mode; the store sorts them by their texts. */
 function inStoredOrder(node: LowLevelNode, type: PinMode, signal: AbortSignal | undefined): SortedPins {
   async function* pages() {
     for await (const texts of node.pins.pagesOfTexts(type)) {
@@ -280,7 +297,7 @@ async function sorted(
   const { paths = [], type, names, name } = options;
   const isStored = type === "recursive" || type === "direct";
   if (text === undefined && isStored && listOf(paths).length === 0 && names !== true && !name) {
-    return inStoredOrder(node, type, reading(options).signal);
+    return inStoredOrder(node, type, readOptions(options).signal);
   }
   return onDisk(node, text ?? cidWriter({}), options);
 }
@@ -316,16 +333,16 @@ export function pinApi(node: LowLevelNode): PinApi {
     rm: (path, { recursive, ...options } = {}) => only(rmAll(node, [{ path, recursive }], options)),
     rmAll: (source, options = {}) => rmAll(node, source, options),
     async update(from, to, { unpin, announce = false, ...options } = {}) {
-      const how = reading(options);
+      const how = readOptions(options);
       const { cid: old } = await node.resolve(pathText(from), how);
       const { cid: pinned } = await node.resolve(pathText(to), how);
       await node.pins.update(old, pinned, unpin !== false, how);
       if (announce === true && how.offline !== true) node.announce([pinned]);
-      if (announce === "wait") await tellNetwork(node, [pinned], how);
+      if (announce === "wait") await announceToNetwork(node, [pinned], how);
       return [old, pinned];
     },
     async *verify({ verbose, ...options } = {}) {
-      const { signal } = reading(options);
+      const { signal } = readOptions(options);
       for await (const { root: cid, bad } of verifyPins(node.blocks, node.pins, signal)) {
         const ok = bad.length === 0;
         if (ok && verbose !== true) continue;

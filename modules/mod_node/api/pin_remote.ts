@@ -1,16 +1,16 @@
 /** Pins at remote pinning services (`pin.remote`), and the list of services. */
 import { CID } from "multiformats/cid";
-import type { LowLevelNode } from "../low_level_node.ts";
 import type { PinFilters, ServiceState } from "../network/pinning_services/remote_pins.ts";
 import type { PinStatusWord, RemotePin as ServicePin } from "../network/pinning_services/responses.ts";
-import { type CallOptions, callSignal, type IpfsPath, pathText, reading } from "./common.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
+import { type CallOptions, callSignal, type IpfsPath, pathText, readOptions } from "./common.ts";
 
 export interface RemoteServiceOptions extends CallOptions {
   /** Name of the service; the call fails if it is missing or unknown. */
   readonly service: string | undefined;
 }
 
-/** Return CIDs and endpoints as text, as the service or the configuration has them. */
+/** Return CIDs and endpoints as text, exactly as the service or the configuration has them. */
 export interface AsText {
   readonly text: true;
 }
@@ -45,7 +45,7 @@ export interface RemoteServiceLsOptions extends CallOptions {
 export interface RemoteService<E = URL> {
   readonly service: string;
   readonly endpoint: E;
-  /** Only with the option `stat`; `invalid` if the service did not answer correctly. */
+  /** Present only with the option `stat`; `invalid` if the service did not respond correctly. */
   readonly stat?:
     | { readonly status: "valid"; readonly pinCount: Readonly<Record<PinStatusWord, number>> }
     | { readonly status: "invalid" };
@@ -66,7 +66,7 @@ export interface PinRemoteServiceApi {
 }
 
 export interface PinRemoteApi {
-  /** Has a service pin an object; resolves when it is pinned, with `background` at once. */
+  /** Asks a service to pin an object. Resolves when it is pinned, or at once with `background`. */
   add(cid: IpfsPath, options: PinRemoteAddOptions & AsText): Promise<RemotePin<string>>;
   add(cid: IpfsPath, options: PinRemoteAddOptions): Promise<RemotePin>;
   /** Lists pins in the order of the service, the newest first. */
@@ -111,7 +111,7 @@ export function pinRemoteApi(node: LowLevelNode): PinRemoteApi {
   const api = {
     async add(path: IpfsPath, { service, name, background, ...options }: PinRemoteAddOptions & MaybeText) {
       const client = remotePins.service(service);
-      const { cid } = await node.resolve(pathText(path), reading(options));
+      const { cid } = await node.resolve(pathText(path), readOptions(options));
       return shown(await remotePins.add(client, cid, { name, background, signal: callSignal(options) }), options);
     },
     async *ls(options: PinRemoteFilter & MaybeText) {

@@ -1,10 +1,10 @@
-/** Measuring the round-trip time to a peer. */
+/** Measures the round-trip time to a peer. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { type PeerAddress, parseMultiaddr, splitPeer } from "../network/swarm/multiaddr.ts";
 import type { PingStream } from "../network/swarm/ping.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type Address, type CallOptions, callSignal, type PeerName } from "./common.ts";
 
@@ -17,19 +17,22 @@ export interface PingResult {
   readonly success: boolean;
   /** Round-trip time in nanoseconds; 0 if there is a `text`. */
   readonly time: number;
-  /** What is being done, or what went wrong; empty for an echo. */
+  /** Description of the current step, or of an error; empty for an echo. */
   readonly text: string;
 }
 
 /**
- * Asks a peer for echoes, one a second, after connecting to it: each echo as it comes, what is done before them, and the
- * average last.
+ * Connects to a peer and pings it once a second. Yields notes about the connection first, then each
+ * echo, and the average last.
  *
- * @throws NodeError `ping failed` where no echo came; `peer lookup failed: …`
+ * @throws NodeError `ping failed` if no echo arrived; `peer lookup failed: …`
  */
 export type PingApi = (peer: PeerName | Address, options?: PingOptions) => AsyncIterable<PingResult>;
 
-/** Milliseconds: for finding the peer, for each echo, and between two echoes. */
+/**
+ * Timeouts in milliseconds for finding the peer and for each echo, and the pause between two
+ * echoes.
+ */
 const LOOK_UP_TIMEOUT_MS = 10_000;
 const ECHO_TIMEOUT_MS = 10_000;
 const PAUSE_MS = 1000;
@@ -86,7 +89,7 @@ async function* pings(swarm: Swarm, { id, address }: PeerAddress, count: number,
   }
 }
 
-/** From now on its addresses are known. */
+/** Looks up the peer, so that the address book has its addresses afterwards. */
 async function lookUp(swarm: Swarm, id: PeerId, caller: AbortSignal): Promise<void> {
   try {
     await swarm.findAddresses(id, AbortSignal.any([caller, AbortSignal.timeout(LOOK_UP_TIMEOUT_MS)]));
@@ -97,13 +100,13 @@ async function lookUp(swarm: Swarm, id: PeerId, caller: AbortSignal): Promise<vo
 }
 
 async function* echoes(swarm: Swarm, id: PeerId, stream: PingStream, count: number, signal: AbortSignal) {
-  let answered = 0;
+  let echoCount = 0;
   let total = 0;
   for (let left = count; left > 0; left--) {
     try {
       const milliseconds = await stream.ping(signal);
       swarm.ping.latencies.record(id, milliseconds);
-      answered += 1;
+      echoCount += 1;
       total += milliseconds;
       yield { success: true, time: Math.round(milliseconds * 1e6), text: "" };
     } catch (error) {
@@ -112,6 +115,6 @@ async function* echoes(swarm: Swarm, id: PeerId, stream: PingStream, count: numb
     }
     await delay(PAUSE_MS, undefined, { signal });
   }
-  if (answered === 0) throw new NodeError("ping failed");
-  yield note(`Average latency: ${(total / answered).toFixed(2)}ms`);
+  if (echoCount === 0) throw new NodeError("ping failed");
+  yield note(`Average latency: ${(total / echoCount).toFixed(2)}ms`);
 }

@@ -1,10 +1,13 @@
-/** Announcements to the routing system: their figures, the queue of new content, and single CIDs on request. */
+/**
+ * Announcements to the routing system: their statistics, the queue of new content, and announcing
+ * single CIDs on request.
+ */
 import type { CID } from "multiformats/cid";
 import { walk } from "../content/dag/walk.ts";
 import { parsePath } from "../content/resolver/path.ts";
 import { CidSet } from "../formats/cid/set.ts";
 import { parseCid } from "../formats/cid/text.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { quote } from "../util/go/text.ts";
 import { type CallOptions, callSignal, listOf } from "./common.ts";
@@ -14,44 +17,52 @@ import { type LegacyProvideStats, legacyStats, type SweepProvideStats, sweepStat
 export type { LegacyProvideStats, SweepProvideStats } from "./provide_stat.ts";
 
 export interface ProvideStatOptions extends CallOptions {
-  /** Changes nothing: all figures are always there. */
+  /** Has no effect: all statistics are always returned. */
   readonly all?: boolean | undefined;
   /**
-   * The figures of announcements to the local network. Here one sweep makes both kinds, and its figures are those of either; a NodeError
-   * while announcements are made block by block.
+   * Return the statistics of announcements to the local network. This node announces to both
+   * networks in one sweep, so the statistics are the same for both. The call fails with a NodeError
+   * if blocks are announced one by one.
    */
   readonly lan?: boolean | undefined;
 }
 
-/** Announcements go by region (`Sweep`), or block by block (`Legacy`); the other is null. */
+/**
+ * Announcements are made by region (`Sweep`) or block by block (`Legacy`); the other field is null.
+ */
 export interface ProvideStats {
   readonly Sweep: SweepProvideStats | null;
   readonly Legacy: LegacyProvideStats | null;
-  /** Always false: no table of the whole network is kept. */
+  /** Always false: this node does not keep a routing table of the whole network. */
   readonly FullRT: boolean;
 }
 
 export interface ProvideOnceOptions extends CallOptions {
-  /** Also everything below. */
+  /** Also announce everything below the blocks. */
   readonly recursive?: boolean | undefined;
 }
 
 export interface ProvideApi {
-  /** @throws NodeError while offline, and where announcing is off */
+  /** @throws NodeError while the node is offline, and if announcing is off */
   stat(options?: ProvideStatOptions): Promise<ProvideStats>;
-  /** Forgets what waits to be announced for the first time, and tells how many CIDs they were. What is announced again stays. */
+  /**
+   * Clears the queue of CIDs to announce for the first time, and resolves to their number. CIDs
+   * that are announced repeatedly are not affected.
+   */
   clear(): Promise<number>;
   /**
-   * Announces blocks that are here, each once, in the background; that they are announced again and again does not follow. Yields the
-   * CIDs that were taken.
+   * Announces locally stored blocks once, in the background; they are not added to the regular
+   * announcements. Yields the CIDs that were queued.
    *
-   * @throws NodeError while offline, where announcing is off, without peers, and for a block that is not here
+   * @throws NodeError while the node is offline, if announcing is off, without peers, and for a
+   * block that is not stored locally
    */
   once(cids: CID | string | readonly (CID | string)[], options?: ProvideOnceOptions): AsyncIterable<CID>;
   /**
    * Announces everything now.
    *
-   * @throws NodeError while offline, where announcing is off, and where it goes by region: then that has a schedule
+   * @throws NodeError while the node is offline, if announcing is off, and if announcements are
+   * made by region, because those follow a schedule
    */
   reprovide(options?: CallOptions): Promise<void>;
 }
@@ -91,12 +102,12 @@ export function provideApi(node: LowLevelNode): ProvideApi {
       }
     },
     async reprovide(options = {}) {
-      await (await opened()).reprovideByHand(callSignal(options));
+      await (await opened()).reprovideOnCommand(callSignal(options));
     },
   };
 }
 
-/** A CID, or a path that is nothing more. @throws NodeError */
+/** Parses a CID, or a path that consists of a CID only. @throws NodeError */
 function rootOf(text: string): CID {
   const shown = quote(text);
   let path: ReturnType<typeof parsePath>;

@@ -1,4 +1,4 @@
-/** The figures of announcements in the form of the client library, which is that of the RPC API. */
+/** Statistics of announcements in the form of the client library, which is that of the RPC API. */
 import type { DhtPeer } from "../network/kad/announcer.ts";
 import type { LastReprovide } from "../network/kad/reprovider.ts";
 import { REPLICATION } from "../network/kad/sweep/dht_regions.ts";
@@ -6,17 +6,23 @@ import { MAX_DELAY_MS } from "../network/kad/sweep/region_schedule.ts";
 import { cycleAt } from "../network/kad/sweep/regions.ts";
 import type { Sweeper } from "../network/kad/sweep/sweeper.ts";
 
-/** Times are RFC 3339, of which `0001-01-01T00:00:00Z` is not known; durations are nanoseconds. */
+/** Times are RFC 3339, and `0001-01-01T00:00:00Z` means unknown; durations are nanoseconds. */
 export interface SweepProvideStats {
   readonly closed: boolean;
   readonly connectivity: { readonly status: "online" | "disconnected" | "offline"; readonly since: string };
-  /** New CIDs that wait, the regions that they are in, and regions that failed and are tried again. */
+  /**
+   * New CIDs that are queued, the regions that contain them, and regions that failed and are
+   * retried.
+   */
   readonly queues: {
     readonly pending_key_provides: number;
     readonly pending_region_provides: number;
     readonly pending_region_reprovides: number;
   };
-  /** CIDs that are announced again and again, and the regions that have some; -1 where an average is not known. */
+  /**
+   * CIDs that are announced repeatedly, and the regions that contain any; -1 if an average is not
+   * known.
+   */
   readonly schedule: {
     readonly keys: number;
     readonly regions: number;
@@ -49,7 +55,7 @@ export interface SweepProvideStats {
       readonly region_reprovides: number;
       readonly key_reprovides: number;
     };
-    /** Since the start; rates are of one worker. */
+    /** Totals since the start; rates are per worker. */
     readonly past: {
       readonly records_provided: number;
       readonly keys_provided: number;
@@ -61,7 +67,7 @@ export interface SweepProvideStats {
       readonly regions_reprovided_last_cycle: number;
     };
   };
-  /** As the last regions were found. */
+  /** The network as it looked when regions were last explored. */
   readonly network: {
     readonly peers: number;
     readonly reachable: number;
@@ -72,7 +78,7 @@ export interface SweepProvideStats {
   };
 }
 
-/** Of announcements block by block. Durations are nanoseconds. */
+/** Statistics of announcements block by block. Durations are nanoseconds. */
 export interface LegacyProvideStats {
   readonly TotalReprovides: number;
   readonly LastReprovideBatchSize: number;
@@ -89,9 +95,9 @@ const timeText = (milliseconds: number | undefined): string =>
 
 const nanoseconds = (milliseconds: number): number => Math.round(milliseconds * 1e6);
 
-/** @param waiting multihashes of what waits to be announced for the first time */
+/** @param waiting multihashes that are queued to be announced for the first time */
 export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Array[]): SweepProvideStats {
-  const { figures, schedule, workers, connectivity, settings, clock } = sweeper;
+  const { metrics, schedule, workers, connectivity, settings, clock } = sweeper;
   const { max, dedicated } = settings.workers;
   const { active } = workers;
   return {
@@ -117,28 +123,28 @@ export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Arr
     timing: timing(sweeper),
     operations: {
       ongoing: {
-        region_provides: figures.ongoing.burst.regions,
-        key_provides: figures.ongoing.burst.keys,
-        region_reprovides: figures.ongoing.periodic.regions,
-        key_reprovides: figures.ongoing.periodic.keys,
+        region_provides: metrics.ongoing.burst.regions,
+        key_provides: metrics.ongoing.burst.keys,
+        region_reprovides: metrics.ongoing.periodic.regions,
+        key_reprovides: metrics.ongoing.periodic.keys,
       },
       past: {
-        records_provided: figures.records,
-        keys_provided: figures.keys,
-        keys_failed: figures.failed,
-        keys_provided_per_minute: figures.perMinute("burst") ?? 0,
-        keys_reprovided_per_minute: figures.perMinute("periodic") ?? 0,
-        reprovide_duration: nanoseconds(figures.periodic?.milliseconds ?? 0),
-        avg_keys_per_reprovide: figures.periodic?.keys ?? 0,
+        records_provided: metrics.records,
+        keys_provided: metrics.keys,
+        keys_failed: metrics.failed,
+        keys_provided_per_minute: metrics.perMinute("burst") ?? 0,
+        keys_reprovided_per_minute: metrics.perMinute("periodic") ?? 0,
+        reprovide_duration: nanoseconds(metrics.periodic?.milliseconds ?? 0),
+        avg_keys_per_reprovide: metrics.periodic?.keys ?? 0,
         regions_reprovided_last_cycle: sweeper.last.regions,
       },
     },
     network: {
-      peers: figures.peers.asked,
-      reachable: figures.peers.reached,
+      peers: metrics.peers.requested,
+      reachable: metrics.peers.reached,
       complete_keyspace_coverage: schedule.isCovered(clock.now()),
-      avg_region_size: figures.regionSize ?? 0,
-      avg_holders: figures.keys === 0 ? 0 : figures.records / figures.keys,
+      avg_region_size: metrics.regionSize ?? 0,
+      avg_holders: metrics.keys === 0 ? 0 : metrics.records / metrics.keys,
       replication_factor: REPLICATION,
     },
   };

@@ -1,14 +1,14 @@
 /** Pubsub: messages under topics, to all subscribers. */
 import type { PeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import { MAX_MESSAGE_SIZE } from "../network/pubsub/limits.ts";
 import type { Pubsub } from "../network/pubsub/pubsub.ts";
 import type { PubsubMessage as NetworkMessage } from "../network/pubsub/subscription.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, piecesOf } from "./common.ts";
 
-/** A message that names its author. Where `Pubsub.DisableSigning` is on that is not proven. */
+/** A message that names its author. With `Pubsub.DisableSigning` the author is not proven. */
 export interface SignedMessage {
   readonly type: "signed";
   /** The peer that published the message. */
@@ -17,11 +17,16 @@ export interface SignedMessage {
   readonly data: Uint8Array;
   /** Sequence number of the publisher. */
   readonly sequenceNumber: bigint;
-  /** Empty: it was checked when the message came, if there was one, and the RPC API does not tell it. */
+  /**
+   * Always empty: the node verifies the signature on arrival, and the RPC API does not report it.
+   */
   readonly signature: Uint8Array;
 }
 
-/** A message that names no author, as other programs may send it without signing; the client libraries leave it out. */
+/**
+ * A message that names no author, because its sender does not sign messages; the client libraries
+ * omit it.
+ */
 export interface UnsignedMessage {
   readonly type: "unsigned";
   readonly topic: string;
@@ -36,36 +41,43 @@ export type PubsubHandler =
 
 export interface PubsubSubscribeOptions extends CallOptions {
   /**
-   * Told of a handler that throws, and with `fatal` of what ends the subscription before it was left. By default such
-   * stands in the log of the node.
+   * Called for an error that a handler throws, and with `fatal` for an error that ends the
+   * subscription early. By default such errors go to the log of the node.
    */
   readonly onError?: ((error: Error, fatal: boolean, message?: PubsubMessage) => void) | undefined;
   /** Ignored: other subscribers are always searched for. */
   readonly discover?: boolean | undefined;
 }
 
-/** Its methods reject with a NodeError if pubsub is disabled, and while the node is offline. */
+/** All methods reject with a NodeError if pubsub is disabled, and while the node is offline. */
 export interface PubsubApi {
-  /** The topics that this node is subscribed to. */
+  /** Resolves to the topics that this node is subscribed to. */
   ls(options?: CallOptions): Promise<readonly string[]>;
-  /** Sorted ids of the connected peers that are subscribed to a topic; without a topic, of all that speak pubsub. */
+  /**
+   * Resolves to the sorted ids of connected peers that are subscribed to a topic; without a topic,
+   * to those of all peers that speak pubsub.
+   */
   peers(topic?: string, options?: CallOptions): Promise<readonly string[]>;
   /**
-   * Resolves when the message is on its way to all who are known to be subscribed; nobody need to.
+   * Resolves when the message is on its way to all known subscribers; there may be none.
    *
-   * @throws NodeError of a message that no node would take: topic and data have 1 MiB less 4 KiB together at most
+   * @throws NodeError for a message that peers would refuse: topic and data together may have at
+   * most 1 MiB less 4 KiB
    */
   publish(topic: string, data: ByteSource, options?: CallOptions): Promise<void>;
   /**
-   * Resolves when messages are handed to the handler from now on, those of this node among them. It ends with the signal,
-   * or with `unsubscribe`. A handler that is slow misses those that have waited longest.
+   * Subscribes a handler to a topic; resolves as soon as it receives messages, including those of
+   * this node. The subscription ends with the signal or with `unsubscribe`. A slow handler misses
+   * the oldest messages.
    *
-   * @throws NodeError of a handler that has this topic already
+   * @throws NodeError for a handler that is subscribed to this topic already
    */
   subscribe(topic: string, handler: PubsubHandler, options?: PubsubSubscribeOptions): Promise<void>;
   /** Unsubscribes one handler from a topic, or all of them if none is given. */
   unsubscribe(topic: string, handler?: PubsubHandler, options?: CallOptions): Promise<void>;
-  /** Like `subscribe`, but yields the messages; throws the reason of the signal when it is aborted. */
+  /**
+   * Like `subscribe`, but yields the messages; throws the reason of the signal when it is aborted.
+   */
   messages(topic: string, options?: CallOptions): Promise<AsyncIterable<PubsubMessage>>;
 }
 
@@ -88,7 +100,7 @@ export function pubsubApi(node: LowLevelNode): PubsubApi {
     peers: async (topic) => (await opened()).peers(topic).map(String),
     async publish(topic, data) {
       const pubsub = await opened();
-      // Read only as much as shows that it is too long.
+      // Read only as much as is needed to detect that the message is too long.
       const whole = data instanceof Uint8Array ? data : await readUpTo(piecesOf(data), MAX_MESSAGE_SIZE + 1);
       await pubsub.publish(topic, whole);
     },
@@ -103,7 +115,7 @@ export function pubsubApi(node: LowLevelNode): PubsubApi {
       };
       const failed: NonNullable<typeof onError> = (error, fatal, message) => {
         if (onError !== undefined) onError(error, fatal, message);
-        else node.log.write("pubsub", "warn", `a subscription to ${topic}: ${error.message}`);
+        else node.log.write("pubsub", "warn", `error in a subscription to ${topic}: ${error.message}`);
       };
       try {
         void deliver(await messages(topic, signal), handler, failed, signal).finally(left);

@@ -1,4 +1,4 @@
-/** Listing the links of nodes. */
+/** Lists the links of nodes. */
 import { CID } from "multiformats/cid";
 import { inSession } from "../content/dag/reader.ts";
 import { type Ref, refs as refsBelow } from "../content/dag/refs.ts";
@@ -6,12 +6,12 @@ import { bulkReader } from "../content/unixfs/open.ts";
 import { raw } from "../formats/cid/codecs.ts";
 import { CidNumberMap } from "../formats/cid/set.ts";
 import { type CidForm, cidWriter } from "../formats/cid/writer.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
-import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+import { type CallOptions, type IpfsPath, listOf, pathText, readOptions } from "./common.ts";
 
 export interface RefsLocalOptions extends CallOptions {
-  /** All as raw blocks of CIDs of version 1, whatever they were stored as. */
+  /** Report all blocks as raw CIDs of version 1, whatever CIDs they were stored under. */
   readonly asRaw?: boolean | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface RefsApi {
 export function refsApi(node: LowLevelNode): RefsApi {
   async function* refs(paths: IpfsPath | readonly IpfsPath[], options: RefsOptions = {}): AsyncGenerator<RefsResult> {
     const line = lineWriter(options);
-    const how = reading(options);
+    const how = readOptions(options);
     const roots = [];
     for (const path of listOf(paths)) roots.push((await node.resolve(pathText(path), how)).cid);
     const { unique = false, recursive = false, maxDepth = -1 } = options;
@@ -71,7 +71,7 @@ export function refsApi(node: LowLevelNode): RefsApi {
   }
 
   async function* local({ asRaw = false, ...options }: RefsLocalOptions = {}): AsyncGenerator<RefsResult> {
-    const { signal } = reading(options);
+    const { signal } = readOptions(options);
     await node.files.settle();
     for await (const cid of node.blocks.store.keys()) {
       if (signal?.aborted) return;

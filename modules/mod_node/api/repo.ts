@@ -1,15 +1,15 @@
 /** Statistics and maintenance of the repo. */
 import { CID } from "multiformats/cid";
 import { raw } from "../formats/cid/codecs.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
-import { type CallOptions, reading } from "./common.ts";
+import { type CallOptions, readOptions } from "./common.ts";
 import { type RepoVerifyOptions, type RepoVerifyResult, verified } from "./repo_verify.ts";
 
 export interface RepoGcOptions extends CallOptions {
   /** Report failures among the results instead of at the end. */
   readonly streamErrors?: boolean | undefined;
-  /** Name blocks as raw ones of CIDs of version 1, whatever they were stored as. */
+  /** Report blocks as raw CIDs of version 1, whatever CIDs they were stored under. */
   readonly asRaw?: boolean | undefined;
 }
 
@@ -41,7 +41,7 @@ export type { RepoVerifyOptions, RepoVerifyResult };
 
 export interface RepoApi {
   /**
-   * Garbage collection: removes all blocks that are not kept by pins, MFS or mounts.
+   * Collects garbage: removes all blocks that neither pins nor MFS nor mounts need.
    *
    * @throws NodeError at the end if there were failures
    */
@@ -49,20 +49,23 @@ export interface RepoApi {
   stat(options?: RepoStatOptions): Promise<RepoStatResult>;
   /** Version of the repo format, such as `11`. */
   version(options?: CallOptions): Promise<string>;
-  /** Reads every block and verifies its hash. @throws NodeError BLOCKS_CORRUPT at the end if blocks are corrupt, and stay so */
+  /**
+   * Reads every block and verifies its hash. @throws NodeError BLOCKS_CORRUPT at the end if corrupt
+   * blocks remain
+   */
   verify(options?: RepoVerifyOptions): AsyncIterable<RepoVerifyResult>;
   /** Removes lock files left by dead processes, and resolves to their names. */
   fsck(options?: CallOptions): Promise<readonly string[]>;
 }
 
-/** The value of `storageMax` without a configured limit. */
+/** The value of `storageMax` if no limit is configured. */
 const unlimited = 2n ** 64n - 1n;
 
 async function* gc(
   node: LowLevelNode,
   { streamErrors, asRaw = false, ...options }: RepoGcOptions,
 ): AsyncGenerator<RepoGcResult> {
-  const { signal } = reading(options);
+  const { signal } = readOptions(options);
   const errors: string[] = [];
   for await (const result of node.collect(signal)) {
     if ("removed" in result) {

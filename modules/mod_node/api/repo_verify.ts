@@ -1,54 +1,56 @@
 /** Checks all stored blocks, and removes or fetches again those that are damaged. */
 import { CID } from "multiformats/cid";
 import { raw } from "../formats/cid/codecs.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { verifyBlocks } from "../storage/blockstore/verify_all.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
-import { type CallOptions, reading } from "./common.ts";
+import { type CallOptions, readOptions } from "./common.ts";
 
 export interface RepoVerifyOptions extends CallOptions {
   /** Remove corrupt blocks. */
   readonly drop?: boolean | undefined;
   /** Remove corrupt blocks, and fetch them again from peers. @throws NodeError OFFLINE_COMMAND */
   readonly heal?: boolean | undefined;
-  /** For each block: milliseconds, or a duration; `30s` by default, 0 for no limit. */
+  /** Timeout for each block: milliseconds, or a duration; `30s` by default, 0 for no limit. */
   readonly healTimeout?: number | string | undefined;
-  /** Name blocks as raw ones of CIDs of version 1, whatever they were stored as. */
+  /** Report blocks as raw CIDs of version 1, whatever CIDs they were stored under. */
   readonly asRaw?: boolean | undefined;
 }
 
 export interface RepoVerifyResult {
-  /** What is wrong with a block, or the final result; "" in progress reports. */
+  /** Description of a corrupt block, or the final result; "" in progress reports. */
   readonly msg: string;
   /** Number of blocks checked so far. */
   readonly progress: number;
 }
 
-/** How many blocks came to which end, in the order in which it is told. */
-class Counts {
+/** Counts the outcomes of corrupt blocks, and formats them in their fixed order. */
+class OutcomeCounts {
   corrupt = 0;
-  readonly #ends = new Map<string, number>();
+  readonly #outcomes = new Map<string, number>();
 
   add(end: string): void {
-    this.#ends.set(end, (this.#ends.get(end) ?? 0) + 1);
+    this.#outcomes.set(end, (this.#outcomes.get(end) ?? 0) + 1);
   }
 
   get text(): string {
-    const ends = ["removed", "failed to remove", "healed", "failed to heal"].flatMap((end) => {
-      const count = this.#ends.get(end);
+    const outcomes = ["removed", "failed to remove", "healed", "failed to heal"].flatMap((end) => {
+      const count = this.#outcomes.get(end);
       return count === undefined ? [] : [`${count} ${end}`];
     });
-    return [`verify complete, ${this.corrupt} blocks corrupt`, ...ends].join(", ");
+    return [`verify complete, ${this.corrupt} blocks corrupt`, ...outcomes].join(", ");
   }
 
-  /** Whether something is still as bad as it was, or gone that was to come back. */
-  get areBad(): boolean {
-    return !this.#ends.has("removed") || this.#ends.has("failed to remove") || this.#ends.has("failed to heal");
+  /** Whether corrupt blocks remain, or a removed block could not be fetched again. */
+  get haveFailures(): boolean {
+    return (
+      !this.#outcomes.has("removed") || this.#outcomes.has("failed to remove") || this.#outcomes.has("failed to heal")
+    );
   }
 }
 
-/** @throws NodeError for a time that is none */
+/** @throws NodeError for an invalid duration */
 function healTimeout({ healTimeout = "30s" }: RepoVerifyOptions): number {
   const milliseconds = typeof healTimeout === "number" ? healTimeout : durationIn(healTimeout);
   if (milliseconds < 0) throw new NodeError("heal-timeout must be >= 0");
@@ -67,28 +69,29 @@ export async function* verified(node: LowLevelNode, options: RepoVerifyOptions):
   const { drop = false, heal = false, asRaw = false } = options;
   const timeout = healTimeout(options);
   if (heal && !node.online) throw failure("OFFLINE_COMMAND");
-  const { signal } = reading(options);
-  const counts = new Counts();
+  const { signal } = readOptions(options);
+  const counts = new OutcomeCounts();
   let blocks = 0;
   for await (const { cid, fault } of verifyBlocks(node.blocks.store, signal)) {
     if (fault !== undefined) {
       counts.corrupt += 1;
-      const ends = drop || heal ? await mend(node, cid, counts, { heal, signal, timeout: timeout || undefined }) : [];
+      const outcomes =
+        drop || heal ? await repairBlock(node, cid, counts, { heal, signal, timeout: timeout || undefined }) : [];
       const name = asRaw ? CID.createV1(raw, cid.multihash) : cid;
-      yield { msg: [`block ${name} was corrupt (${fault})`, ...ends].join(", "), progress: 0 };
+      yield { msg: [`block ${name} was corrupt (${fault})`, ...outcomes].join(", "), progress: 0 };
     }
     blocks += 1;
     yield { msg: "", progress: blocks };
   }
-  if (counts.corrupt > 0 && counts.areBad) throw failure("BLOCKS_CORRUPT", { counts: counts.text });
+  if (counts.corrupt > 0 && counts.haveFailures) throw failure("BLOCKS_CORRUPT", { counts: counts.text });
   yield { msg: counts.corrupt > 0 ? counts.text : "verify complete, all blocks validated.", progress: 0 };
 }
 
-/** Removes a corrupt block, and fetches it again with `heal`; tells what came of it. */
-async function mend(
+/** Removes a corrupt block, and fetches it again with `heal`. Resolves to the outcomes. */
+async function repairBlock(
   node: LowLevelNode,
   cid: CID,
-  counts: Counts,
+  counts: OutcomeCounts,
   { heal, ...options }: CallOptions & { readonly heal: boolean },
 ): Promise<string[]> {
   let forms: readonly CID[];
@@ -102,7 +105,7 @@ async function mend(
   counts.add("removed");
   if (!heal) return ["removed"];
   try {
-    const bytes = await node.blocks.get(cid, reading(options));
+    const bytes = await node.blocks.get(cid, readOptions(options));
     await node.blocks.store.put(forms.map((form) => ({ cid: form, bytes })));
     counts.add("healed");
     return ["removed", "healed"];
@@ -113,7 +116,10 @@ async function mend(
   }
 }
 
-/** Removes all forms of a block that is still corrupt: they have the same bytes. Gives those that there were. */
+/**
+ * Removes all forms of a block if it is still corrupt: they share the same bytes. Resolves to the
+ * removed forms.
+ */
 async function remove(node: LowLevelNode, cid: CID, signal: AbortSignal | undefined): Promise<readonly CID[]> {
   const { store } = node.blocks;
   const release = await node.lock.acquireExclusive(signal);

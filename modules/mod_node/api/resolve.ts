@@ -1,6 +1,6 @@
-/** Resolving paths. */
+/** Resolves paths. */
 import { type CidForm, cidWriterFor } from "../formats/cid/writer.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { type IpfsPath, pathText, type RecordCallOptions, recordOptions } from "./common.ts";
 
 export interface ResolveOptions extends RecordCallOptions, CidForm {

@@ -1,10 +1,10 @@
 /** Statistics. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import type { Bucket, BucketEntry } from "../network/kad/dht.ts";
 import type { Network } from "../network/network.ts";
 import type { BandwidthStats } from "../network/swarm/bandwidth.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import { type BitswapApi, bitswapApi } from "./bitswap.ts";
@@ -36,7 +36,10 @@ export interface StatsDhtResult {
   readonly buckets: readonly StatsDhtBucket[];
 }
 
-/** A bucket of the routing table: bucket n has the peers whose ids share n leading bits with the id of this node. */
+/**
+ * A bucket of the routing table: bucket n has the peers whose ids share n leading bits with the id
+ * of this node.
+ */
 export interface StatsDhtBucket {
   /** Undefined if it was never refreshed; the same holds for the times of peers. */
   readonly lastRefresh: Date | undefined;
@@ -59,13 +62,16 @@ export interface StatsProvideResult {
   readonly lastReprovideDuration: number;
 }
 
-/** Its methods but `repo` reject with a NodeError while the node is offline. */
+/** All methods except `repo` reject with a NodeError while the node is offline. */
 export interface StatsApi {
   readonly bitswap: BitswapApi["stat"];
   readonly repo: RepoApi["stat"];
-  /** Bandwidth: once, or repeatedly with `poll`. @throws NodeError if bandwidth is not counted */
+  /**
+   * Yields the bandwidth once, or repeatedly with `poll`. @throws NodeError if bandwidth is not
+   * counted
+   */
   bw(options?: StatsBwOptions): AsyncIterable<StatsBwResult>;
-  /** Routing tables: `wanserver`, `lanserver`, `wan`, `lan`; the latter two by default. */
+  /** Yields routing tables: `wanserver`, `lanserver`, `wan`, `lan`; the latter two by default. */
   dht(name?: string | readonly string[], options?: CallOptions): AsyncIterable<StatsDhtResult>;
   /** @throws NodeError unless `Experimental.AcceleratedDHTClient` is on */
   provide(options?: CallOptions): Promise<StatsProvideResult>;
@@ -148,7 +154,7 @@ async function shownPeer({ swarm }: Network, { id, connected, useful, queried }:
   return { id, connected, agentVersion, lastUsefulAt: useful, lastQueriedAt: queried };
 }
 
-/** The client that announces in batches knows all peers as one. */
+/** With the accelerated DHT client, all known peers form a single bucket. */
 async function allAsOne(network: Network, buckets: readonly Bucket[]): Promise<readonly StatsDhtBucket[]> {
   const peers = buckets
     .flatMap((bucket) => bucket.peers)

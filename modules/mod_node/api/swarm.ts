@@ -1,7 +1,6 @@
 /** Connections to peers. */
 import type { Connection } from "@libp2p/interface";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
 import {
   byPeer,
   type Multiaddr,
@@ -13,10 +12,11 @@ import {
 import { resolvePeers } from "../network/swarm/resolve_peers.ts";
 import type { SwarmResources } from "../network/swarm/resources.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { formatDuration } from "../util/go/duration.ts";
 import { type Address, type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
-import { type IdResult, toldBy } from "./id.ts";
+import { type IdResult, identityOf } from "./id.ts";
 
 export type { ResourceScope, ResourceUse, SwarmResources } from "../network/swarm/resources.ts";
 
@@ -37,32 +37,39 @@ export interface SwarmPeersOptions extends CallOptions {
   readonly streams?: boolean | undefined;
   readonly latency?: boolean | undefined;
   readonly direction?: boolean | undefined;
-  /** Also report what the peers say of themselves. */
+  /** Also report what the peers say about themselves. */
   readonly identify?: boolean | undefined;
-  /** Also report `agentVersion` and `opened`, which the RPC API does not have; not part of `verbose`. */
+  /**
+   * Also report `agentVersion` and `opened`, which the RPC API does not have; not part of
+   * `verbose`.
+   */
   readonly details?: boolean | undefined;
 }
 
-/** A connection. */
+/** An open connection. */
 export interface SwarmPeersResult {
   /** Address of the peer, without its id. */
   readonly addr: Multiaddr;
   readonly peer: PeerId;
   /** Always empty: not reported to RPC clients. */
   readonly muxer: string;
-  /** Average round-trip time such as `1.5ms`; `n/a` if it was never measured; empty without `latency`. */
+  /**
+   * Average round-trip time such as `1.5ms`; `n/a` if it was never measured; empty without
+   * `latency`.
+   */
   readonly latency: string;
   /** Open streams by protocol; null without `streams`. */
   readonly streams: readonly { readonly Protocol: string }[] | null;
   /**
-   * Who opened the connection; undefined without `direction`. The client libraries misread this field of the RPC API.
+   * The side that opened the connection; undefined without `direction`. The client libraries
+   * misread this field of the RPC API.
    */
   readonly direction: Connection["direction"] | undefined;
-  /** What the peer says of itself; undefined without `identify`, and `verbose` implies it. */
+  /** Facts that the peer reports about itself; present only with `identify` or `verbose`. */
   readonly identify?: IdResult;
-  /** What the peer says it is, empty until then; undefined without `details`. */
+  /** The agent version of the peer, empty while it is unknown; undefined without `details`. */
   readonly agentVersion?: string;
-  /** When it was opened; undefined without `details`. */
+  /** When the connection was opened; undefined without `details`. */
   readonly opened?: Date;
 }
 
@@ -71,68 +78,78 @@ export interface SwarmFiltersApi {
   list(options?: CallOptions): Promise<readonly string[]>;
   /** Adds ranges; resolves to them, each once. @throws NodeError for an invalid range */
   add(range: string | readonly string[], options?: CallOptions): Promise<readonly string[]>;
-  /** Removes ranges, or all with `all`; resolves to the ranges removed from the configuration, null if it had none. */
+  /**
+   * Removes ranges, or all with `all`; resolves to the ranges removed from the configuration, null
+   * if it had none.
+   */
   rm(range: string | readonly string[], options?: CallOptions): Promise<readonly string[] | null>;
 }
 
-/** A peer to which a connection is kept. */
+/** A peer to which the node maintains a connection. */
 export interface PeeringPeer {
   readonly id: PeerId;
-  /** Without the id; empty where routing is asked. */
+  /** Addresses without the id; empty if the routing system finds them. */
   readonly addrs: readonly Multiaddr[];
 }
 
 export interface SwarmPeeringApi {
   /**
-   * Keeps a connection to the peer of each address, which ends in its id: it is dialled at once and whenever the
-   * connection is lost, also after a restart. Addresses take the place of former ones. Resolves to the peers, each once.
+   * Maintains a connection to the peer of each address, which ends in its id: the peer is dialled
+   * at once and whenever the connection is lost, even after a restart. New addresses replace
+   * previous ones. Resolves to the peers, each once.
    *
    * @throws NodeError `invalid p2p multiaddr`, `failed to parse multiaddr …`
    */
   add(address: Address | readonly Address[], options?: CallOptions): Promise<readonly PeerId[]>;
-  /** Those that were added, and those of `Peering.Peers`. */
+  /** Resolves to the peers that were added, and to those of `Peering.Peers`. */
   ls(options?: CallOptions): Promise<readonly PeeringPeer[]>;
   /**
-   * Keeps connections to these peers no longer; those that are open stay. One of `Peering.Peers` comes back when that
-   * changes, and with a restart.
+   * Stops maintaining connections to these peers; open connections stay open. A peer of
+   * `Peering.Peers` is added again when that setting changes, and after a restart.
    */
   rm(peer: PeerName | readonly PeerName[], options?: CallOptions): Promise<readonly PeerId[]>;
 }
 
-/** Whether others reach this node. */
+/** Whether other peers can reach this node. */
 export interface SwarmAutonatResult {
-  /** `Public` where an address is reached, `Private` where none is that was tried. */
+  /** `Public` if an address is reachable, `Private` if all tested addresses are unreachable. */
   readonly reachability: "Unknown" | "Public" | "Private";
   /** Public addresses, without the id. */
   readonly reachable: readonly Multiaddr[];
   readonly unreachable: readonly Multiaddr[];
-  /** Announced ones that no peer has tried. */
+  /** Announced addresses that no peer has tested. */
   readonly unknown: readonly Multiaddr[];
 }
 
-/** Its methods reject with a NodeError while the node is offline. */
+/** All methods reject with a NodeError while the node is offline. */
 export interface SwarmApi {
-  /** All peers with known addresses, including this node, sorted by the text of the id. */
+  /**
+   * Resolves to all peers with known addresses, including this node, sorted by the text of the id.
+   */
   addrs(options?: CallOptions): Promise<readonly SwarmAddrsResult[]>;
-  /** The addresses that this node announces, sorted. */
+  /** Resolves to the addresses that this node announces, sorted. */
   localAddrs(options?: SwarmLocalAddrsOptions): Promise<readonly Multiaddr[]>;
-  /** The addresses that this node listens on, sorted. */
+  /** Resolves to the addresses that this node listens on, sorted. */
   listenAddrs(options?: CallOptions): Promise<readonly Multiaddr[]>;
-  /** Open connections, sorted by address. */
+  /** Resolves to the open connections, sorted by address. */
   peers(options?: SwarmPeersOptions): Promise<readonly SwarmPeersResult[]>;
   /**
-   * Connects to the peer of each address, which ends in its id; resolves to `connect <id> success` for each.
+   * Connects to the peer of each address, which ends in its id; resolves to `connect <id> success`
+   * for each.
    *
    * @throws NodeError `connect <id> failure: …` for the first that cannot be reached
    */
   connect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
-  /** Closes connections to an address, or to a peer by `/p2p/<id>`. Resolves to a result for each argument. */
+  /**
+   * Closes connections to an address, or to a peer by `/p2p/<id>`. Resolves to a result for each
+   * argument.
+   */
   disconnect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
   readonly filters: SwarmFiltersApi;
   readonly peering: SwarmPeeringApi;
-  /** What connections take of the process and the machine, and how much they may. */
+  /** Resolves to the resources that connections use, and to their limits. */
   resources(options?: CallOptions): Promise<SwarmResources>;
-  /** Whether others reach this node, as they told when it asked. */
+  /** Resolves to whether other peers can reach this node, according to the peers that tested it. */
   autonat(options?: CallOptions): Promise<SwarmAutonatResult>;
 }
 
@@ -200,21 +217,21 @@ export function swarmApi(node: LowLevelNode): SwarmApi {
 
 function shownPeer(swarm: Swarm, connection: Connection, options: SwarmPeersOptions): SwarmPeersResult {
   const { remoteAddr, remotePeer, direction, streams } = connection;
-  const asked = (what: "latency" | "streams" | "direction") => options.verbose === true || options[what] === true;
+  const isRequested = (what: "latency" | "streams" | "direction") => options.verbose === true || options[what] === true;
   const latency = swarm.ping.latencies.of(remotePeer);
   const protocols = streams.map(({ protocol }) => protocol).sort();
   return {
     addr: transportOf(remoteAddr),
     peer: remotePeer,
     muxer: "",
-    latency: !asked("latency") ? "" : latency === undefined ? "n/a" : formatDuration(latency),
-    streams: asked("streams") ? protocols.map((Protocol) => ({ Protocol })) : null,
-    direction: asked("direction") ? direction : undefined,
+    latency: !isRequested("latency") ? "" : latency === undefined ? "n/a" : formatDuration(latency),
+    streams: isRequested("streams") ? protocols.map((Protocol) => ({ Protocol })) : null,
+    direction: isRequested("direction") ? direction : undefined,
   };
 }
 
 async function shownWithDetails(swarm: Swarm, connection: Connection, options: SwarmPeersOptions) {
-  const identify = await toldBy(swarm, connection.remotePeer);
+  const identify = await identityOf(swarm, connection.remotePeer);
   const { agentVersion } = identify;
   return {
     ...shownPeer(swarm, connection, options),

@@ -3,11 +3,11 @@ import type { CID } from "multiformats/cid";
 import { addEntries } from "../content/adder/adder.ts";
 import { addSettings } from "../content/adder/settings.ts";
 import type { AddEntry } from "../content/unixfs/add.ts";
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { discard, requestUrl } from "../storage/filestore/http_content.ts";
 import { isUrl } from "../storage/filestore/reference.ts";
 import { failure, NodeError } from "../util/errors.ts";
-import { type CallOptions, reading } from "./common.ts";
+import { type CallOptions, readOptions } from "./common.ts";
 
 export interface UrlstoreAddOptions extends CallOptions {
   /** Use the trickle layout. */
@@ -24,9 +24,10 @@ export interface UrlstoreAddResult {
 
 export interface UrlstoreApi {
   /**
-   * Adds what a URL leads to without keeping its bytes; they are fetched again when they are read.
+   * Adds the content of a URL without storing its bytes; they are fetched again whenever they are
+   * read.
    *
-   * @throws NodeError URLSTORE_OFF or REFERENCES_OFF, and where the URL cannot be had
+   * @throws NodeError URLSTORE_OFF or REFERENCES_OFF, and if the URL cannot be fetched
    */
   add(url: string, options?: UrlstoreAddOptions): Promise<UrlstoreAddResult>;
 }
@@ -34,7 +35,7 @@ export interface UrlstoreApi {
 export function urlstoreApi(node: LowLevelNode): UrlstoreApi {
   return {
     async add(url, { trickle, pin = true, ...options } = {}) {
-      const { signal, offline } = reading(options);
+      const { signal, offline } = readOptions(options);
       if (!isUrl(url)) throw new NodeError(`unsupported url syntax: ${url}`);
       if (node.filestore === undefined) throw failure("REFERENCES_OFF");
       if (!node.filestore.takesUrls) throw failure("URLSTORE_OFF");

@@ -1,5 +1,5 @@
 /** The version of the node and of its dependencies. */
-import type { LowLevelNode } from "../low_level_node.ts";
+import type { LowLevelNode } from "../node/low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { installedPackages, ownPackage } from "../util/packages.ts";
 import { type VersionFacts, versionFacts } from "../util/version.ts";
@@ -7,7 +7,7 @@ import type { CallOptions } from "./common.ts";
 
 /** An installed package. */
 export interface VersionDependency {
-  /** Its name. */
+  /** Name of the package. */
   readonly path: string;
   readonly version: string;
   readonly replacedBy: string;
@@ -16,17 +16,20 @@ export interface VersionDependency {
 }
 
 export interface VersionCheckOptions extends CallOptions {
-  /** Percentage of the peers that have to run a greater version; 5 by default. */
+  /** Percentage of the peers that must run a greater version; 5 by default. */
   readonly minPercent?: number | undefined;
 }
 
 export interface VersionCheck {
-  /** So many peers run a greater version that it is no trial of a few. */
+  /**
+   * Whether at least `minPercent` of the peers run a greater version; a few peers may only be
+   * testing one.
+   */
   readonly updateAvailable: boolean;
   readonly runningVersion: string;
-  /** The greatest that was seen, this node's included. */
+  /** The greatest version that was seen, including that of this node. */
   readonly greatestVersion: string;
-  /** Peers that run this program and are known to the routing table, this node included. */
+  /** Number of peers in the routing table that run this program, including this node. */
   readonly peersSampled: number;
   readonly withGreaterVersion: number;
 }
@@ -34,16 +37,19 @@ export interface VersionCheck {
 export interface VersionApi {
   readonly version: {
     (options?: CallOptions): Promise<VersionFacts>;
-    /** The installed packages: modhost itself, then its dependencies, by name and version. */
+    /**
+     * Yields the installed packages: modhost itself, then its dependencies, by name and version.
+     */
     deps(options?: CallOptions): AsyncIterable<VersionDependency>;
     /**
-     * Whether others that run this program have a greater version of it, as the routing table knows them. Asks nobody.
+     * Resolves to whether peers in the routing table run a greater version of this program. Sends
+     * no requests.
      *
      * @throws NodeError while the node is offline, and without a DHT
      */
     check(options?: VersionCheckOptions): Promise<VersionCheck>;
   };
-  /** How to update, in sentences. */
+  /** Resolves to a few sentences that say how to update. */
   update(options?: CallOptions): Promise<string>;
 }
 

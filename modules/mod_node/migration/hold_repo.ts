@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
-import type { BackupFile, HeldData } from "../../../core/types.ts";
-import type { BlockStore, HeldFiles } from "../storage/blockstore/store.ts";
+import type { BackupFile, BackupSnapshot } from "../../../core/types.ts";
+import type { BlockStore, StoreSnapshot } from "../storage/blockstore/store.ts";
 import { isCopied } from "../storage/metadata/copied.ts";
 import { type Entry, writeCopy } from "../storage/metadata/copy_file.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
@@ -20,29 +20,34 @@ export interface HoldDeps {
   readonly metadata: MetadataStore;
   /** Folder for a copy of the metadata. */
   readonly scratch: string;
-  /** Blocks and metadata are in a store of several hosts: a backup of one of them has the rest of its repo. */
+  /**
+   * Blocks and metadata are in a store of several hosts: a backup of one of them has the rest of
+   * its repo.
+   */
   readonly isShared: boolean;
 }
 
 /**
- * Configuration, keys, metadata and blocks at the moment at which it begins: each block that the metadata needs is there,
- * as after a power failure. The blocks are held until `release`, also from a collection of garbage. Of a host of a shared
- * store only configuration and keys.
+ * Configuration, keys, metadata and blocks at the moment at which it begins: each block that the
+ * metadata needs is there, as after a power failure. The blocks are held until `release`, also from
+ * a collection of garbage. Of a host of a shared store only configuration and keys.
  *
- * @throws NodeError for stores that are not files; of the stores; the signal's reason when it aborts
+ * @throws NodeError for stores that are not files; of the stores; the signal's reason when it
+ * aborts
  */
 export async function holdRepo(
   { repo, blocks, metadata, scratch, isShared }: HoldDeps,
   signal: AbortSignal,
-): Promise<HeldData> {
+): Promise<BackupSnapshot> {
   if (isShared) return describe({ repo, files: await Array.fromAsync(plainFiles(repo)), release: () => undefined });
-  if (blocks.hold === undefined) throw new NodeError("its blocks are not in files");
+  if (blocks.takeSnapshot === undefined) throw new NodeError("its blocks are not in files");
   // It resolves when everything before it is committed, and so seen by the listing.
   await metadata.transaction(() => undefined);
-  // Both are of the same moment, as nothing is awaited between: a listing has its snapshot from its first entry on.
+  // Both are of the same moment, as nothing is awaited between: a listing has its snapshot from its
+  // first entry on.
   const entries = metadata.range()[Symbol.asyncIterator]();
   const first = entries.next();
-  const holding = blocks.hold();
+  const holding = blocks.takeSnapshot();
   const folder = join(scratch, `backup-${randomBytes(6).toString("hex")}`);
   const copy = join(folder, "metadata");
   const [held, copied] = await Promise.allSettled([holding, copyOf(copy, first, entries, signal)]);
@@ -61,7 +66,10 @@ export async function holdRepo(
   }
 }
 
-/** Copies the metadata to a file at once: a listing that stays open keeps its store from using space again. */
+/**
+ * Copies the metadata to a file at once: a listing that stays open keeps its store from using space
+ * again.
+ */
 async function copyOf(
   path: string,
   first: Promise<IteratorResult<Entry>>,
@@ -96,7 +104,10 @@ interface PlainFile {
   read(from: number): AsyncIterable<Uint8Array>;
 }
 
-/** Files that a node reads when it starts, as far as they are there; of go-ipfs and Kubo, their own metadata as well. */
+/**
+ * Files that a node reads when it starts, as far as they are there; of go-ipfs and Kubo, their own
+ * metadata as well.
+ */
 async function* plainFiles({ path, stores: { foreign } }: Repo): AsyncGenerator<PlainFile> {
   const copies = (await namesIn(path)).filter((name) => name.startsWith(copyPrefix));
   const keys = (await namesIn(join(path, "keystore"))).map((name) => join("keystore", name));
@@ -124,14 +135,14 @@ interface Held {
   readonly files: readonly PlainFile[];
   /** Undefined where others keep it. */
   readonly content?: {
-    readonly held: HeldFiles;
+    readonly held: StoreSnapshot;
     /** The file with the metadata. */
     readonly copy: string;
   };
   release(): unknown;
 }
 
-function describe({ repo, files, content, release }: Held): HeldData {
+function describe({ repo, files, content, release }: Held): BackupSnapshot {
   const { path, stores, repoStores, identity } = repo;
   const folders: Record<string, string> = { repo: path };
   if (repoStores !== undefined) folders.data = dirname(stores.blocks);

@@ -32,13 +32,14 @@ const specs: Readonly<Record<StoreKind, JsonObject>> = { segments: defaultSpec, 
 const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
 
 /**
- * Copies configuration, keys, blocks, pins, MFS and filestore references of the repo in the folder `from` into the
- * folder `to`. The old repo is not changed. The new folder is not a repo before everything is there; after an
- * interruption the same call continues. A new repo has the version of the
- * old one: of the kind `flatfs` it can be used by go-ipfs 0.9.0 as well, or by Kubo 0.43 where the old one was of Kubo.
+ * Copies configuration, keys, blocks, pins, MFS and filestore references of the repo in the folder
+ * `from` into the folder `to`. The old repo is not changed. The new folder is not a repo before
+ * everything is there; after an interruption the same call continues. A new repo has the version of
+ * the old one: of the kind `flatfs` it can be used by go-ipfs 0.9.0 as well, or by Kubo 0.43 where
+ * the old one was of Kubo.
  *
- * @throws NodeError REPO_LOCKED, DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when `to` has other
- * content; the signal's reason when it aborts
+ * @throws NodeError REPO_LOCKED, DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when
+ * `to` has other content; the signal's reason when it aborts
  */
 export async function migrateRepo(
   from: string,
@@ -95,7 +96,10 @@ interface Filled<T> {
   readonly finish: () => Promise<NewConfig>;
 }
 
-/** Makes a repo with what `fill` puts into its stores. The folder is not a repo before everything is there. */
+/**
+ * Makes a repo with what `fill` puts into its stores. The folder is not a repo before everything is
+ * there.
+ */
 export async function makeCopy<T>(
   { path, kind, from, version = repoVersion, onNotice }: Copy,
   fill: (stores: Stores, metadataFolder: string) => Promise<Filled<T>>,
@@ -125,7 +129,9 @@ export async function makeCopy<T>(
   return filled.result;
 }
 
-/** Marks the folder as an incomplete copy of that repo. @throws NodeError when it has other content */
+/**
+ * Marks the folder as an incomplete copy of that repo. @throws NodeError when it has other content
+ */
 async function mark(path: string, from: string): Promise<void> {
   const file = join(path, copyMark);
   const marked = await readFile(file, "utf8").catch(() => undefined);

@@ -1,4 +1,7 @@
-/** The initial content of a repo: the empty directory, pinned, and published under the node's own name. */
+/**
+ * The initial content of a repo: the empty directory, pinned, and published under the node's own
+ * name.
+ */
 
 import type { Pins } from "../content/pins/pins.ts";
 import { defaultCid } from "../content/unixfs/build.ts";
@@ -25,8 +28,8 @@ interface SeedDeps {
 }
 
 /**
- * Runs once in the life of a repo, even when its making was interrupted: what is unpinned later stays unpinned. In a shared
- * store it is pinned once, and published under the name of each host.
+ * Runs once in the life of a repo, even when its making was interrupted: what is unpinned later
+ * stays unpinned. In a shared store it is pinned once, and published under the name of each host.
  */
 export async function seed({ repo, blocks, metadata, shared, pins, names }: SeedDeps): Promise<void> {
   const isSeeded = await metadata.has(seededKey);

@@ -2,7 +2,10 @@
 import { type ConfigApplied, type LowLevelNode, watchConfig } from "modhost/node";
 import type { Change, Module } from "../../../core/types.ts";
 
-/** Puts in force what is written by hand, also by `modhost reload`, and tells what becomes of each change. */
+/**
+ * Puts in force what is written by hand, also by `modhost reload`, and tells what becomes of each
+ * change.
+ */
 export function followFile(module: Module, { repo: { config } }: Pick<LowLevelNode, "repo">): void {
   let told = "";
   const tell = ({ applied, waiting }: Pick<ConfigApplied, "applied" | "waiting">) => {

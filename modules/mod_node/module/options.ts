@@ -17,13 +17,14 @@ export const options = {
     per_host: false,
     example: { s3: "s3://bucket/prefix", sql: "postgres://modhost@db.example.net/modhost" },
     describe:
-      "Keep blocks in an S3-compatible object store and pins, files and names in PostgreSQL, which several hosts share (see the guide on several hosts). Fields: `s3`, `sql`, `endpoint`, `region`, `path_style`, `credentials`, `profile`, `sql_password`, `cache`, `cache_path`, `segment`, `grace`, `keys_secret`. Default: on this machine.",
+      "Keep blocks in an S3-compatible object store and pins, files and names in PostgreSQL, which several hosts share (see the guide on several hosts). Its fields are listed below the options of the node. Default: on this machine.",
     fields: {
       s3: { type: "string", describe: "`s3://BUCKET/PREFIX`: where the blocks are." },
       sql: {
         type: "string",
         secret: true,
-        describe: "`postgres://USER@HOST/DATABASE?schema=NAME`: where all else is. Several hosts may be named.",
+        describe:
+          "`postgres://USER@HOST/DATABASE?schema=NAME`: where all else is. Several hosts may be named. The connection is encrypted only with `sslmode`: see the guide on several hosts.",
       },
       endpoint: {
         type: "url",

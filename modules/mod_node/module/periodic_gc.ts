@@ -1,8 +1,11 @@
 /** Automatic garbage collection when the repo is nearly full (option `node_gc`). */
-import { type LowLevelNode, parseDuration } from "modhost/node";
+
+import { counted, type LowLevelNode, parseDuration } from "modhost/node";
 import type { Module, Timer } from "../../../core/types.ts";
 
-/** Every `Datastore.GCPeriod`, as it is then, collects garbage if the repo is above its watermark. */
+/**
+ * Every `Datastore.GCPeriod`, as it is then, collects garbage if the repo is above its watermark.
+ */
 export function collectPeriodically(module: Module, node: LowLevelNode): void {
   const { config } = node.repo;
   const leaving = new AbortController();
@@ -38,5 +41,5 @@ async function collect(module: Module, node: LowLevelNode, signal: AbortSignal):
     else module.log.warn("Collecting garbage: %s", result.error);
   }
   const { bytes } = await node.stat();
-  module.log.info("Collected %d blocks; the repo has %d bytes now", removed, bytes);
+  module.log.info("Collected %s; the repo has %d bytes now", counted(removed, "block"), bytes);
 }

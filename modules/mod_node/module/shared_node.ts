@@ -3,7 +3,9 @@ import type { Node } from "modhost/node";
 
 export class SharedNode {
   readonly node: Node;
-  /** The settings it was opened with, serialized. A reload with other settings opens another node. */
+  /**
+   * The settings it was opened with, serialized. A reload with other settings opens another node.
+   */
   readonly settings: string;
   #holders = 0;
 

@@ -47,7 +47,10 @@ export interface ContentDeps {
   reader(options: ReadOptions): ReadBlock;
 }
 
-/** As a node says them of itself; permissions that it does not say are the mount's. A symlink has always the same. */
+/**
+ * As a node says them of itself; permissions that it does not say are the mount's. A symlink has
+ * always the same.
+ */
 export function modeAndTime(
   kind: Kind,
   { mode = 0, mtime }: ModeAndTime = {},

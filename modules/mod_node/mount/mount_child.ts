@@ -1,7 +1,8 @@
 /**
- * The process that holds the mounts of a node: `node mount_child.ts`, started by `mount_process.ts`. It passes the
- * kernel's requests to the node, which replies to the kernel itself. Commands come over the IPC channel; when that
- * closes, the node is gone and everything is unmounted.
+ * The process that holds the mounts of a node: `node mount_child.ts`, started by
+ * `mount_process.ts`. It passes the kernel's requests to the node, which replies to the kernel
+ * itself. Commands come over the IPC channel; when that closes, the node is gone and everything is
+ * unmounted.
  */
 import {
   type Command,

@@ -67,7 +67,10 @@ function runMount({ folder, source, type, readOnly, allowOther }: MountSpec, fd:
   });
 }
 
-/** Sets a readahead of several blocks; the kernel's default is half a block. Only where the system allows it. */
+/**
+ * Sets a readahead of several blocks; the kernel's default is half a block. Only where the system
+ * allows it.
+ */
 async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> {
   const own = (await mounted(type)).find((found) => found.folder === folder);
   if (own !== undefined) await writeFile(`/sys/class/bdi/${own.device}/read_ahead_kb`, String(readahead));
@@ -76,8 +79,8 @@ async function readAhead({ folder, type, readahead }: MountSpec): Promise<void> 
 const run = promisify(execFile);
 
 /**
- * Unmounts a folder even if it is in use: pending writes are completed, later operations fail. `force`: nobody replies
- * there any more. Never rejects.
+ * Unmounts a folder even if it is in use: pending writes are completed, later operations fail.
+ * `force`: nobody replies there any more. Never rejects.
  */
 export async function unmount(folder: string, { force = false } = {}): Promise<void> {
   const limits = { timeout: MAX_PROGRAM_MS, killSignal: "SIGKILL" } as const;

@@ -25,7 +25,7 @@ export class MountProcess {
     this.#specs = places;
     this.devices = FuseDevice.open(places.length);
     const { NODE_OPTIONS: _, ...env } = process.env;
-    this.#child = spawn(process.execPath, [program], {
+    this.#child = spawn(process.execPath, ["--disable-sigusr1", program], {
       stdio: ["ignore", "ignore", "ignore", "ipc", ...this.devices.flatMap(({ fd }) => [fd, "pipe" as const])],
       // Each mount occupies a thread.
       env: { ...env, UV_THREADPOOL_SIZE: String(places.length + 2) },

@@ -21,7 +21,10 @@ function mountsIn(text: string): Mounted[] {
   return text.split("\n").flatMap((line) => {
     const fields = line.split(" ");
     const dash = fields.indexOf("-");
-    const [device, folder, type, source] = [fields[2], fields[4], fields[dash + 1], fields[dash + 2]];
+    const device = fields[2];
+    const folder = fields[4];
+    const type = fields[dash + 1];
+    const source = fields[dash + 2];
     if (dash < 0 || device === undefined || folder === undefined || type === undefined) return [];
     return [{ device, folder: plain(folder), type: plain(type), source: plain(source ?? "") }];
   });
@@ -32,8 +35,8 @@ const plain = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 
 /**
- * The mounts of a type, the last one first, so that they can be unmounted in this order. Empty where the system does
- * not tell.
+ * The mounts of a type, the last one first, so that they can be unmounted in this order. Empty
+ * where the system does not tell.
  */
 export async function mounted(type: string): Promise<Mounted[]> {
   const text = await readFile(mountTable, "utf8").catch(() => "");

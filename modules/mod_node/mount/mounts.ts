@@ -34,8 +34,9 @@ export class Mounts {
   }
 
   /**
-   * Mounts both folders or none; earlier mounts are unmounted first. A folder that is not given comes from the
-   * configuration. `choices` and the configuration say how what is written becomes blocks.
+   * Mounts both folders or none; earlier mounts are unmounted first. A folder that is not given
+   * comes from the configuration. `choices` and the configuration say how what is written becomes
+   * blocks.
    *
    * @throws NodeError with the reference's texts for invalid folders; with the system's text
    */
@@ -59,17 +60,26 @@ export class Mounts {
     return points;
   }
 
-  /** Unmounts. What was written below /ipns is kept, and published if that can be done in a few seconds. */
+  /**
+   * Unmounts. What was written below /ipns is kept, and published if that can be done in a few
+   * seconds.
+   */
   unmount(): Promise<void> {
     return this.#mutex.runExclusive("", () => this.#unmount());
   }
 
-  /** The roots that garbage collection must keep, of all hosts that share the store. The caller holds the lock exclusively. */
+  /**
+   * The roots that garbage collection must keep, of all hosts that share the store. The caller
+   * holds the lock exclusively.
+   */
   async roots(): Promise<CID[]> {
     return [...(await this.openRoots()), ...(await keptRoots(this.#deps.metadata))];
   }
 
-  /** Those that may be known to this host alone: of what is mounted here. The caller holds the lock exclusively. */
+  /**
+   * Those that may be known to this host alone: of what is mounted here. The caller holds the lock
+   * exclusively.
+   */
   async openRoots(): Promise<CID[]> {
     return (await this.#active?.names.roots()) ?? [];
   }
@@ -82,7 +92,8 @@ export class Mounts {
 }
 
 /**
- * Removes the mounts of a killed process. The caller has the lock of the repo, so no other process can be using them.
+ * Removes the mounts of a killed process. The caller has the lock of the repo, so no other process
+ * can be using them.
  */
 export async function unmountStale({ path }: Repo): Promise<void> {
   const all = await mounted(mountType);

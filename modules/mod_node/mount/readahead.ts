@@ -24,8 +24,8 @@ export interface OpenFile {
 type Reader = (options: ReadOptions) => ReadBlock;
 
 /**
- * A read that begins where the last one ended is sequential: from then on blocks are requested ahead. For other reads
- * nothing more than the range is read.
+ * A read that begins where the last one ended is sequential: from then on blocks are requested
+ * ahead. For other reads nothing more than the range is read.
  */
 export class Readahead {
   readonly #reader: Reader;

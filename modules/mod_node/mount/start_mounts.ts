@@ -30,15 +30,18 @@ export interface ActiveMounts {
   readonly process: MountProcess;
   readonly names: IpnsFiles;
   /**
-   * Whether /ipns is still served. It may have been unmounted by hand: then what was written there is kept first, unless
-   * somebody has a file open there.
+   * Whether /ipns is still served. It may have been unmounted by hand: then what was written there
+   * is kept first, unless somebody has a file open there.
    */
   servesNames(): Promise<boolean>;
   /** Resolves when nothing of it is left. Never rejects: failures are logged. */
   readonly ended: Promise<unknown>;
 }
 
-/** Mounts both folders or none. @throws NodeError with the system's text, or for values of `Import.*` of no use */
+/**
+ * Mounts both folders or none. @throws NodeError with the system's text, or for values of
+ * `Import.*` of no use
+ */
 export async function startMounts(
   deps: MountDeps,
   { ipfs, ipns }: MountPoints,

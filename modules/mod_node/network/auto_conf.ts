@@ -1,6 +1,7 @@
 /**
- * Fetches the document of `AutoConf.URL`, which says what the word `auto` stands for, as long as that word is in the configuration: at
- * once where what was fetched before is too old, and again and again. Nothing waits for it, and whatever goes wrong leaves what is in force.
+ * Fetches the document of `AutoConf.URL`, which defines the values of the word `auto`, while the
+ * configuration contains that word: at once if the cached document is too old, and then at regular
+ * intervals. Nothing waits for the fetch, and after any failure the current values stay in effect.
  */
 
 import { parseAutoConf } from "../storage/repo/autoconf/document.ts";
@@ -15,39 +16,45 @@ import type { NodeLog } from "../util/log.ts";
 export interface AutoConfDeps {
   readonly config: ConfigFile;
   readonly log: NodeLog;
-  /** What the word stands for is another thing from now on. */
+  /** Called when the values of the word `auto` have changed. */
   readonly changed: () => Promise<void>;
 }
 
-/** As in Kubo. */
+/** The default of Kubo. */
 const DEFAULT_INTERVAL = "24h";
 const MAX_DOCUMENT_BYTES = 2 * 1024 * 1024;
-/** Milliseconds for a whole answer. */
+/** Timeout in milliseconds for a whole response. */
 const TIMEOUT_MS = 30_000;
-/** Milliseconds until a server is asked again that did not answer; after each further time twice as many, up to the interval. */
+/**
+ * Milliseconds until the request is repeated after a failure; doubled with each further failure, up
+ * to the interval.
+ */
 const FIRST_RETRY_MS = 60_000;
-/** Milliseconds between two questions, whatever the server and the configuration want. */
-const LEAST_PAUSE_MS = 1000;
-/** Timers count no further. */
-const MOST_PAUSE_MS = 2 ** 31 - 1;
+/**
+ * Minimum number of milliseconds between two requests, whatever the server and the configuration
+ * demand.
+ */
+const MIN_PAUSE_MS = 1000;
+/** Longest delay that a timer supports. */
+const MAX_PAUSE_MS = 2 ** 31 - 1;
 
 export class AutoConf {
   readonly #deps: AutoConfDeps;
   #timer: NodeJS.Timeout | undefined;
-  /** Of what is going on; aborted by whatever comes after it. */
+  /** Aborts the current fetch, or the wait for it, as soon as another one replaces it. */
   #running = new AbortController();
   #ended: Promise<void> = Promise.resolve();
   #failures = 0;
-  /** What the word stands for by those who use it. */
-  #inForce: string;
+  /** The values of `auto` that the users of the configuration currently have. */
+  #current: string;
 
-  /** To be made when what uses the word has just read the configuration. */
+  /** Create it after the users of `auto` have read the configuration. */
   constructor(deps: AutoConfDeps) {
     this.#deps = deps;
-    this.#inForce = valuesOf(deps.config);
+    this.#current = valuesOf(deps.config);
   }
 
-  /** Goes by the configuration as it is now, and resolves when what was fetched before is in force. */
+  /** Applies the current configuration, and resolves when the cached document is in effect. */
   async renew(): Promise<void> {
     const { config } = this.#deps;
     await this.#stopped();
@@ -55,17 +62,17 @@ export class AutoConf {
     this.#failures = 0;
     await config.readAutoConf();
     await this.#apply();
-    if (this.#isWanted()) await this.#plan({ isFirst: true });
+    if (this.#isWanted()) await this.#schedule({ isFirst: true });
   }
 
-  /** Resolves when nothing is going on any more. */
+  /** Resolves when nothing is running. */
   async stop(): Promise<void> {
     await this.#stopped();
   }
 
   async #stopped(): Promise<void> {
     clearTimeout(this.#timer);
-    this.#running.abort(new Error("the node ends, or goes by another configuration"));
+    this.#running.abort(new Error("the node closes, or its configuration changed"));
     await this.#ended;
   }
 
@@ -76,21 +83,21 @@ export class AutoConf {
 
   async #apply(): Promise<void> {
     const values = valuesOf(this.#deps.config);
-    if (values === this.#inForce) return;
-    this.#inForce = values;
+    if (values === this.#current) return;
+    this.#current = values;
     await this.#deps.changed();
   }
 
-  async #plan({ isFirst = false } = {}): Promise<void> {
+  async #schedule({ isFirst = false } = {}): Promise<void> {
     const cached = await this.#deps.config.autoConfCache.read();
     const { signal } = this.#running;
     if (signal.aborted) return;
     const interval = Math.min(this.#interval(), cached?.document.ttlMs ?? Number.POSITIVE_INFINITY);
     const retry = this.#failures === 0 ? 0 : Math.min(interval, FIRST_RETRY_MS * 2 ** (this.#failures - 1));
-    const due = cached === undefined ? 0 : cached.asked + interval - Date.now();
-    const pause = isFirst && due <= 0 ? 0 : Math.min(Math.max(due, retry, LEAST_PAUSE_MS), MOST_PAUSE_MS);
+    const due = cached === undefined ? 0 : cached.refreshedAt + interval - Date.now();
+    const pause = isFirst && due <= 0 ? 0 : Math.min(Math.max(due, retry, MIN_PAUSE_MS), MAX_PAUSE_MS);
     this.#timer = setTimeout(() => {
-      this.#ended = this.#ask(signal);
+      this.#ended = this.#refresh(signal);
     }, pause);
     this.#timer.unref();
   }
@@ -104,7 +111,7 @@ export class AutoConf {
   }
 
   /** Never rejects. */
-  async #ask(signal: AbortSignal): Promise<void> {
+  async #refresh(signal: AbortSignal): Promise<void> {
     const { config, log } = this.#deps;
     const url = config.value("AutoConf.URL") || AUTO_CONF_URL;
     try {
@@ -114,50 +121,55 @@ export class AutoConf {
       if (signal.aborted) return;
       this.#failures += 1;
       const reason = NodeError.is(error) ? error.message : fetchErrorText(error as Error);
-      log.write("core", "warn", `${url} (AutoConf.URL): ${reason}; what was known before stays in force`);
+      log.write("core", "warn", `${url} (AutoConf.URL): ${reason}; the previous values stay in effect`);
     }
-    if (!signal.aborted) await this.#plan().catch(() => undefined);
+    if (!signal.aborted) await this.#schedule().catch(() => undefined);
   }
 
   async #fetch(url: string, signal: AbortSignal): Promise<void> {
     const { config, log } = this.#deps;
     const cache = config.autoConfCache;
     const before = await cache.read();
-    const answer = await ask(url, {
+    const response = await request(url, {
       etag: before?.etag,
       lastModified: before?.lastModified,
       insecure: config.value("AutoConf.TLSInsecureSkipVerify") === true,
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     signal.throwIfAborted();
-    if (answer === undefined || answer.text === before?.text) {
-      await cache.asked();
+    if (response === undefined || response.text === before?.text) {
+      await cache.recordRefresh();
       return;
     }
-    const { version } = parseAutoConf(answer.text);
-    await cache.write(answer);
+    const { version } = parseAutoConf(response.text);
+    await cache.write(response);
     log.write("core", "info", `${url} (AutoConf.URL): version ${version}`);
     await config.readAutoConf();
     await this.#apply();
   }
 }
 
-/** To see whether they change; which resolver is chosen of several does not count. */
+/**
+ * The values as text, to detect changes. A change of the randomly chosen resolver does not count.
+ */
 const valuesOf = ({ auto }: ConfigFile): string =>
   JSON.stringify({ ...auto, "DNS.Resolvers": Object.keys(auto["DNS.Resolvers"]) });
 
-interface Question {
+interface ConditionalRequest {
   readonly etag: string | undefined;
   readonly lastModified: string | undefined;
-  /** The certificate is not looked at. */
+  /** Skip the verification of the certificate. */
   readonly insecure: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Undefined where nothing has changed. @throws NodeError for another answer than a document; Error of the network */
-async function ask(url: string, { etag, lastModified, insecure, signal }: Question) {
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? "")) throw new NodeError("it is no URL of http or https");
-  // Imported lazily: most nodes never fetch it.
+/**
+ * Resolves to undefined if the document has not changed. @throws NodeError for a response without a
+ * document; Error for a network failure
+ */
+async function request(url: string, { etag, lastModified, insecure, signal }: ConditionalRequest) {
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? "")) throw new NodeError("it is not an HTTP or HTTPS URL");
+  // Imported lazily, because most nodes never fetch the document.
   const { Agent, fetch } = await import("undici");
   const agent = new Agent({ connect: { rejectUnauthorized: !insecure } });
   const headers = {
@@ -167,15 +179,16 @@ async function ask(url: string, { etag, lastModified, insecure, signal }: Questi
     ...(etag === undefined && lastModified !== undefined && { "if-modified-since": lastModified }),
   };
   try {
-    const answer = await fetch(url, { dispatcher: agent, signal, headers });
-    if (answer.status === 304 && (etag ?? lastModified) !== undefined) return undefined;
-    if (answer.status !== 200 || answer.body === null) throw new NodeError(`the answer is ${answer.status}`);
-    const tooLong = () => new NodeError(`the answer is longer than ${MAX_DOCUMENT_BYTES} bytes`);
-    const bytes = await readAll(answer.body as AsyncIterable<Uint8Array>, MAX_DOCUMENT_BYTES, tooLong);
+    const response = await fetch(url, { dispatcher: agent, signal, headers });
+    if (response.status === 304 && (etag ?? lastModified) !== undefined) return undefined;
+    if (response.status !== 200 || response.body === null)
+      throw new NodeError(`the response has status ${response.status}`);
+    const tooLong = () => new NodeError(`the response is longer than ${MAX_DOCUMENT_BYTES} bytes`);
+    const bytes = await readAll(response.body as AsyncIterable<Uint8Array>, MAX_DOCUMENT_BYTES, tooLong);
     return {
       text: Buffer.from(bytes).toString(),
-      etag: answer.headers.get("etag") ?? undefined,
-      lastModified: answer.headers.get("last-modified") ?? undefined,
+      etag: response.headers.get("etag") ?? undefined,
+      lastModified: response.headers.get("last-modified") ?? undefined,
     };
   } finally {
     await agent.destroy();

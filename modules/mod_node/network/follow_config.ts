@@ -1,4 +1,7 @@
-/** Has an open network go by the configuration as it changes. What is not here is read at its use. */
+/**
+ * Applies configuration changes to an open network. Settings that are not listed here are read
+ * whenever they are used.
+ */
 import type { Repo } from "../storage/repo/repo.ts";
 import { type ConfigPath, isOfNetwork } from "../storage/repo/schema.ts";
 import type { NodeLog } from "../util/log.ts";
@@ -20,7 +23,9 @@ export interface LiveParts {
 
 interface Rule {
   readonly paths: readonly ConfigPath[];
-  /** Throws or rejects when it cannot: then what was in force stays so. */
+  /**
+   * Throws or rejects if the change cannot be applied; the previous settings then stay in effect.
+   */
   readonly apply: (parts: LiveParts) => unknown;
 }
 
@@ -143,7 +148,10 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-/** To be made before the network reads its configuration, so that no change is missed while it opens. */
+/**
+ * Create it before the network reads its configuration, so that no change is missed while the
+ * network opens.
+ */
 export class NetworkConfig {
   readonly #config: Repo["config"];
   readonly #log: NodeLog;
@@ -163,7 +171,10 @@ export class NetworkConfig {
     );
   }
 
-  /** The network is open and goes by each change from now on. */
+  /**
+   * Applies the changes that were missed while the network opened, and applies every further change
+   * immediately.
+   */
   async begin(parts: Omit<LiveParts, "config">): Promise<void> {
     const whole = { ...parts, config: this.#config };
     for (const rule of this.#missed) {

@@ -1,5 +1,6 @@
 /**
- * The network of a node: libp2p and the protocols over it. Loaded when the node goes online, as nothing else needs it.
+ * The network of a node: libp2p and the protocols on top of it. Loaded when the node goes online,
+ * because nothing else needs it.
  */
 import type { Libp2p } from "@libp2p/interface";
 import type { Pins } from "../content/pins/pins.ts";
@@ -10,6 +11,7 @@ import { settledWithin } from "../util/async/within.ts";
 import type { NodeLog } from "../util/log.ts";
 import { AutoConf } from "./auto_conf.ts";
 import { Bitswap, type BitswapDeps } from "./bitswap/bitswap.ts";
+import { requireConsistent } from "./consistency.ts";
 import { NetworkConfig } from "./follow_config.ts";
 import { HttpSources } from "./http_retrieval/http_sources.ts";
 import { retrievalSettings } from "./http_retrieval/settings.ts";
@@ -25,7 +27,10 @@ import { Routing, type RoutingDeps } from "./routing/routing.ts";
 import { PatchNotices } from "./swarm/patches/notices.ts";
 import { openSwarm, type Swarm } from "./swarm/swarm.ts";
 
-/** Milliseconds in which the protocols have to stop. Then libp2p has as many: process managers wait three seconds. */
+/**
+ * Milliseconds in which the protocols have to stop. libp2p then gets the same time: process
+ * managers wait three seconds.
+ */
 const STOP_TIMEOUT_MS = 1500;
 
 export interface NetworkDeps {
@@ -37,41 +42,45 @@ export interface NetworkDeps {
   readonly pins: Pins;
   readonly filesRoot?: RoutingDeps["filesRoot"];
   readonly names: Names;
-  /** Publish and subscribe is on. */
+  /** Whether pubsub is enabled. */
   readonly pubsub: boolean;
   readonly namesOverPubsub: boolean;
-  /** What the node calls itself. */
+  /** The agent version that the node reports. */
   readonly agent: string;
   readonly log: NodeLog;
-  /** Told in a sentence what of the configuration could not be had, while the rest works. */
+  /**
+   * Receives a sentence about each part of the configuration that could not be applied, while the
+   * rest works.
+   */
   readonly onNotice?: ((sentence: string) => void) | undefined;
 }
 
 export interface Network {
   readonly libp2p: Libp2p;
-  /** Connections, addresses, filters, bandwidth. */
+  /** Connections, addresses, filters and bandwidth. */
   readonly swarm: Swarm;
-  /** Blocks from peers and for peers. */
+  /** Exchanges blocks with peers. */
   readonly bitswap: Bitswap;
-  /** Blocks from gateways, over HTTP. */
+  /** Fetches blocks from gateways over HTTP. */
   readonly httpSources: HttpSources;
-  /** Providers of blocks, addresses of peers, and records. */
+  /** Finds and announces providers of blocks, addresses of peers, and records. */
   readonly routing: Routing;
-  /** Undefined when it is off. */
+  /** Undefined if pubsub is disabled. */
   readonly pubsub: Pubsub | undefined;
-  /** Streams to peers as local sockets, and back. */
+  /** Forwards streams of peers to local sockets, and back. */
   readonly p2p: P2p;
-  /** Resolves within seconds, whatever peers do. May be called again. */
+  /** Closes the network; resolves within seconds, whatever peers do. May be called repeatedly. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the network as the configuration says. An address that cannot be listened on is reported, and the others are
- * used.
+ * Opens the network according to the configuration. An address that cannot be listened on is
+ * reported, and the others are used.
  *
  * @throws NodeError for an invalid configuration
  */
 export async function openNetwork(node: NetworkDeps): Promise<Network> {
+  for (const sentence of await requireConsistent(node.repo)) node.onNotice?.(sentence);
   const live = new NetworkConfig(node.repo.config, node.log);
   try {
     return await openWith(node, live);
@@ -126,7 +135,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
       () => bitswap.stop(),
       () => p2p.stop(),
     ];
-    // If one throws, the others stop all the same.
+    // If one of them throws, the others are stopped nevertheless.
     await settledWithin(STOP_TIMEOUT_MS, Promise.allSettled(stops.map(async (stop) => stop())));
     await swarm.stop();
   });
@@ -134,7 +143,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     bitswap.providers = routing;
     bitswap.sources = httpSources;
     swarm.findPeer = (id, signal) => routing.addresses(id, signal);
-    // Protocols are registered before the first peer asks for them.
+    // Protocols are registered before a peer can ask for them.
     await bitswap.start();
     await p2p.start();
     await swarm.start();
@@ -151,13 +160,13 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   return { libp2p, swarm, bitswap, httpSources, routing, pubsub, p2p, close };
 }
 
-/** The word `auto` stands for other things than before. */
+/** Applies changed values of the word `auto`. */
 async function renewAuto({ swarm, routing }: Pick<Network, "swarm" | "routing">): Promise<void> {
   swarm.keepers.renewBootstrap();
   await routing.renewRouter();
 }
 
-/** `Bitswap` of the configuration. */
+/** Reads the section `Bitswap` of the configuration. */
 const exchanging = (config: Repo["config"]): Pick<BitswapDeps, "overLibp2p" | "serves"> => ({
   overLibp2p: config.value("Bitswap.Libp2pEnabled") !== false,
   serves: () => config.value("Bitswap.ServerEnabled") !== false,

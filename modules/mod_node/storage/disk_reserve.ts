@@ -1,24 +1,28 @@
 /**
- * A file that keeps some room on a disk that is nearly full, also from other programs. It is given up when the disk has
- * no byte left, so that the node can start, remove things and collect garbage.
+ * A file that reserves space on a nearly full disk, so that other programs cannot use it. The node
+ * deletes it when the disk has no byte left; it can then still start, remove content and collect
+ * garbage.
  */
 import { randomFillSync } from "node:crypto";
 import { open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Tells whether there is room now that was not there before. */
+/** Makes disk space free; resolves with whether more space is free than before. */
 export type MakeRoom = () => Promise<boolean>;
 
 const fileName = "reserve";
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Its part of a small disk. */
+/** The reserve takes at most one part in 32 of a disk, so that a small disk is not filled by it. */
 const PARTS_OF_DISK = 32;
-/** A disk with more than this left needs none. */
+/** A disk with more free bytes than this needs no reserve. */
 const PLENTY_BYTES = 2 * 1024 * 1024 * 1024;
 const PIECE_BYTES = 256 * 1024;
 const CHECK_MS = 60_000;
 
-/** Bytes of the disk that holds a folder; a total of 0 says that there is no limit. */
+/**
+ * Returns the free and total bytes of the disk with a folder. A total of 0 means that the disk has
+ * no limit.
+ */
 type Measure = (folder: string) => Promise<{ readonly free: number; readonly total: number }>;
 
 const measure: Measure = async (folder) => {
@@ -26,7 +30,10 @@ const measure: Measure = async (folder) => {
   return { free: bavail * bsize, total: blocks * bsize };
 };
 
-/** Gives up a reserve in one of these folders when its disk has less left than that; before a repo is opened. */
+/**
+ * Deletes the reserve in each folder whose disk has fewer free bytes than the reserve itself.
+ * Called before a repo is opened.
+ */
 export async function releaseIfFull(folders: readonly string[], measured = measure): Promise<void> {
   for (const folder of folders) {
     const path = join(folder, fileName);
@@ -50,19 +57,19 @@ export class DiskReserve {
     this.#path = join(folder, fileName);
   }
 
-  /** Makes the file where it is needed, now and from time to time. Never rejects. */
+  /** Creates the file when the disk is filling up, now and once a minute. Never rejects. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => void this.keep(), CHECK_MS).unref();
     await this.keep();
   }
 
-  /** Makes the file, if the disk is filling up and there is room for it. Never rejects. */
+  /** Creates the file when the disk is filling up and has room for it. Never rejects. */
   keep(): Promise<void> {
     this.#making = this.#making.then(() => this.#make().catch(() => rm(this.#path, { force: true }).catch(() => {})));
     return this.#making;
   }
 
-  /** Removes the file; false when there was none. */
+  /** Deletes the file. Resolves with false when it did not exist. */
   readonly release: MakeRoom = async () => {
     await this.#making;
     try {
@@ -73,7 +80,7 @@ export class DiskReserve {
     }
   };
 
-  /** The file stays. */
+  /** Stops the checks; the file stays. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#making;
@@ -82,16 +89,17 @@ export class DiskReserve {
   async #make(): Promise<void> {
     const { free, total } = await this.#measure(this.#folder);
     const bytes = Math.min(MAX_BYTES, Math.floor(total / PARTS_OF_DISK));
-    const held = await stat(this.#path).then(
+    const size = await stat(this.#path).then(
       ({ size }) => size,
       () => 0,
     );
-    // Half of what is left at most: blocks are refused long before that.
-    if (total === 0 || free >= PLENTY_BYTES || held >= bytes || free < 2 * bytes) return;
+    // The file takes at most half of the free bytes: the node refuses blocks long before the disk
+    // is that full.
+    if (total === 0 || free >= PLENTY_BYTES || size >= bytes || free < 2 * bytes) return;
     const file = await open(this.#path, "w", 0o600);
     try {
       const piece = Buffer.allocUnsafe(PIECE_BYTES);
-      // Some file systems keep no room for what can be compressed.
+      // Random bytes, because some file systems allocate no space for compressible data.
       for (let left = bytes; left > 0; left -= PIECE_BYTES) {
         await file.writeFile(randomFillSync(piece).subarray(0, Math.min(left, PIECE_BYTES)));
       }

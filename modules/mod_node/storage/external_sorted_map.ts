@@ -2,17 +2,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
 import { inSlices, mapSteps, sortedSteps } from "../util/async/steps.ts";
+import { byteLength, byteText, textBytes } from "../util/byte_text.ts";
 import { isFullDisk } from "./full_disk.ts";
 import { MAX_KEY, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
-/** How values are encoded on the disk. */
+/** Encodes and decodes the values that are written to the disk. */
 export interface ValueCodec<T> {
   encode(value: T): Buffer;
-  /** `bytes` belongs to the value. */
+  /** The value may keep `bytes`: nothing else uses them. */
   decode(bytes: Uint8Array): T;
 }
 
-/** For values that are JSON. */
+/** A codec for JSON values. */
 export const jsonCodec = <T>(): ValueCodec<T> => ({
   encode: (value) => Buffer.from(JSON.stringify(value)),
   decode: (bytes) => JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as T,
@@ -21,22 +22,27 @@ export const jsonCodec = <T>(): ValueCodec<T> => ({
 type Item<T> = readonly [name: string, value: T];
 type Lists<T> = Map<number, Map<string, T>>;
 
-/** Entries that are held in memory. */
+/** Maximum number of entries in memory. */
 const MAX_IN_MEMORY = 8192;
-/** The same when the disk is full. */
+/** Maximum number of entries in memory when the disk is full. */
 const MAX_ON_FULL_DISK = 1_000_000;
-/** LMDB copies each page that a write touches, and never gives that memory back. */
+/** LMDB copies each page that a write touches and never frees that memory, so batches are small. */
 const MAX_BATCH = 2048;
 const pageSize = 512;
 const listBytes = 4;
-/** Characters, each of at most three bytes, that a key has room for. */
+/**
+ * A name of at most this many characters surely fits into a key: a character takes up to three
+ * bytes.
+ */
 const SURELY_SHORT = Math.floor((MAX_KEY - listBytes) / 3);
 
 /**
- * Numbered maps from names to values, which are read in order of the names. Up to some thousand entries in all are held
- * in memory; beyond that they go to a file below `folder`, so a million entries take no more memory, except for names
- * that are too long for a key. On a full disk they stay in memory, as far as that is bearable: listing a directory needs
- * no room. One caller at a time. @throws errors of the file system
+ * Numbered maps from names to values, which are read in order of the names. A few thousand entries
+ * stay in memory; beyond that, they go to a file below `folder`, so that a million entries need no
+ * more memory. Names that are too long for a key stay in memory. On a full disk, up to a million
+ * entries stay in memory, because listing a directory must not need disk space. Supports one caller
+ * at a time.
+ * @throws errors of the file system
  */
 export class ExternalSortedMap<T> {
   readonly #folder: string;
@@ -48,7 +54,7 @@ export class ExternalSortedMap<T> {
   #writing: Promise<void> = Promise.resolve();
   #disk: Scratch | undefined;
   readonly #open: typeof openScratch;
-  /** The disk was full: nothing more is written to it. */
+  /** The disk was full, so nothing more is written to it. */
   #isFull = false;
 
   constructor(folder: string, form: ValueCodec<T>, open = openScratch) {
@@ -58,33 +64,39 @@ export class ExternalSortedMap<T> {
   }
 
   get(list: number, name: string): T | undefined {
-    const held = this.#inMemory.get(list)?.get(name) ?? this.#flushing.get(list)?.get(name);
-    if (held !== undefined || this.#disk === undefined) return held;
+    const found = this.#inMemory.get(list)?.get(name) ?? this.#flushing.get(list)?.get(name);
+    if (found !== undefined || this.#disk === undefined) return found;
     const key = keyOf(list, name);
     const value = key.length > MAX_KEY ? undefined : this.#disk.table.get(key);
     return value && this.#codec.decode(value);
   }
 
-  /** Callers await what it returns before they set more: that is the backpressure of the disk. */
+  /**
+   * Callers await the returned promise before they set more entries: this is the backpressure of
+   * the disk.
+   */
   set(list: number, name: string, value: T): Promise<void> | undefined {
-    const held = this.#inMemory.get(list) ?? new Map<string, T>();
-    held.set(name, value);
-    this.#inMemory.set(list, held);
+    const mapEntries = this.#inMemory.get(list) ?? new Map<string, T>();
+    mapEntries.set(name, value);
+    this.#inMemory.set(list, mapEntries);
     this.#count += 1;
     return this.#count < (this.#isFull ? MAX_ON_FULL_DISK : MAX_IN_MEMORY) ? undefined : this.#startFlush();
   }
 
-  /** The entries of a map in order of their names' bytes, in pages. Nothing may be set in it meanwhile. */
+  /**
+   * Yields the entries of a map in pages, in order of the bytes of their names. The map must not be
+   * changed in the meantime.
+   */
   async *pages(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     await this.#writing;
     const items = [...(this.#inMemory.get(list) ?? [])];
-    const held = await inSlices(sortedSteps(items, ([one], [other]) => compareNames(one, other)));
+    const inMemoryItems = await inSlices(sortedSteps(items, ([one], [other]) => compareNames(one, other)));
     let at = 0;
     for await (const page of this.#onDisk(list)) {
       const merged: Item<T>[] = [];
       for (const item of page) {
         let order = -1;
-        for (let next = held[at]; next !== undefined && order < 0; next = held[at]) {
+        for (let next = inMemoryItems[at]; next !== undefined && order < 0; next = inMemoryItems[at]) {
           order = compareNames(next[0], item[0]);
           if (order > 0) break;
           merged.push(next);
@@ -95,10 +107,12 @@ export class ExternalSortedMap<T> {
       }
       yield merged;
     }
-    for (; at < held.length; at += pageSize) yield held.slice(at, at + pageSize);
+    for (; at < inMemoryItems.length; at += pageSize) yield inMemoryItems.slice(at, at + pageSize);
   }
 
-  /** The values of all maps, in any order; values that are set meanwhile may be missing. */
+  /**
+   * Yields the values of all maps in any order. Values that are set in the meantime may be missing.
+   */
   *values(): Generator<T, void, undefined> {
     for (const lists of [this.#inMemory, this.#flushing]) for (const list of lists.values()) yield* list.values();
     let after: Buffer = Buffer.of();
@@ -140,13 +154,16 @@ export class ExternalSortedMap<T> {
     this.#writing.catch(() => {});
   }
 
-  /** Keeps in memory what a full disk did not take. @throws any other error, and that one when it is too much */
+  /**
+   * Keeps entries in memory that a full disk did not take.
+   * @throws any other error, and the error of the full disk when there are too many entries
+   */
   #stay(error: unknown, unwritten?: Lists<T>): void {
     if (!isFullDisk(error)) throw error;
     this.#isFull = true;
     if (unwritten !== undefined && this.#flushing === unwritten) {
       for (const [list, values] of unwritten) {
-        // What was set meanwhile is newer.
+        // Values that were set in the meantime are newer.
         this.#inMemory.set(list, new Map([...values, ...(this.#inMemory.get(list) ?? [])]));
         this.#count += values.size;
       }
@@ -173,7 +190,7 @@ export class ExternalSortedMap<T> {
     if (this.#flushing === lists) this.#flushing = new Map();
   }
 
-  /** The entries of a map that are on the disk. */
+  /** Yields the entries of a map that are on the disk. */
   async *#onDisk(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     let start: Buffer = keyOf(list, "");
     const end = keyOf(list + 1, "");
@@ -181,7 +198,7 @@ export class ExternalSortedMap<T> {
       const page = this.#disk?.page({ start, end, limit: pageSize }) ?? [];
       const last = page.at(-1);
       if (last === undefined) return;
-      yield page.map(({ key, value }) => [key.toString("utf8", listBytes), this.#codec.decode(value)]);
+      yield page.map(({ key, value }) => [byteText(key.subarray(listBytes)), this.#codec.decode(value)]);
       if (page.length < pageSize) return;
       start = next(last.key);
       await nextTurn();
@@ -190,20 +207,20 @@ export class ExternalSortedMap<T> {
 }
 
 function keyOf(list: number, name: string): Buffer {
-  const key = Buffer.allocUnsafe(listBytes + Buffer.byteLength(name));
+  const bytes = textBytes(name);
+  const key = Buffer.allocUnsafe(listBytes + bytes.length);
   key.writeUInt32BE(list);
-  key.write(name, listBytes);
+  key.set(bytes, listBytes);
   return key;
 }
 
-/** For a key. */
-const isTooLong = (name: string): boolean =>
-  name.length > SURELY_SHORT && listBytes + Buffer.byteLength(name) > MAX_KEY;
+/** Whether a name is too long for a key. */
+const isTooLong = (name: string): boolean => name.length > SURELY_SHORT && listBytes + byteLength(name) > MAX_KEY;
 
-/** The smallest key after another one. */
+/** Returns the smallest key that is greater than `key`. */
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 
-/** The entries whose names are too long for a key. */
+/** Returns the entries whose names are too long for a key. */
 function tooLongForKeys<T>(lists: Lists<T>): Lists<T> {
   const left: Lists<T> = new Map();
   for (const [list, values] of lists) {

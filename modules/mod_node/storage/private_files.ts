@@ -1,8 +1,8 @@
-/** Files of a node are for nobody but their owner. */
+/** Restricts the files of a node to their owner. */
 import { chmod, lstat, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** For folders and files that are made. */
+/** Modes of folders and files that the node creates. */
 export const PRIVATE_FOLDER = 0o700;
 export const PRIVATE_FILE = 0o600;
 
@@ -10,9 +10,10 @@ const OTHERS = 0o007;
 const GROUP_AND_OTHERS = 0o077;
 
 /**
- * Takes a file, or a folder with everything in it, from everybody but the owner, where all users may read or write it. A
- * folder from which others are shut out already is left as it is: somebody may have given it to a group. What belongs to
- * another user stays, and a file system without permissions is no failure.
+ * Removes the permissions of everybody but the owner from a file, or from a folder with everything
+ * in it, when all users may read or write it. A folder that is already closed to others is not
+ * changed, because somebody may have given it to a group. Files of another user are not changed,
+ * and a file system without permissions is not an error.
  */
 export async function keepPrivate(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
@@ -21,7 +22,7 @@ export async function keepPrivate(path: string): Promise<void> {
   if (!found.isDirectory()) return;
   for (const name of await readdir(path).catch(() => [])) {
     const inner = join(path, name);
-    // A link leads to what is not of this folder.
+    // A link may lead outside this folder.
     if (!(await lstat(inner).catch(() => undefined))?.isSymbolicLink()) await keepPrivate(inner);
   }
 }

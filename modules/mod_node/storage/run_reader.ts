@@ -1,39 +1,42 @@
-/** Reads the sorted entries of a run, some kilobytes of the file at a time. */
+/** Reads the sorted entries of a run, a few kilobytes of the file at a time. */
 import type { FileHandle } from "node:fs/promises";
 
-/** A part of the file, or what the file had no room for. */
-export type Run = { readonly from: number; readonly to: number } | { readonly held: Buffer };
+/** A range of the file, or the bytes in memory when the disk had no room. */
+export type Run = { readonly from: number; readonly to: number } | { readonly bytes: Buffer };
 
 export interface Record {
   readonly name: string;
-  /** Which run it is of. */
+  /** Number of the run with this entry. */
   readonly run: number;
 }
 
 const READ_BYTES = 64 * 1024;
-/** Of the lengths before name and value. */
+/** Bytes of the two lengths before name and value. */
 const HEAD = 8;
 
 export class RunReader implements Record {
   readonly run: number;
-  /** Of the entry that was read last; a value is only lent. */
+  /** Name and value of the entry that was read last. The value is valid until the next read. */
   name = "";
   value: Uint8Array = new Uint8Array();
   readonly #handle: FileHandle | undefined;
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
-  /** What of the file is not read yet. */
+  /** The range of the file that is not read yet. */
   #from = 0;
   #to = 0;
 
   constructor(run: Run, number: number, handle: FileHandle | undefined) {
     this.run = number;
     this.#handle = handle;
-    if ("held" in run) this.#bytes = run.held;
-    else [this.#from, this.#to] = [run.from, run.to];
+    if ("bytes" in run) this.#bytes = run.bytes;
+    else {
+      this.#from = run.from;
+      this.#to = run.to;
+    }
   }
 
-  /** False at the end. */
+  /** Reads the next entry; false at the end. */
   next(): boolean | Promise<boolean> {
     const size = this.#sizeOfNext();
     if (this.#at + size > this.#bytes.length) return this.#from < this.#to ? this.#refilled(size) : false;
@@ -45,7 +48,7 @@ export class RunReader implements Record {
     return true;
   }
 
-  /** At least that of the lengths, where these are not read yet. */
+  /** Returns the size of the next entry, or the size of its lengths when these are not read yet. */
   #sizeOfNext(): number {
     const at = this.#at;
     if (at + HEAD > this.#bytes.length) return HEAD;

@@ -1,4 +1,7 @@
-/** Sorts entries by name, however many they are: runs that were sorted in memory are appended to a file, and merged as they are read. */
+/**
+ * Sorts any number of entries by name. Entries are sorted in memory in runs, which are appended to
+ * a file and merged when they are read.
+ */
 import { type FileHandle, mkdir, mkdtemp, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
@@ -8,22 +11,24 @@ import { type Record, type Run, RunReader } from "./run_reader.ts";
 
 export interface EntryCodec<T> {
   encode(value: T): Uint8Array;
-  /** `bytes` are only lent. */
+  /** `bytes` are valid only during the call. */
   decode(name: string, bytes: Uint8Array): T;
 }
 
-/** Bytes of a run, in which they are held until they are sorted. */
+/** Bytes of a run, which stays in memory until it is sorted. */
 const RUN_BYTES = 2 ** 20;
-/** The same in all when the disk is full. */
+/** Maximum bytes of all runs in memory when the disk is full. */
 const MAX_BYTES_ON_FULL_DISK = 128 * 2 ** 20;
 const PAGE = 256;
 const COPIED_PER_STEP = 1024;
-/** Of the lengths before name and value. */
+/** Bytes of the two lengths before name and value. */
 const HEAD = 8;
 
 /**
- * Entries of one name keep their order. On a full disk they stay in memory, as far as that is bearable: listing a directory needs no room.
- * One caller at a time. @throws errors of the file system
+ * Sorts entries by name; entries with the same name keep their order. On a full disk, up to 128 MiB
+ * stay in memory, because listing a directory must not need disk space. Supports one caller at a
+ * time.
+ * @throws errors of the file system
  */
 export class SortedRuns<T> {
   readonly #folder: string;
@@ -32,12 +37,12 @@ export class SortedRuns<T> {
   #bytes = Buffer.allocUnsafeSlow(RUN_BYTES);
   #end = 0;
   #names: string[] = [];
-  /** Where each entry begins. */
+  /** Offset of each entry in `#bytes`. */
   #starts: number[] = [];
   readonly #runs: Run[] = [];
   #file: ScratchFile | undefined;
   #fileEnd = 0;
-  #held = 0;
+  #bytesInMemory = 0;
 
   constructor(folder: string, codec: EntryCodec<T>, openFile = openScratchFile) {
     this.#folder = folder;
@@ -45,7 +50,7 @@ export class SortedRuns<T> {
     this.#open = openFile;
   }
 
-  /** To be awaited before the next one where it gives a promise. */
+  /** Adds an entry. When it returns a promise, the caller awaits it before the next call. */
   add(name: string, value: T): Promise<void> | undefined {
     const encoded = this.#codec.encode(value);
     const size = HEAD + Buffer.byteLength(name) + encoded.length;
@@ -56,9 +61,12 @@ export class SortedRuns<T> {
     });
   }
 
-  /** All of them in order of the bytes of their names, in pages. Nothing may be added any more. */
+  /**
+   * Yields all entries in pages, in order of the bytes of their names. Nothing may be added after
+   * that.
+   */
   async *pages(): AsyncGenerator<readonly T[], void, undefined> {
-    if (this.#names.length > 0) this.#runs.push({ held: await this.#sorted() });
+    if (this.#names.length > 0) this.#runs.push({ bytes: await this.#sorted() });
     const readers: RunReader[] = [];
     for (const [at, run] of this.#runs.entries()) {
       const reader = new RunReader(run, at, this.#file?.handle);
@@ -98,7 +106,7 @@ export class SortedRuns<T> {
     this.#end += HEAD + length + value.length;
   }
 
-  /** What is in memory, which then holds nothing. */
+  /** Returns the sorted run of the entries in memory and clears the memory. */
   async #sorted(): Promise<Buffer> {
     const names = this.#names;
     const order = Array.from(names.keys());
@@ -114,15 +122,15 @@ export class SortedRuns<T> {
   async #flush(): Promise<void> {
     const run = await this.#sorted();
     try {
-      if (this.#held > 0) throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
+      if (this.#bytesInMemory > 0) throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
       this.#file ??= await this.#open(this.#folder);
       await writeAll(this.#file.handle, run, this.#fileEnd);
       this.#runs.push({ from: this.#fileEnd, to: this.#fileEnd + run.length });
       this.#fileEnd += run.length;
     } catch (error) {
-      this.#held += run.length;
-      if (!isFullDisk(error) || this.#held > MAX_BYTES_ON_FULL_DISK) throw error;
-      this.#runs.push({ held: run });
+      this.#bytesInMemory += run.length;
+      if (!isFullDisk(error) || this.#bytesInMemory > MAX_BYTES_ON_FULL_DISK) throw error;
+      this.#runs.push({ bytes: run });
     }
   }
 }
@@ -145,7 +153,7 @@ async function writeAll(handle: FileHandle, bytes: Buffer, from: number): Promis
 
 const inTurn = (one: Record, other: Record): number => compareNames(one.name, other.name) || one.run - other.run;
 
-/** Moves the first one, whose name has changed, to its place. */
+/** Moves the first reader, whose name has changed, to its position in the order. */
 function moveBack(readers: RunReader[]): void {
   const first = readers[0] as RunReader;
   let low = 1;
@@ -163,7 +171,10 @@ export interface ScratchFile {
   close(): Promise<void>;
 }
 
-/** Where the system allows it, it is unlinked at once, so that even a killed process leaves nothing behind. */
+/**
+ * Opens a temporary file below `folder`. Where the system allows it, the file is unlinked at once,
+ * so that even a killed process leaves nothing behind.
+ */
 export async function openScratchFile(folder: string): Promise<ScratchFile> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = await mkdtemp(join(folder, "scratch-"));

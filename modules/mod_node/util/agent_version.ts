@@ -6,7 +6,10 @@ const { version } = createRequire(import.meta.url)("modhost/package.json") as { 
 /** What this program calls itself, to peers and to servers that it asks. */
 export const agentVersion = `modhost/${version}/`;
 
-/** Parts of printable ASCII without blanks, between single slashes: `NAME/VERSION`, and more parts if wanted. */
+/**
+ * Parts of printable ASCII without blanks, between single slashes: `NAME/VERSION`, and more parts
+ * if wanted.
+ */
 const AGENT = /^[!-.0-~]+(\/[!-.0-~]+)+\/?$/;
 const MAX_AGENT_LENGTH = 128;
 

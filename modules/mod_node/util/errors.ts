@@ -1,16 +1,17 @@
 /**
- * Failures of the node. Their texts are those of go-ipfs 0.9.0, letter by letter, wherever it has one for the case:
- * clients compare them.
+ * Failures of the node. Their texts are those of go-ipfs 0.9.0, letter by letter, wherever it has
+ * one for the case: clients compare them.
  *
- * The table holds the failures that somebody tells apart, in this program or in one that uses it, and those that are
- * raised in several places; `failure("CODE", details)` makes one. Every other failure is a `new NodeError(text)` without
- * a code, in the one place where it arises. A failure is told apart by its code alone, never by its text: whoever has to
- * tell another one apart gives it a line here.
+ * The table holds the failures that somebody tells apart, in this program or in one that uses it,
+ * and those that are raised in several places; `failure("CODE", details)` makes one. Every other
+ * failure is a `new NodeError(text)` without a code, in the one place where it arises. A failure is
+ * told apart by its code alone, never by its text: whoever has to tell another one apart gives it a
+ * line here.
  */
 
 /**
- * Who is at fault, as clients are told: an ordinary failure (status 500 of the RPC), an invalid call (400), or something that
- * the node needs and that may be back in a moment (503).
+ * Who is at fault, as clients are told: an ordinary failure (status 500 of the RPC), an invalid
+ * call (400), or something that the node needs and that may be back in a moment (503).
  */
 export type FailureKind = "failure" | "client" | "unavailable";
 
@@ -18,12 +19,13 @@ export type FailureKind = "failure" | "client" | "unavailable";
 export const failures = {
   // Blocks and nodes
   CODEC_UNKNOWN: "unrecognized format: {name}",
+  CODEC_UNREADABLE: "unrecognized object type: {codec}",
   BLOCK_NOT_FOUND: "blockservice: key not found",
   BLOCKSTORE_NOT_FOUND: "blockstore: block not found",
   NODE_NOT_FOUND: "merkledag: not found",
   BLOCK_MISMATCH: "block in storage has different hash than requested",
   BLOCK_CORRUPT:
-    "block {cid} is damaged on disk: its bytes do not have that hash; remove it with block/rm force=true and fetch or add it again",
+    "block {cid} is damaged on disk: its bytes do not have that hash; add the same content again, which replaces the block",
   BLOCKS_CORRUPT: "verify complete, some blocks were corrupt",
   HASH_INSECURE: "potentially insecure hash functions not allowed",
   HASH_SHORT: "hashes must be at {least} least bytes long",
@@ -33,6 +35,9 @@ export const failures = {
   CID_CODEC_NOT_OF_VERSION_0: "cannot convert to CIDv0 with any codec other than DagPB",
   CID_FORMAT_INVALID: "invalid format string: {format}",
   CID_VERSION_INVALID: "invalid cid version: {version}",
+  BLOCK_NOT_IMPORTED: "{reason}",
+  BLOCK_OF_OTHER_HASH: "mismatch in content integrity, name: {cid}, data: {made}",
+  ARCHIVE_BROKEN: "{reason}",
   DAG_NOT_EXPORTED: "{reason} (currently offline, perhaps retry {remedy})",
   DAG_NOT_TRAVERSED: "error traversing DAG: {reason}",
   INVALID_CID: "{reason}",
@@ -46,6 +51,7 @@ export const failures = {
   // MFS
   NOT_AN_ENTRY: "cp: cannot flush the created file {path}: {reason}",
   FILE_NOT_FOUND: "file does not exist",
+  NOT_RECURSIVE: "{path} is a directory, use -r to remove directories",
   FILES_ROOT_LOST:
     "the root of the files cannot be read, since {cid} is lost: {reason}. Add or fetch that block again, or stop the node and give the files another root: `modhost node files chroot --confirm [CID]`",
   // Denylists
@@ -83,11 +89,12 @@ export const failures = {
     "{place} is missing, so this place has none of the objects of this store: correct the bucket or prefix, or put the objects back. Where they are there but for this one, write {store} into it",
   OBJECTS_OF_OTHER_STORE:
     "{place} says {found}: the objects there belong to another store than the database does ({store}). Correct the prefix, or the database and schema, or give a new store a prefix of its own",
-  SEGMENT_GONE: "segment {id} is listed, but is not in the shared store",
+  SEGMENT_GONE:
+    "segment {id} is listed, but is not in the shared store; restore the object from a backup of the bucket, or add the same content again, which stores new copies",
   OBJECT_CUT_OFF:
-    "{name} has {bytes} bytes, and bytes {first} to {last} were asked for: it is not the object that was written",
+    "{name} has {bytes} bytes, but bytes {first} to {last} were requested: it is not the object that was written; restore it from a backup of the bucket, or add the same content again, which stores new copies",
   SESSION_LOST:
-    "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",
+    "this host was away from the shared store too long, and joined it anew: the change that was under way did not take place, and the call can be repeated",
   LOCK_LOST: "another host has taken over {name}: nothing of this step took place",
   COLLECTING:
     "another host of the shared store is removing blocks: nothing was removed by this call, and it can be repeated",
@@ -98,6 +105,14 @@ export const failures = {
   ROUTING_TABLE_EMPTY: "failed to find any peer in table",
   // Features that are off, or that need a network
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
+  PEER_NOT_ASKED: `'ipfs id' currently cannot query information on remote
+peers without a running daemon; we are working to fix this.
+In the meantime, if you want to query remote peers using 'ipfs id',
+please run the daemon:
+
+    ipfs daemon &
+    ipfs id QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ
+`,
   OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
   PROVIDE_OFF: "invalid configuration: Provide.Enabled is set to 'false'",
   PROVIDED_CID_INVALID: "invalid CID {text}: {reason}",
@@ -132,7 +147,9 @@ export interface FailureOptions {
   readonly cause?: unknown;
 }
 
-/** A failure with a text for the client. `code` is undefined for those that are not in the table. */
+/**
+ * A failure with a text for the client. `code` is undefined for those that are not in the table.
+ */
 export class NodeError extends Error {
   override readonly name = "NodeError";
   readonly [brand] = true;
@@ -148,15 +165,18 @@ export class NodeError extends Error {
     this.kind = options.kind ?? "failure";
   }
 
-  /** Like `instanceof`, but also true for one made by another copy of this package in the same process. */
+  /**
+   * Like `instanceof`, but also true for one made by another copy of this package in the same
+   * process.
+   */
   static is(value: unknown): value is NodeError {
     return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[brand] === true;
   }
 }
 
 /**
- * The failure with that code. The compiler checks that `details` has what the text needs, and it may have more; `cause`
- * becomes its cause.
+ * The failure with that code. The compiler checks that `details` has what the text needs, and it
+ * may have more; `cause` becomes its cause.
  */
 export function failure<C extends FailureCode>(
   code: C,
@@ -169,8 +189,8 @@ export function failure<C extends FailureCode>(
 }
 
 /**
- * Seconds after which a call may be tried again, where it failed with the kind `unavailable`, or for such a failure;
- * undefined for all else.
+ * Seconds after which a call may be tried again, where it failed with the kind `unavailable`, or
+ * for such a failure; undefined for all else.
  */
 export function retryAfter(thrown: unknown): number | undefined {
   for (let error = thrown; NodeError.is(error); error = error.cause) {

@@ -81,8 +81,9 @@ export class NodeLog {
   #default = nodeLogLevels.indexOf("error");
 
   /**
-   * `*` is every subsystem; the level is case-insensitive, and empty for info. With `lenient` it may be `default`, that of those whose level
-   * was not set, and any name is known once it has one. Gives the level. @throws NodeError
+   * `*` is every subsystem; the level is case-insensitive, and empty for info. With `lenient` it
+   * may be `default`, that of those whose level was not set, and any name is known once it has one.
+   * Gives the level. @throws NodeError
    */
   setLevel(subsystem: string, level: string, lenient = false): NodeLogLevel {
     const severity = level === "" ? "info" : level.toLowerCase();
@@ -107,6 +108,18 @@ export class NodeLog {
     return nodeLogLevels[this.#default] as NodeLogLevel;
   }
 
+  /** The lowest level that any subsystem has. */
+  get lowestLevel(): NodeLogLevel {
+    return nodeLogLevels[Math.min(this.#default, ...this.#levels.values())] as NodeLogLevel;
+  }
+
+  /**
+   * Whether a message would reach the listeners; for callers whose messages cost something to make.
+   */
+  isWritten(system: Subsystem, level: NodeLogLevel): boolean {
+    return this.#listeners.size > 0 && isAtLeast(level, this.level(system));
+  }
+
   level(subsystem: string): NodeLogLevel {
     return nodeLogLevels[this.#levels.get(subsystem) ?? this.#default] as NodeLogLevel;
   }
@@ -117,7 +130,10 @@ export class NodeLog {
     for (const listener of this.#listeners) listener(entry);
   }
 
-  /** Calls the listener with every message that is not dropped, until the returned function is called. */
+  /**
+   * Calls the listener with every message that is not dropped, until the returned function is
+   * called.
+   */
   listen(listener: (entry: LogEntry) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

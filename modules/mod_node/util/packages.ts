@@ -1,4 +1,7 @@
-/** What is installed: this package and all that it needs. */
+/**
+ * The packages that this program consists of: its own, those that are built into it, and those that
+ * are installed with it.
+ */
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, relative, sep } from "node:path";
@@ -8,6 +11,17 @@ interface Manifest {
   readonly version: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
+
+/** The part of a CycloneDX document that is read here. */
+interface Bom {
+  readonly components: readonly {
+    readonly group?: string;
+    readonly name: string;
+    readonly version: string;
+    readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+  }[];
 }
 
 export interface InstalledPackage {
@@ -27,8 +41,12 @@ export function ownPackage(): Promise<Manifest> {
   return own;
 }
 
-/** modhost itself, then what it needs, by name and version. */
+/**
+ * modhost itself, then what it contains and what it needs, by name and version. In a clone, that
+ * includes what its tests need.
+ */
 export async function installedPackages(): Promise<readonly InstalledPackage[]> {
+  const contained = await containedPackages();
   const locks = new Locks();
   const manifests = new Manifests();
   const found = new Map<string, InstalledPackage>();
@@ -36,15 +54,34 @@ export async function installedPackages(): Promise<readonly InstalledPackage[]> 
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
     const manifest = found.has(folder) ? undefined : await manifests.in(folder);
     if (manifest === undefined) continue;
-    const { name, version, dependencies, optionalDependencies } = manifest;
+    const { name, version, dependencies, optionalDependencies, devDependencies } = manifest;
     found.set(folder, { name, version, integrity: await locks.integrityOf(folder) });
-    const needed = Object.keys({ ...dependencies, ...optionalDependencies });
+    const isClone = folder === ownRoot && contained === undefined;
+    const needed = Object.keys({ ...dependencies, ...optionalDependencies, ...(isClone && devDependencies) });
     const folders = await Promise.all(needed.map((each) => manifests.folderOf(each, folder)));
     waiting.push(...folders.filter((each) => each !== undefined));
   }
   const [first, ...rest] = found.values();
   const key = ({ name, version }: InstalledPackage) => `${name}@${version}`;
+  rest.push(...(contained ?? []));
   return [first as InstalledPackage, ...rest.sort((one, other) => (key(one) < key(other) ? -1 : 1))];
+}
+
+/**
+ * What the build says that it has put into the program; undefined in a clone, which runs from
+ * sources.
+ */
+async function containedPackages(): Promise<readonly InstalledPackage[] | undefined> {
+  if (import.meta.url.endsWith(".ts")) return undefined;
+  const { components } = JSON.parse(await readFile(join(ownRoot, "dist/sbom.cdx.json"), "utf8")) as Bom;
+  return components.map(({ group, name, version, hashes: [hash] = [] }) => ({
+    name: group === undefined ? name : `${group}/${name}`,
+    version,
+    integrity:
+      hash === undefined
+        ? ""
+        : `${hash.alg.replace("-", "").toLowerCase()}-${Buffer.from(hash.content, "hex").toString("base64")}`,
+  }));
 }
 
 async function manifestIn(folder: string): Promise<Manifest | undefined> {
@@ -65,7 +102,9 @@ class Manifests {
     return known;
   }
 
-  /** As Node looks for packages: in every `node_modules` upwards. Undefined for what was optional. */
+  /**
+   * As Node looks for packages: in every `node_modules` upwards. Undefined for what was optional.
+   */
   async folderOf(name: string, from: string): Promise<string | undefined> {
     for (const above of upwards(from)) {
       const folder = join(above, "node_modules", name);

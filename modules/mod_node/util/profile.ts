@@ -1,6 +1,6 @@
 /**
- * What V8 and Node tell of a running process, for whoever looks for the cause of a slow one. Contents of the memory, which
- * hold keys, are not among it.
+ * What V8 and Node tell of a running process, for whoever looks for the cause of a slow one.
+ * Contents of the memory, which hold keys, are not among it.
  */
 import type { Session } from "node:inspector/promises";
 import { setTimeout as delay } from "node:timers/promises";
@@ -61,10 +61,16 @@ const atOnce: Readonly<Record<string, Collect>> = {
 /** Of Go's runtime, without a counterpart in Node. */
 const WITHOUT = ["goroutines-pprof", "bin", "mutex", "block", "trace"];
 
-/** All names that are known; those without a counterpart collect nothing, and `left_out.json` names them. */
+/**
+ * All names that are known; those without a counterpart collect nothing, and `left_out.json` names
+ * them.
+ */
 export const collectorNames: readonly string[] = [...Object.keys(atOnce), ...Object.keys(sampling), ...WITHOUT];
 
-/** The files of a profile; those that take samples do so at the same time. @throws NodeError for an unknown collector, and while samples are taken for somebody else */
+/**
+ * The files of a profile; those that take samples do so at the same time. @throws NodeError for an
+ * unknown collector, and while samples are taken for somebody else
+ */
 export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEntry, void, undefined> {
   const { collectors, milliseconds } = settings;
   const asked = [...new Set(collectors)];
@@ -80,7 +86,10 @@ export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEnt
   if (milliseconds > 0 && wanted.length > 0) yield* await together(wanted, settings);
 }
 
-/** Samples take memory for as long as they are taken, and one of those who take them ends what others have begun. */
+/**
+ * Samples take memory for as long as they are taken, and one of those who take them ends what
+ * others have begun.
+ */
 let isSampling = false;
 
 /** Runs them at the same time; when one fails the others end as well. */

@@ -35,7 +35,10 @@ async function diskFacts(path: string) {
   return { fstype: String(type), free_space: bfree * bsize, total_space: bavail * bsize };
 }
 
-/** Bytes, of 1000 to the kilobyte as in the reference; where the system does not tell, what Node knows. */
+/**
+ * Bytes, of 1000 to the kilobyte as in the reference; where the system does not tell, what Node
+ * knows.
+ */
 async function memoryFacts() {
   const status = await readFile("/proc/self/status", "utf8").catch(() => "");
   const figure = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1000;

@@ -1,6 +1,6 @@
 /**
- * Text without all the same letters at its end or at both ends. A regular expression such as `/\/+$/` takes time with the
- * square of a run of letters that is not at the end.
+ * Text without all the same letters at its end or at both ends. A regular expression such as
+ * `/\/+$/` takes time with the square of a run of letters that is not at the end.
  */
 export function trimEnd(text: string, letter: string): string {
   let end = text.length;

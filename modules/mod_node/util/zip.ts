@@ -22,7 +22,8 @@ const COMMON_SIZE = 26;
 const compress = promisify(deflateRaw);
 
 /**
- * The archive in pieces. The list at its end comes when all entries have come, or with those before one that fails.
+ * The archive in pieces. The list at its end comes when all entries have come, or with those before
+ * one that fails.
  *
  * @throws what the entries throw, after the end of the archive
  */

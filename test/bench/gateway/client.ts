@@ -1,4 +1,7 @@
-/** Requests to a gateway that cost the one who asks little: what an HTTP client does for each piece costs as much as sending it. */
+/**
+ * Requests to a gateway that cost the one who asks little: what an HTTP client does for each piece
+ * costs as much as sending it.
+ */
 import { connect, type Socket } from "node:net";
 
 export interface Get {
@@ -10,7 +13,10 @@ export interface Get {
 
 const RECEIVE_BYTES = 256 * 1024;
 
-/** Runs the requests, `atOnce` at a time over as many connections. Rejects at the first answer that is not whole. */
+/**
+ * Runs the requests, `atOnce` at a time over as many connections. Rejects at the first answer that
+ * is not whole.
+ */
 export async function getAll(url: string, requests: Iterable<Get>, atOnce: number): Promise<void> {
   const waiting = requests[Symbol.iterator]();
   const connections = Array.from({ length: atOnce }, () => new Connection(new URL(url)));

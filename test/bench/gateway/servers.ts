@@ -1,4 +1,7 @@
-/** The gateway beside Kubo's and beside a plain server of the same files: each a process of its own, without a network. */
+/**
+ * The gateway beside Kubo's and beside a plain server of the same files: each a process of its own,
+ * without a network.
+ */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Subject } from "#test/bench/measure.ts";
@@ -52,7 +55,10 @@ async function startOurs(launcher: string, folder: string): Promise<Server> {
 const ADD = "/api/v0/add?progress=false&cid-version=1";
 const SEED = 7;
 
-/** A large file, and many small ones in a directory of one block and in one that is spread over blocks. */
+/**
+ * A large file, and many small ones in a directory of one block and in one that is spread over
+ * blocks.
+ */
 async function fill(url: string, { size, entries }: Scale): Promise<Content> {
   const added = async (upload: ReturnType<typeof file>) => lastHash((await exchange(url, ADD, upload)).tail);
   const large = await added(file(size, SEED));

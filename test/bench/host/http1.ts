@@ -1,4 +1,7 @@
-/** Requests over HTTP/1 connections that stay. The client does as little as it can, so that the server is what is measured. */
+/**
+ * Requests over HTTP/1 connections that stay. The client does as little as it can, so that the
+ * server is what is measured.
+ */
 import { connect, type Socket } from "node:net";
 import { connect as connectSecure } from "node:tls";
 
@@ -38,7 +41,10 @@ export class Connections {
     return new Connections(await Promise.all(Array.from({ length: count }, () => Connection.open(place))));
   }
 
-  /** Sends so many requests, of these in turn from one of them on. Rejects at the first answer of another status. */
+  /**
+   * Sends so many requests, of these in turn from one of them on. Rejects at the first answer of
+   * another status.
+   */
   async ask(requests: readonly Buffer[], count: number, status = 200, from = 0): Promise<void> {
     let sent = 0;
     const work = async (connection: Connection) => {

@@ -1,4 +1,7 @@
-/** The package as operators start it, with modules that have so many routes: what runs from source compiles it first. */
+/**
+ * The package as operators start it, with modules that have so many routes: what runs from source
+ * compiles it first.
+ */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +12,10 @@ import { helloApps } from "#test/bench/servers/paths.ts";
 import type { Listening } from "#test/bench/servers/report.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 
-/** What a row of the start needs: `began` counts from outside, until the server says that it listens. */
+/**
+ * What a row of the start needs: `began` counts from outside, until the server says that it
+ * listens.
+ */
 export interface StartedServer {
   readonly began: Listening;
   stop(): Promise<void>;
@@ -32,7 +38,10 @@ export class Package implements AsyncDisposable {
     return new Package(program.launcher, folder, () => program[Symbol.asyncDispose]());
   }
 
-  /** `node`: with the storage node, offline, and its API. The first start keeps the compiled code, and does not count. */
+  /**
+   * `node`: with the storage node, offline, and its API. The first start keeps the compiled code,
+   * and does not count.
+   */
   async start(routes: number, { node }: { readonly node: boolean }): Promise<StartedServer> {
     const folder = join(this.#folder, `${node}-${routes}`);
     if ((await mkdir(folder, { recursive: true })) !== undefined) {

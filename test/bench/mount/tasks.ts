@@ -1,4 +1,7 @@
-/** What is done over RPC and, by another process, with the same contents below the folders of a mounted node. */
+/**
+ * What is done over RPC and, by another process, with the same contents below the folders of a
+ * mounted node.
+ */
 import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { exchange, inParallel } from "#test/bench/node/client.ts";
@@ -43,7 +46,8 @@ const rangeBytes = 4096;
 const smallBytes = 4096;
 
 export async function mountFor(url: string, folder: string): Promise<Mount> {
-  const [ipfs, ipns] = [join(folder, "ipfs"), join(folder, "ipns")];
+  const ipfs = join(folder, "ipfs");
+  const ipns = join(folder, "ipns");
   await Promise.all([mkdir(ipfs), mkdir(ipns)]);
   const query = new URLSearchParams({ "ipfs-path": ipfs, "ipns-path": ipns });
   await exchange(url, `${api}/mount?${query}`);

@@ -1,4 +1,7 @@
-/** A helia whose work is measured. Evaluated in a folder that has helia and @helia/unixfs, behind `start_helia.mjs`. */
+/**
+ * A helia whose work is measured. Evaluated in a folder that has helia and @helia/unixfs, behind
+ * `start_helia.mjs`.
+ */
 import { unixfs } from "@helia/unixfs";
 import { identify } from "@libp2p/identify";
 import { peerIdFromString } from "@libp2p/peer-id";

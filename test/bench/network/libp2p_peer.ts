@@ -1,4 +1,7 @@
-/** One bare stream of libp2p, set up and patched as the node has it: what carries bitswap, and nothing above. */
+/**
+ * One bare stream of libp2p, set up and patched as the node has it: what carries bitswap, and
+ * nothing above.
+ */
 import type { Stream } from "@libp2p/interface";
 import { parsePeerAddress } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";

@@ -1,7 +1,7 @@
 /** The node as it is started by default, and read from as its commands read, without HTTP. */
 import { addEntries, addSettings, openFile, parseCid, parsePeerAddress, readFile } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { keystream } from "#test/support/content.ts";
 import { serve } from "./serve.ts";
 
@@ -24,7 +24,8 @@ serve(`${swarm.listenAddresses()[0]}/p2p/${swarm.id}`, {
     return String(events.findLast(({ built }) => built !== undefined)?.built?.cid);
   },
   async connect({ address, times }) {
-    const [{ id }, where] = [parsePeerAddress(address), parseMultiaddr(address)];
+    const { id } = parsePeerAddress(address);
+    const where = parseMultiaddr(address);
     const took: number[] = [];
     for (let left = times; left > 0; left -= 1) {
       await swarm.libp2p.hangUp(id);

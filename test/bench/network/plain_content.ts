@@ -1,4 +1,7 @@
-/** Content of peers that store nothing: pieces in memory, each of which is hashed where it is made and where it comes. */
+/**
+ * Content of peers that store nothing: pieces in memory, each of which is hashed where it is made
+ * and where it comes.
+ */
 import { createHash } from "node:crypto";
 import { keystream } from "#test/support/content.ts";
 

@@ -1,4 +1,6 @@
-/** The least that it can cost: bytes over a socket, with the hash of each piece made on either side. */
+/**
+ * The least that it can cost: bytes over a socket, with the hash of each piece made on either side.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Arrival, PlainContents } from "./plain_content.ts";

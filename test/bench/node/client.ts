@@ -29,7 +29,10 @@ export interface Received {
 const receiveBytes = 256 * 1024;
 const tailBytes = 400;
 
-/** One POST over a connection of its own. Rejects unless it is answered with 200 and without a late error. */
+/**
+ * One POST over a connection of its own. Rejects unless it is answered with 200 and without a late
+ * error.
+ */
 export function exchange(url: string, path: string, upload?: Upload): Promise<Received> {
   const { hostname, port, host } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -71,7 +74,10 @@ export function exchange(url: string, path: string, upload?: Upload): Promise<Re
 
 const keptText = 1000;
 
-/** Gives the text of a short answer, "" for a long one: of that nothing is kept, since keeping costs as much as sending. */
+/**
+ * Gives the text of a short answer, "" for a long one: of that nothing is kept, since keeping costs
+ * as much as sending.
+ */
 function post(pool: Pool, { path, upload }: { readonly path: string; readonly upload?: Upload }): Promise<string> {
   const headers = upload === undefined ? {} : { "content-type": upload.type };
   const body = upload === undefined ? null : whole(upload);
@@ -103,7 +109,10 @@ function post(pool: Pool, { path, upload }: { readonly path: string; readonly up
   });
 }
 
-/** Runs the calls, `atOnce` at a time over as many connections; rejects at the first that is not answered with 200. */
+/**
+ * Runs the calls, `atOnce` at a time over as many connections; rejects at the first that is not
+ * answered with 200.
+ */
 export async function inParallel(
   url: string,
   calls: Iterable<{ readonly path: string; readonly upload?: Upload }>,

@@ -65,7 +65,10 @@ export function files(count: number, size: number, seed: number, folder = ""): U
   };
 }
 
-/** An archive with so many bytes in raw blocks, all of them links of its root. Shorter blocks divide 64 KiB. */
+/**
+ * An archive with so many bytes in raw blocks, all of them links of its root. Shorter blocks divide
+ * 64 KiB.
+ */
 export function archive(size: number, seed: number, blockBytes = blockSize): Upload {
   const before = header("archive");
   const leaves = Array.from(pieces(size, seed, blockBytes), (bytes) => sectionHead(blockId(raw, bytes), bytes.length));

@@ -82,7 +82,10 @@ interface SmallCall {
   readonly upload?: Upload;
 }
 
-/** Small calls, of which each costs the same however many blocks the repo has. `prepare` gives the calls of one turn. */
+/**
+ * Small calls, of which each costs the same however many blocks the repo has. `prepare` gives the
+ * calls of one turn.
+ */
 const besideBlocks = (name: string, prepare: (url: string) => Promise<() => Iterable<SmallCall>>): Growing => ({
   name: `${CALLS.toLocaleString("en")} calls: ${name}`,
   unit: "blocks",

@@ -68,7 +68,8 @@ async function grow(section: Section, server: Server, work: Growing, largest: nu
 /** Of the line that comes closest to the points. */
 function slope(points: readonly (readonly [x: number, y: number])[]): number {
   const mean = (at: 0 | 1) => points.reduce((sum, point) => sum + point[at], 0) / points.length;
-  const [x, y] = [mean(0), mean(1)];
+  const x = mean(0);
+  const y = mean(1);
   const sum = (of: (dx: number, dy: number) => number) =>
     points.reduce((sum, point) => sum + of(point[0] - x, point[1] - y), 0);
   return sum((dx, dy) => dx * dy) / sum((dx) => dx * dx);

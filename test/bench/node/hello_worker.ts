@@ -1,4 +1,7 @@
-/** Asks for something small again and again, in a thread of its own: whoever makes large calls is too busy to measure. */
+/**
+ * Asks for something small again and again, in a thread of its own: whoever makes large calls is
+ * too busy to measure.
+ */
 import { Agent, request } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
 

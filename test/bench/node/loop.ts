@@ -1,6 +1,6 @@
 /**
- * How long others wait while large calls run: the hello route beside them, from outside and within; of peers, `version`, which is the
- * least that they answer.
+ * How long others wait while large calls run: the hello route beside them, from outside and within;
+ * of peers, `version`, which is the least that they answer.
  */
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -22,7 +22,10 @@ interface LoopWork {
   readonly name: string;
   /** Gives what is run beside hello. */
   prepare(url: string): Promise<() => Promise<unknown>>;
-  /** Who else is asked: every peer, those that keep blocks and pins, or nobody, since Kubo does not end adding so many entries. */
+  /**
+   * Who else is asked: every peer, those that keep blocks and pins, or nobody, since Kubo does not
+   * end adding so many entries.
+   */
   readonly peers: "all" | "nodes" | "none";
 }
 

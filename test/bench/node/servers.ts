@@ -1,4 +1,6 @@
-/** The node beside its peers and beside what the machine can do at best: each a process of its own. */
+/**
+ * The node beside its peers and beside what the machine can do at best: each a process of its own.
+ */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";

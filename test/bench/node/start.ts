@@ -1,6 +1,6 @@
 /**
- * From the start of a process to its first answer, with a repo that is there, beside the least server of node:http and Kubo; and
- * the memory that it holds while nobody asks for anything.
+ * From the start of a process to its first answer, with a repo that is there, beside the least
+ * server of node:http and Kubo; and the memory that it holds while nobody asks for anything.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,7 +1,10 @@
 /** What a process and its children take, as Linux tells it. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-/** Clock ticks a second, in which the kernel counts CPU time for programs: the same on all platforms of Linux. */
+/**
+ * Clock ticks a second, in which the kernel counts CPU time for programs: the same on all platforms
+ * of Linux.
+ */
 const ticks = 100;
 
 /** User and system CPU time of a process so far, of its children too, seconds. */
@@ -16,8 +19,8 @@ export const peakBytes = (pid: number): number => memoryOf(pid, "VmHWM");
 export const heldBytes = (pid: number): number => memoryOf(pid, "VmRSS");
 
 /**
- * What of their memory stands in files, bytes: programs, libraries and mapped data, which the system shares among
- * processes and takes back when it wants to.
+ * What of their memory stands in files, bytes: programs, libraries and mapped data, which the
+ * system shares among processes and takes back when it wants to.
  */
 export const fileBytes = (pid: number): number => memoryOf(pid, "RssFile");
 

@@ -1,4 +1,7 @@
-/** What the hosts share, in processes of its own: what it takes of the machine is told apart from what they take. */
+/**
+ * What the hosts share, in processes of its own: what it takes of the machine is told apart from
+ * what they take.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -24,7 +24,10 @@ const env: NodeJS.ProcessEnv = {
   MODHOST_LOAD_TIMEOUT: "300",
 };
 
-/** In `<folder>/<name>`, which is made. Without a store it has one of its own. Gives its cache's folder, too. */
+/**
+ * In `<folder>/<name>`, which is made. Without a store it has one of its own. Gives its cache's
+ * folder, too.
+ */
 export async function startHost(
   { launcher }: Program,
   folder: string,

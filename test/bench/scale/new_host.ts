@@ -17,7 +17,10 @@ const SEED = 900_000;
 
 export interface NewHost {
   readonly blocks: number;
-  /** Seconds from the start of the process to its first answer, and to that which needs a block of the store. */
+  /**
+   * Seconds from the start of the process to its first answer, and to that which needs a block of
+   * the store.
+   */
   readonly first: number;
   readonly block: number;
   /** Seconds of the processor up to then. */
@@ -60,7 +63,8 @@ export async function measureNewHost(
   // Counts the blocks by the index.
   await exchange(server.url, "/api/v0/repo/stat");
   const whole = (performance.now() - began) / 1000;
-  const [wholeCpu, peak] = [cpuOf([server]), peakOf([server])];
+  const wholeCpu = cpuOf([server]);
+  const peak = peakOf([server]);
   const indexed = (await indexBytes(cacheOf(folder, name))) / blocks;
   return { blocks, first, block, cpu, requests, whole, wholeCpu, peak, indexed };
 }

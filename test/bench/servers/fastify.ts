@@ -1,4 +1,7 @@
-/** With BENCH_ROUTES hello routes, what JSON is posted at /json, and files by hand, as its plugin for them is not at hand. */
+/**
+ * With BENCH_ROUTES hello routes, what JSON is posted at /json, and files by hand, as its plugin
+ * for them is not at hand.
+ */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,7 @@
-/** js-ipfs as it comes, without the network; JS_IPFS is the folder in which `ipfs-daemon` is installed. */
+/**
+ * js-ipfs as it comes, without the network; JS_IPFS is the folder in which `ipfs-daemon` is
+ * installed.
+ */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { report } from "./report.ts";

@@ -2,7 +2,9 @@ import type { IncomingMessage } from "node:http";
 
 const MAX_BYTES = 1024 * 1024;
 
-/** The JSON of a body, as parsers for Koa and node:http read it: within a bound, and decoded once. */
+/**
+ * The JSON of a body, as parsers for Koa and node:http read it: within a bound, and decoded once.
+ */
 export async function jsonOf(request: IncomingMessage): Promise<unknown> {
   const pieces: Buffer[] = [];
   let length = 0;

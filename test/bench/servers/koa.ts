@@ -1,4 +1,7 @@
-/** Bare Koa, or by BENCH_APP with what an app of that kind has: koa-static, or a JSON body read by hand. */
+/**
+ * Bare Koa, or by BENCH_APP with what an app of that kind has: koa-static, or a JSON body read by
+ * hand.
+ */
 import Koa, { type Middleware } from "koa";
 import serveStatic from "koa-static";
 import { jsonOf } from "./json_by_hand.ts";

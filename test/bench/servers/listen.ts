@@ -1,4 +1,7 @@
-/** A server of Node's for a request handler: plain, or by BENCH_SECURE over TLS or HTTP/2, with the certificate of BENCH_CERTIFICATE. */
+/**
+ * A server of Node's for a request handler: plain, or by BENCH_SECURE over TLS or HTTP/2, with the
+ * certificate of BENCH_CERTIFICATE.
+ */
 import { readFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createSecureServer } from "node:http2";

@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import { coreOptions } from "#core/config/index.ts";
 import { createHost } from "#core/index.ts";
 import type { InlineModule } from "#core/inline_modules.ts";
-import type { HttpEvent, HttpFiles, Module, WebSocketEvent } from "#core/types.ts";
+import type { HttpEvent, Module, WebSocketEvent } from "#core/types.ts";
+import type { HttpFiles } from "#modules/mod_http_files/types.ts";
 import { helloApps } from "./paths.ts";
 import { report } from "./report.ts";
 
@@ -71,10 +72,13 @@ const files: InlineModule = {
 const data = mkdtempSync(join(tmpdir(), "modhost-bench-"));
 process.on("exit", () => rmSync(data, { recursive: true, force: true }));
 
-// The default modules, their request log on as they come, and an app of one route for each hello route up to 150. With FIGURES "off" there are no figures until they are asked for; with ISOLATED, one more app in a worker.
+// The default modules, their request log on as they come, and an app of one route for each hello
+// route up to 150. With FIGURES "off" there are no figures until they are asked for; with ISOLATED,
+// one more app in a worker.
 const host = createHost({
   config: {
     data_path: data,
+    admin_port: 0,
     http_ports: BENCH_SECURE === undefined ? [0] : [],
     https_ports: BENCH_SECURE === undefined ? [] : [0],
     http_interfaces: ["127.0.0.1"],

@@ -1,4 +1,7 @@
-/** The paths that servers have hello routes at: as many as BENCH_ROUTES says, a hundred to an app at most. */
+/**
+ * The paths that servers have hello routes at: as many as BENCH_ROUTES says, a hundred to an app at
+ * most.
+ */
 
 const ROUTES = 150;
 const MAX_PER_APP = 100;

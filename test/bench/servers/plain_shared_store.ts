@@ -1,6 +1,7 @@
 /**
- * The least that storing a file in an object store can cost: a body is read, hashed in pieces of 256 KiB, appended to a file, and
- * sent to the object store in objects of 64 MiB, while the next one fills. Answers as the API does when all of it is there.
+ * The least that storing a file in an object store can cost: a body is read, hashed in pieces of
+ * 256 KiB, appended to a file, and sent to the object store in objects of 64 MiB, while the next
+ * one fills. Answers as the API does when all of it is there.
  */
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";

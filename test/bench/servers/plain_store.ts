@@ -1,7 +1,8 @@
 /**
- * The least that storing and serving can cost. A large body is read, hashed in pieces of 256 KiB and appended to a file, which is
- * brought to the disk once; the file is piped back. Small bodies go to one file for all: those that wait at the same time are
- * appended in one write and brought to the disk together. Answers as the API does, as far as it is asked.
+ * The least that storing and serving can cost. A large body is read, hashed in pieces of 256 KiB
+ * and appended to a file, which is brought to the disk once; the file is piped back. Small bodies
+ * go to one file for all: those that wait at the same time are appended in one write and brought to
+ * the disk together. Answers as the API does, as far as it is asked.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -128,10 +129,8 @@ const server = createServer(async (request, response) => {
       break;
     case "/api/v0/cat":
     case "/api/v0/dag/export": {
-      const [start, length] = [
-        Number(query.get("offset") ?? 0),
-        Number(query.get("length") ?? Number.POSITIVE_INFINITY),
-      ];
+      const start = Number(query.get("offset") ?? 0);
+      const length = Number(query.get("length") ?? Number.POSITIVE_INFINITY);
       createReadStream(file, { start, end: start + length - 1 }).pipe(response);
       break;
     }

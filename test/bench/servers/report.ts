@@ -7,8 +7,9 @@ export interface Listening {
 }
 
 /**
- * Tells the measuring process the port, and the CPU time whenever it asks, once `done` has done what else it asks; "heap" is
- * answered with the bytes that are in use once garbage is collected. Ends with it.
+ * Tells the measuring process the port, and the CPU time whenever it asks, once `done` has done
+ * what else it asks; "heap" is answered with the bytes that are in use once garbage is collected.
+ * Ends with it.
  */
 export function report(port: number, done: (message: unknown) => unknown = () => undefined): void {
   process.on("message", async (message) => {

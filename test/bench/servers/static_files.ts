@@ -1,4 +1,7 @@
-/** What a plain server of files does: opens the file that the path names, says what it is, and pipes it or a range of it. */
+/**
+ * What a plain server of files does: opens the file that the path names, says what it is, and pipes
+ * it or a range of it.
+ */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -1,4 +1,7 @@
-/** A node that has a file, with a gateway over HTTPS: tells the CID, its address as a peer, and the port of the gateway. */
+/**
+ * A node that has a file, with a gateway over HTTPS: tells the CID, its address as a peer, and the
+ * port of the gateway.
+ */
 import { createHost } from "#core/index.ts";
 import { createNode, type NodeModule } from "#node/index.ts";
 import { keystream } from "#test/support/content.ts";

@@ -25,7 +25,9 @@ export class Line implements Disposable {
     });
   }
 
-  /** What the server at a port of loopback sends passes at that rate; what it gets passes at once. */
+  /**
+   * What the server at a port of loopback sends passes at that rate; what it gets passes at once.
+   */
   static async open(to: number, bytesPerSecond: number): Promise<Line> {
     const line = new Line(to, bytesPerSecond);
     line.#server.listen(0, "127.0.0.1");

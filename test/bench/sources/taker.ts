@@ -1,7 +1,9 @@
-/** A new node that reads a file from the sources that it is told of, once; tells how long it took. */
+/**
+ * A new node that reads a file from the sources that it is told of, once; tells how long it took.
+ */
 import { openFile, parseCid, parsePeerId, readFile } from "#node/index.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import type { Taken, ToTake } from "../sources.ts";
 
 const { cid, id, peer, gateways } = JSON.parse(process.env.BENCH_TAKE ?? "") as ToTake;

@@ -1,4 +1,7 @@
-/** `npm run test:browser -- --long`: pages that stay open under load do not grow. Short: half a minute of it. */
+/**
+ * `npm run test:browser -- --long`: pages that stay open under load do not grow. Short: half a
+ * minute of it.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -21,7 +24,7 @@ after(async () => {
 describe(`pages that are open for ${SECONDS} s while requests come`, () => {
   for (const path of ["", "requests"]) {
     test(`do not grow: /admin/${path}`, async (t) => {
-      await using tab = await opened(browser, `${server.base}/admin/${path}`);
+      await using tab = await opened(browser, `${server.admin}/admin/${path}`);
       const { page } = tab;
       await settled(page);
       let isOver = false;
@@ -35,9 +38,11 @@ describe(`pages that are open for ${SECONDS} s while requests come`, () => {
       })();
       // The rows and plots that a page keeps are full after a while.
       await page.waitForTimeout((SECONDS * 1000) / 3);
-      const [first, nodes] = [await heapOf(page), await page.locator("*").count()];
+      const first = await heapOf(page);
+      const nodes = await page.locator("*").count();
       await page.waitForTimeout((SECONDS * 1000 * 2) / 3);
-      const [last, then] = [await heapOf(page), await page.locator("*").count()];
+      const last = await heapOf(page);
+      const then = await page.locator("*").count();
       isOver = true;
       await load;
       t.diagnostic(`heap ${first} bytes, then ${last}; elements ${nodes}, then ${then}`);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { launched, opened } from "./pages.ts";
 import { Server } from "./server.ts";
 
-const guide = new URL("../../../docs/guides/dashboard.md", import.meta.url);
+const guide = new URL("../../../docs/guides/extend/dashboard-pages.md", import.meta.url);
 
 test("the pages of the guide's module are in the navigation, and show what its operation answers", async () => {
   const blocks = [...(await readFile(guide, "utf8")).matchAll(/```js\n([\s\S]*?)```/g)].map(([, code = ""]) => code);
@@ -15,10 +15,10 @@ test("the pages of the guide's module are in the navigation, and show what its o
     await server.write(name, blocks[at] ?? "");
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ name: "notes" });
-  await (await fetch(`${server.base}/admin/api/modules`, { method: "POST", headers, body })).arrayBuffer();
+  await (await fetch(`${server.admin}/admin/api/modules`, { method: "POST", headers, body })).arrayBuffer();
   const browser = await launched();
   try {
-    await using tab = await opened(browser, `${server.base}/admin/`);
+    await using tab = await opened(browser, `${server.admin}/admin/`);
     await tab.page.getByRole("link", { name: "Notes" }).click();
     await tab.page.getByRole("cell", { name: "Buy milk" }).waitFor();
   } finally {

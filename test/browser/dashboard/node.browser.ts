@@ -1,4 +1,6 @@
-/** `npm run test:browser`: the dashboard's pages of the node, its files and blocks, in a browser. */
+/**
+ * `npm run test:browser`: the dashboard's pages of the node, its files and blocks, in a browser.
+ */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -51,7 +53,7 @@ describe("uploads", () => {
     await mkdir(join(many, "deep"), { recursive: true });
     for (let at = 0; at < MANY; at += 1)
       await writeFile(join(many, at % 2 ? "deep" : ".", `file ${at}.txt`), `content ${at}`);
-    await using tab = await opened(browser, `${server.base}/admin/files`);
+    await using tab = await opened(browser, `${server.admin}/admin/files`);
     const { page } = tab;
     await settled(page);
     await chosen(page, "Folder to upload").setInputFiles(many);
@@ -65,7 +67,7 @@ describe("uploads", () => {
 
   test(`of ${LARGE / 2 ** 20} MiB move, with speed, and arrive whole`, async () => {
     const path = await sparse("large.bin", LARGE);
-    await using tab = await opened(browser, `${server.base}/admin/files`);
+    await using tab = await opened(browser, `${server.admin}/admin/files`);
     const { page } = tab;
     await settled(page);
     await chosen(page, "Files to upload").setInputFiles(path);
@@ -83,7 +85,7 @@ describe("uploads", () => {
 
   test("that are cancelled leave nothing", async () => {
     const path = await sparse("cancelled.bin", LARGE * 4);
-    await using tab = await opened(browser, `${server.base}/admin/files`);
+    await using tab = await opened(browser, `${server.admin}/admin/files`);
     const { page } = tab;
     await settled(page);
     await chosen(page, "Files to upload").setInputFiles(path);
@@ -121,7 +123,7 @@ describe("hostile names and contents", () => {
       const answer = await fetch(`${server.base}/api/v0/${asked}`, { method: "POST", body: form });
       assert.equal(answer.status, 200, name);
     }
-    await using tab = await opened(browser, `${server.base}/admin/files/hostile`);
+    await using tab = await opened(browser, `${server.admin}/admin/files/hostile`);
     const { page: shown } = tab;
     await settled(shown);
     await shown.getByText("8 entries").waitFor();
@@ -131,7 +133,7 @@ describe("hostile names and contents", () => {
       await shown.waitForTimeout(500);
       assert.doesNotMatch(await shown.title(), /pwned/);
       const link = await shown.getByRole("link", { name: "Download" }).getAttribute("href");
-      const raw = await fetch(`${server.base}${link?.replace("as=download", "as=inline")}`);
+      const raw = await fetch(`${server.admin}${link?.replace("as=download", "as=inline")}`);
       assert.match(String(raw.headers.get("content-security-policy")), /sandbox/);
       assert.equal(raw.headers.get("x-content-type-options"), "nosniff");
       await shown.goBack();
@@ -145,7 +147,7 @@ describe("the node", () => {
     const answer = await fetch(`${other.base}/api/v0/id`, { method: "POST" });
     const { Addresses } = (await answer.json()) as { Addresses: string[] };
     const address = Addresses.find((each) => each.includes("/127.0.0.1/tcp/")) ?? "";
-    await using tab = await opened(browser, `${server.base}/admin/node/peers`);
+    await using tab = await opened(browser, `${server.admin}/admin/node/peers`);
     const { page } = tab;
     await page.getByRole("button", { name: "Connect to a peer" }).click();
     await page.getByLabel("Address").fill(address);
@@ -163,7 +165,7 @@ describe("the node", () => {
     form.set("data", new Blob(["kept"]));
     const added = await fetch(`${server.base}/api/v0/add?pin=false&cid-version=1`, { method: "POST", body: form });
     const { Hash } = (await added.json()) as { Hash: string };
-    await using tab = await opened(browser, `${server.base}/admin/node/pins`);
+    await using tab = await opened(browser, `${server.admin}/admin/node/pins`);
     const { page } = tab;
     // A server that is busy: what comes after the dialog has to wait for it.
     await page.route("**/rename", async (route) => {
@@ -183,7 +185,7 @@ describe("the node", () => {
     await page.getByRole("button", { name: `Remove the pin ${Hash}` }).click();
     await confirmed(page, "Remove");
     await page.getByText("No pin like that.").waitFor();
-    await page.goto(`${server.base}/admin/node`);
+    await page.goto(`${server.admin}/admin/node`);
     await page.getByRole("button", { name: "Collect garbage" }).click();
     await confirmed(page, "Collect");
     await page
@@ -198,11 +200,11 @@ describe("the node", () => {
 
   test("shows any block with its links, as a list and as a picture, and makes and publishes under keys", async () => {
     const { Hash } = await rpc<{ Hash: string }>("files/stat?arg=/many");
-    await using tab = await opened(browser, `${server.base}/admin/explore?path=${Hash}`);
+    await using tab = await opened(browser, `${server.admin}/admin/explore?path=${Hash}`);
     const { page } = tab;
     await page.getByRole("heading", { name: /^Links \(501\)$/ }).waitFor();
     await page.getByRole("img", { name: /40 of its 501 links/ }).waitFor();
-    await page.goto(`${server.base}/admin/node/keys`);
+    await page.goto(`${server.admin}/admin/node/keys`);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("site");
     await confirmed(page, "Make it");
@@ -210,7 +212,7 @@ describe("the node", () => {
     await page.getByLabel("CID or path").fill(`/ipfs/${Hash}`);
     await confirmed(page, "Publish");
     await page.getByText(`site leads to /ipfs/${Hash} now.`).waitFor();
-    await page.goto(`${server.base}/admin/files`);
+    await page.goto(`${server.admin}/admin/files`);
     await page.getByRole("button", { name: "More on many" }).click();
     await page.getByText(`https://dweb.link/ipfs/${Hash}?filename=many`).waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
@@ -236,10 +238,10 @@ test("a store that hosts share is shown with its engines and what was asked of i
     requests,
     commits: { count: 5, calls: 9, sessions_lost: 0 },
   };
-  await using tab = await opened(browser, `${server.base}/admin/`);
+  await using tab = await opened(browser, `${server.admin}/admin/`);
   const { page } = tab;
   await page.route("**/admin/api/node/store", (route) => route.fulfill({ json: told }));
-  await page.goto(`${server.base}/admin/node`);
+  await page.goto(`${server.admin}/admin/node`);
   const table = page.getByRole("table", { name: "Requests to the object store" });
   await table.getByRole("row", { name: /put.*7.*1.*0/ }).waitFor();
   await table.getByRole("row", { name: /get.*3.*0.*0/ }).waitFor();

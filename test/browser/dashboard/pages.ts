@@ -33,7 +33,10 @@ export function launched(): Promise<Browser> {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 }
 
-/** A tab that fails the test when its page throws, logs an error, breaks its policy or asks for anything elsewhere. */
+/**
+ * A tab that fails the test when its page throws, logs an error, breaks its policy or asks for
+ * anything elsewhere.
+ */
 export async function opened(browser: Browser, url: string, options: BrowserContextOptions = DESK) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -41,7 +44,8 @@ export async function opened(browser: Browser, url: string, options: BrowserCont
   const { origin } = new URL(url);
   page.on("pageerror", ({ message }) => faults.push(message));
   page.on("console", (message) => {
-    // What a browser itself says of an answer that is no success, or of a server that is away, is part of some tests.
+    // What a browser itself says of an answer that is no success, or of a server that is away, is
+    // part of some tests.
     if (message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text()))
       faults.push(message.text());
   });
@@ -67,8 +71,8 @@ export async function settled(page: Page): Promise<void> {
 }
 
 /**
- * Presses a button of the dialog that is open, and waits until that has closed. Until then what lies behind it takes no
- * focus: text that a test fills in there goes to the dialog.
+ * Presses a button of the dialog that is open, and waits until that has closed. Until then what
+ * lies behind it takes no focus: text that a test fills in there goes to the dialog.
  */
 export async function confirmed(page: Page, button: string): Promise<void> {
   const dialog = page.getByRole("dialog");
@@ -76,7 +80,10 @@ export async function confirmed(page: Page, button: string): Promise<void> {
   await dialog.waitFor({ state: "detached" });
 }
 
-/** What a checker of accessibility finds. The policy of the page lets no script in: it is checked without. */
+/**
+ * What a checker of accessibility finds. The policy of the page lets no script in: it is checked
+ * without.
+ */
 export async function faultsOfAccess(page: Page): Promise<string[]> {
   const { violations } = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`)) as {
     violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];

@@ -28,7 +28,7 @@ export async function takePictures(browser: Browser, folder: string): Promise<vo
     await wait(SAMPLE);
   }
   for (const { name, path, holds, options } of pictures) {
-    await using tab = await opened(browser, `${server.base}/admin/${path}`, { locale: "en-GB", ...options });
+    await using tab = await opened(browser, `${server.admin}/admin/${path}`, { locale: "en-GB", ...options });
     await settled(tab.page);
     await tab.page.getByText(holds).first().waitFor();
     // Figures of the overview come each second.
@@ -80,7 +80,7 @@ async function rpc(server: Server, command: string, body?: FormData): Promise<un
 
 async function admin(server: Server, path: string, body: unknown): Promise<void> {
   const headers = { "Content-Type": "application/json" };
-  const answer = await fetch(`${server.base}/admin/api/${path}`, {
+  const answer = await fetch(`${server.admin}/admin/api/${path}`, {
     method: "POST",
     headers,
     body: JSON.stringify(body),

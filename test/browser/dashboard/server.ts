@@ -1,17 +1,16 @@
-/** The program as its user runs it, with a node on loopback, for a browser to look at: it can be killed and started again. */
+/**
+ * The program as its user runs it, with a node on loopback, for a browser to look at: it can be
+ * killed and started again.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { freePort } from "#test/support/free_port.ts";
-
-const clone = fileURLToPath(new URL("../../../", import.meta.url));
-const launcher = join(clone, "core/cli/launch.mjs");
-const nodeLauncher = join(clone, "core/cli/launch_node.mjs");
+import { launcher, nodeLauncher } from "#test/support/launchers.ts";
 
 export const shop = (answer: string) => `export default (module) => {
   module.provides("http", { route: {
@@ -26,16 +25,18 @@ export const shop = (answer: string) => `export default (module) => {
 export class Server implements AsyncDisposable {
   readonly folder: string;
   readonly port: number;
+  readonly adminPort: number;
   #child: ChildProcess | undefined;
 
-  private constructor(folder: string, port: number) {
+  private constructor(folder: string, port: number, adminPort: number) {
     this.folder = folder;
     this.port = port;
+    this.adminPort = adminPort;
   }
 
   /** @throws Error when it does not start */
   static async started(): Promise<Server> {
-    const server = new Server(await mkdtemp(join(tmpdir(), "modhost-browser-")), await freePort());
+    const server = new Server(await mkdtemp(join(tmpdir(), "modhost-browser-")), await freePort(), await freePort());
     const environment = { ...process.env, IPFS_PATH: server.repo };
     await promisify(execFile)(process.execPath, [nodeLauncher, "init", "--profile=test"], { env: environment });
     await server.write("mod_shop.js", shop("open"));
@@ -48,6 +49,12 @@ export class Server implements AsyncDisposable {
     return join(this.folder, "repo");
   }
 
+  /** The origin of the dashboard. */
+  get admin(): string {
+    return `http://localhost:${this.adminPort}`;
+  }
+
+  /** The origin of apps. */
   get base(): string {
     return `http://localhost:${this.port}`;
   }
@@ -56,6 +63,7 @@ export class Server implements AsyncDisposable {
     return [
       `http_ports: [${this.port}]`,
       "https_ports: []",
+      `admin_port: ${this.adminPort}`,
       "http_interfaces: [127.0.0.1]",
       "plugin_paths: [.]",
       "data_path: data",

@@ -1,4 +1,7 @@
-/** `npm run test:browser -- gateway`: what the gateway serves, in a browser: pages, sound that is sought in, websites, workers. */
+/**
+ * `npm run test:browser -- gateway`: what the gateway serves, in a browser: pages, sound that is
+ * sought in, websites, workers.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -102,7 +105,10 @@ function wave(): Uint8Array {
   return bytes;
 }
 
-/** An address of the path gateway, which has no websites: an address of the network has no hosts below it. */
+/**
+ * An address of the path gateway, which has no websites: an address of the network has no hosts
+ * below it.
+ */
 const path = (rest: string) => `http://127.0.0.1:${host.http}${rest}`;
 const siteOf = (name: string) => `http://${cids[name]}.ipfs.localhost:${host.http}`;
 

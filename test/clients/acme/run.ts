@@ -1,6 +1,7 @@
 /**
- * `npm run test:acme [-- --pebble PATH]`: certificates by ACME from Pebble, which refuses what is not exactly right, and
- * some nonces that are. PATH is the program or its folder; `pebble-challtestsrv`, its name server, is beside it.
+ * `npm run test:acme [-- --pebble PATH]`: certificates by ACME from Pebble, which refuses what is
+ * not exactly right, and some nonces that are. PATH is the program or its folder;
+ * `pebble-challtestsrv`, its name server, is beside it.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -150,7 +151,8 @@ const cases = [
   ["tls-alpn-01", false],
   ["http-01", true],
 ] as const;
-let [passed, failed] = [0, 0];
+let passed = 0;
+let failed = 0;
 if (pebble === undefined) {
   console.log("left out: no pebble. Build it with Go: go install github.com/letsencrypt/pebble/v2/cmd/...@latest");
 }

@@ -1,4 +1,7 @@
-/** What is done with clients of the gateway, each on a server of its own, of which they know the address alone. */
+/**
+ * What is done with clients of the gateway, each on a server of its own, of which they know the
+ * address alone.
+ */
 import { startGateway } from "#test/contract/gateway/server.ts";
 import { LoopbackOnly } from "#test/support/loopback_only.ts";
 import { type RoutingPair, startRoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";

@@ -1,4 +1,6 @@
-/** What the page of the gateway tells users of client libraries to write, run as it stands there. */
+/**
+ * What the page of the gateway tells users of client libraries to write, run as it stands there.
+ */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -6,7 +8,7 @@ import { promisify } from "node:util";
 import { provided, type RoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
 import { librariesFolder } from "./libraries.ts";
 
-const page = new URL("../../../modules/mod_http_gateway/README.md", import.meta.url);
+const page = new URL("../../../docs/guides/gateway/clients.md", import.meta.url);
 const guard = new URL("guarded.ts", import.meta.url);
 
 export async function* snippetsOfGuide({ asked, url }: RoutingPair): AsyncGenerator<string, void, undefined> {

@@ -1,4 +1,7 @@
-/** `@helia/http`: a node that has neither peers nor blocks of its own, only what it is given over HTTP. */
+/**
+ * `@helia/http`: a node that has neither peers nor blocks of its own, only what it is given over
+ * HTTP.
+ */
 import assert from "node:assert/strict";
 import { CarBlockIterator } from "@ipld/car";
 import { digestOf, keystream } from "#test/support/content.ts";

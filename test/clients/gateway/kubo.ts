@@ -1,4 +1,7 @@
-/** Today's reference and this node, each of which asks the other's gateway for blocks, archives, routes and names. */
+/**
+ * Today's reference and this node, each of which asks the other's gateway for blocks, archives,
+ * routes and names.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";

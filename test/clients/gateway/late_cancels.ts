@@ -1,6 +1,7 @@
 /**
- * `@helia/delegated-routing-v1-http-api-client` 9.0.2 cancels an answer that it still reads where a look-up is left early: a
- * rejection that nobody hears, which would end the process. Any other does so as ever.
+ * `@helia/delegated-routing-v1-http-api-client` 9.0.2 cancels an answer that it still reads where a
+ * look-up is left early: a rejection that nobody hears, which would end the process. Any other does
+ * so as ever.
  */
 export function hearLateCancels(): void {
   if (process.listeners("unhandledRejection").includes(hear)) return;

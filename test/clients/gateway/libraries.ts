@@ -1,4 +1,6 @@
-/** Clients of gateways that browsers and programs use: packages of their own, since they are many. */
+/**
+ * Clients of gateways that browsers and programs use: packages of their own, since they are many.
+ */
 import { execFile } from "node:child_process";
 import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** `@helia/delegated-routing-v1-http-api-client`: it asks the gateway who has a block, where a peer is, and for records. */
+/**
+ * `@helia/delegated-routing-v1-http-api-client`: it asks the gateway who has a block, where a peer
+ * is, and for records.
+ */
 import assert from "node:assert/strict";
 import { parsePeerId, peerIdEncoder } from "#node/index.ts";
 import { fixtures } from "#test/contract/gateway/replay.ts";

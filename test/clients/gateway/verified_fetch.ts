@@ -1,4 +1,6 @@
-/** `@helia/verified-fetch`: it asks for single blocks, and gives what the gateway answers by path. */
+/**
+ * `@helia/verified-fetch`: it asks for single blocks, and gives what the gateway answers by path.
+ */
 import assert from "node:assert/strict";
 import { fixtures } from "#test/contract/gateway/replay.ts";
 import { Asked } from "./asked.ts";

@@ -1,4 +1,7 @@
-/** Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a program here. */
+/**
+ * Nodes of others, as far as they are on this machine; each answers /api/v0, by itself or through a
+ * program here.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -84,8 +87,8 @@ async function kubo(transport: "tcp" | "quic-v1"): Promise<Foreign> {
 }
 
 /**
- * A program beside this one, that says where it answers and what it speaks. The packages of `folder` are its own, so it
- * runs in there.
+ * A program beside this one, that says where it answers and what it speaks. The packages of
+ * `folder` are its own, so it runs in there.
  */
 async function program(file: string, folder: string): Promise<Foreign> {
   const own = new URL(file, import.meta.url);

@@ -1,7 +1,8 @@
 /**
- * A helia that answers the commands of /api/v0 which conversations of nodes need. Evaluated in a folder that has helia,
- * @helia/unixfs and, for names and messages, @helia/ipns and @libp2p/gossipsub, behind `start_helia.mjs`; tells its parent where it answers and
- * what it speaks. It has no mounted streams: a handler of libp2p carries them here.
+ * A helia that answers the commands of /api/v0 which conversations of nodes need. Evaluated in a
+ * folder that has helia, @helia/unixfs and, for names and messages, @helia/ipns and
+ * @libp2p/gossipsub, behind `start_helia.mjs`; tells its parent where it answers and what it
+ * speaks. It has no mounted streams: a handler of libp2p carries them here.
  */
 import { createServer } from "node:http";
 import { connect, createServer as createTcpServer } from "node:net";

@@ -1,6 +1,7 @@
 /**
- * A js-ipfs on loopback that knows nobody, with its own RPC server. Evaluated in a folder that has ipfs-daemon; tells
- * its parent where it answers and what it speaks. Its routing table takes part as a server, which it does not by itself.
+ * A js-ipfs on loopback that knows nobody, with its own RPC server. Evaluated in a folder that has
+ * ipfs-daemon; tells its parent where it answers and what it speaks. Its routing table takes part
+ * as a server, which it does not by itself.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

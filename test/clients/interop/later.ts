@@ -20,7 +20,10 @@ export class OwnNode implements AsyncDisposable {
     this.#server = server;
   }
 
-  /** @param level of the RPC; undefined: that of version 0.9. @param address where other nodes meet it */
+  /**
+   * @param level of the RPC; undefined: that of version 0.9. @param address where other nodes meet
+   * it
+   */
   static async start(folder: string, level: string | undefined, address: string): Promise<OwnNode> {
     const env = level === undefined ? {} : { MODHOST_API_LEVEL: level };
     const start = () => RpcServer.start({ folder, env });
@@ -115,7 +118,10 @@ interface Found {
   readonly Responses: readonly { readonly ID: string }[] | null;
 }
 
-/** What `one` adds is announced by its sweep, without a call: the other finds who has each of many files. */
+/**
+ * What `one` adds is announced by its sweep, without a call: the other finds who has each of many
+ * files.
+ */
 export async function announcesByRegion(report: Report, one: Rpc, other: Rpc, seed: number): Promise<void> {
   const cids = await Promise.all(
     Array.from({ length: SWEPT_FILES }, (_, at) => one.add({ file: [...keystream(100, seed + at)] })),

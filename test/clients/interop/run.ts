@@ -1,8 +1,9 @@
 /**
- * `npm run test:interop -- [--size MIB] [--only NAME]`: our node and nodes that we did not write, driven through their
- * RPC in both directions. GO_IPFS names a go-ipfs 0.9.0, HELIA a folder in which
- * `npm i helia@7 @helia/unixfs @helia/ipns @libp2p/gossipsub` was run, JS_IPFS one with ipfs-daemon@0.16.1, KUBO a Kubo
- * 0.43.0, which is met over TCP and over QUIC; who is not there is left out. Exits non-zero when an answer is not as expected.
+ * `npm run test:interop -- [--size MIB] [--only NAME]`: our node and nodes that we did not write,
+ * driven through their RPC in both directions. GO_IPFS names a go-ipfs 0.9.0, HELIA a folder in
+ * which `npm i helia@7 @helia/unixfs @helia/ipns @libp2p/gossipsub` was run, JS_IPFS one with
+ * ipfs-daemon@0.16.1, KUBO a Kubo 0.43.0, which is met over TCP and over QUIC; who is not there is
+ * left out. Exits non-zero when an answer is not as expected.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -96,7 +97,8 @@ async function meet(own: Rpc, other: Rpc, { speaks, wire, level, transport }: Fo
   });
   await ifBoth("names", (from, to, seed) => namesCross(report, from, to, seed + 200));
   const wireOf = (node: Rpc) => (node === own && level === undefined ? "plain" : wire);
-  // Kubo checks several messages at a time, and drops one whose number is below that of another which it checked before.
+  // Kubo checks several messages at a time, and drops one whose number is below that of another
+  // which it checked before.
   const oneByOne = level !== undefined;
   await ifBoth("pubsub", (from, to) => messagesCross(report, [from, wireOf(from)], [to, wireOf(to)], oneByOne));
   await ifBoth("streams", async (from, to) => {

@@ -1,4 +1,7 @@
-/** The configurations for nginx and Caddy: with each, all that a client sends and gets passes as it comes. */
+/**
+ * The configurations for nginx and Caddy: with each, all that a client sends and gets passes as it
+ * comes.
+ */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

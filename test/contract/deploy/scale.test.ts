@@ -1,12 +1,15 @@
-/** Several hosts as containers: what the compose file names is there, and its parts agree with each other. */
+/**
+ * Several hosts as containers: what the compose file names is there, and its parts agree with each
+ * other.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { parse } from "yaml";
+import { sections } from "#config/build/generate.ts";
 import { loadConfig } from "#core/config/index.ts";
-import { sections } from "#test/tools/generate.ts";
 import { project } from "../docs/guides/support.ts";
 
 interface Service {

@@ -1,4 +1,7 @@
-/** The units for systemd: systemd accepts them, they are hardened, and what they name is what the package has. */
+/**
+ * The units for systemd: systemd accepts them, they are hardened, and what they name is what the
+ * package has.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -6,8 +9,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { sections } from "#config/build/generate.ts";
 import { coreOptions, loadConfig } from "#core/config/index.ts";
-import { sections } from "#test/tools/generate.ts";
 import { project } from "../docs/guides/support.ts";
 
 const shipped = join(project, "config/deploy");
@@ -95,7 +98,9 @@ describe("the image", () => {
   const last = text.slice(text.lastIndexOf("\nFROM "));
 
   test("is made of images without the name of a registry, and runs as a user by number", () => {
-    for (const [, image = ""] of text.matchAll(/^FROM (\S+)/gm)) assert.match(image, /^[a-z]+:[\w-]+$/);
+    for (const [, image = ""] of text.matchAll(/^(?:FROM |ARG NODE=)(\S+)/gm)) {
+      assert.match(image, /^(?:[a-z]+:[\w-]+|\$\{NODE\})$/);
+    }
     assert.match(last, /^USER [1-9]\d*:[1-9]\d*$/m);
   });
 

@@ -11,7 +11,9 @@ export interface Block {
   readonly before: string;
   /** The text behind it, up to the next block. */
   readonly after: string;
-  /** `<!-- example: skip REASON -->` right before it: the block is not looked at, for this reason. */
+  /**
+   * `<!-- example: skip REASON -->` right before it: the block is not looked at, for this reason.
+   */
   readonly skip: string | undefined;
   /** `<!-- example: given CODE -->`: declarations that the reader has to imagine. */
   readonly given: string;

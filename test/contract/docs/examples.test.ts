@@ -1,7 +1,7 @@
 /**
- * Every code block of the README, the guides and the reference: modules are loaded and asked what the page asks them,
- * tests are run, other code is compiled, configurations are checked, commands are looked up. Blocks that show a
- * signature are marked `typescript`, and belong to no example.
+ * Every code block of the README, the guides and the reference: modules are loaded and asked what
+ * the page asks them, tests are run, other code is compiled, configurations are checked, commands
+ * are looked up. Blocks that show a signature are marked `typescript`, and belong to no example.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -11,10 +11,10 @@ import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { sections } from "#config/build/generate.ts";
 import { loadConfig } from "#core/config/index.ts";
 import { createTestHost } from "#core/testing/index.ts";
 import type { OptionDeclarations } from "#core/types.ts";
-import { sections } from "#test/tools/generate.ts";
 import { type Block, blocksOf, placeOf } from "./blocks.ts";
 import { project, typeErrors } from "./guides/support.ts";
 import { moduleNameOf, type Script, scriptOf } from "./scripts.ts";
@@ -25,7 +25,17 @@ const folder = await mkdtemp(join(tmpdir(), "modhost-docs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 const pages = ["README.md", "CONTRIBUTING.md"];
-for (const part of ["docs/guides", "docs/guides/operate", "docs/reference"]) {
+for (const part of [
+  "docs/contributing",
+  "docs/guides",
+  "docs/guides/deploy",
+  "docs/guides/extend",
+  "docs/guides/migrate-from-prosody",
+  "docs/guides/gateway",
+  "docs/guides/module",
+  "docs/guides/operate",
+  "docs/reference",
+]) {
   const names = await readdir(join(project, part));
   pages.push(...names.filter((name) => name.endsWith(".md")).map((name) => `${part}/${name}`));
 }
@@ -36,7 +46,10 @@ const blocks = pages
 const shown = blocks.filter(({ skip }) => skip === undefined);
 const inLanguage = (...languages: string[]) => shown.filter(({ language }) => languages.includes(language));
 
-/** A script with the file that holds it: those of a page lie together, but where it shows one of them a second time. */
+/**
+ * A script with the file that holds it: those of a page lie together, but where it shows one of
+ * them a second time.
+ */
 interface Placed extends Script {
   readonly path: string;
 }
@@ -134,7 +147,10 @@ describe("configurations that the pages show", () => {
     });
   }
 
-  /** The options of the modules on the same page; of one that is shown several times, those that came last. */
+  /**
+   * The options of the modules on the same page; of one that is shown several times, those that
+   * came last.
+   */
   async function ownOptions({ page }: Block): Promise<Map<string, OptionDeclarations>> {
     const own = new Map<string, OptionDeclarations>();
     for (const { path, file } of scripts.filter(({ kind, block }) => kind === "module" && block.page === page)) {

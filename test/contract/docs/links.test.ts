@@ -1,10 +1,13 @@
-/** Links of the README, of all pages under docs and of the pages of modules lead to files and headings that exist. */
+/**
+ * Links of the README, of all pages under docs and of the pages of modules lead to files and
+ * headings that exist.
+ */
 import assert from "node:assert/strict";
 import { existsSync, globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
-import { anchor } from "#test/tools/generate/markdown.ts";
+import { anchor } from "#config/build/generate/markdown.ts";
 import { project } from "./guides/support.ts";
 
 const pages = globSync(["{README,CONTRIBUTING,CHANGELOG}.md", "{docs,modules}/**/*.md"], { cwd: project });

@@ -4,7 +4,10 @@ import type { Block } from "./blocks.ts";
 
 export interface Script {
   readonly block: Block;
-  /** `module`: a whole module; `test`: a program of tests; `file`: named by the page, for others; else part of a module. */
+  /**
+   * `module`: a whole module; `test`: a program of tests; `file`: named by the page, for others;
+   * else part of a module.
+   */
   readonly kind: "module" | "test" | "file" | "part";
   /** Path of its file in the folder of the page. */
   readonly file: string;
@@ -42,8 +45,8 @@ export function moduleNameOf(file: string): string {
 }
 
 /**
- * A part of a module as a file of its own, on as many lines: `module` and `event` are there, and lines of a route table
- * stand in one.
+ * A part of a module as a file of its own, on as many lines: `module` and `event` are there, and
+ * lines of a route table stand in one.
  */
 function completed({ code, given }: Block): string {
   const head = `declare const module: import("modhost").Module; declare const event: import("modhost").HttpEvent; ${given} `;

@@ -1,11 +1,15 @@
-/** Lines of a shell as pages show them: whether the programs, scripts, commands and options in them exist. */
+/**
+ * Lines of a shell as pages show them: whether the programs, scripts, commands and options in them
+ * exist.
+ */
 import { execFileSync } from "node:child_process";
 import { PassThrough } from "node:stream";
-import { commands } from "#core/cli/commands.ts";
-import { moduleCommandNames } from "#core/cli/module_commands.ts";
-import { program } from "#core/cli/program.ts";
+import { everyCommand, program } from "#core/cli/program.ts";
 
-/** One command each: comments and variables before it taken away, `&&` and lines that go on taken apart. */
+/**
+ * One command each: comments and variables before it taken away, `&&` and lines that go on taken
+ * apart.
+ */
 export function commandLines(code: string): string[] {
   return code
     .replaceAll(/ *\\\n\s*/g, " ")
@@ -37,9 +41,12 @@ async function faultOf(line: string, scripts: readonly string[]): Promise<string
   return undefined;
 }
 
-/** Asks the program for the help of what would run: it reads command and options as always, and does nothing. */
+/**
+ * Asks the program for the help of what would run: it reads command and options as always, and does
+ * nothing.
+ */
 async function programFault(words: readonly string[]): Promise<string | undefined> {
-  const isNamed = [...commands.map(({ name }) => name), ...moduleCommandNames()].some((name) => words.includes(name));
+  const isNamed = (await everyCommand()).some(({ name }) => words.includes(name));
   const stdout = new PassThrough().resume() as unknown as NodeJS.WriteStream;
   const stderr = new PassThrough() as unknown as NodeJS.WriteStream & PassThrough;
   const argv = [...(isNamed ? [] : ["run"]), ...words, "--help"];

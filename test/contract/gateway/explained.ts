@@ -1,4 +1,7 @@
-/** The recorded requests that are answered otherwise on purpose: the table in `docs/reference/gateway-transcripts.md`. */
+/**
+ * The recorded requests that are answered otherwise on purpose: the table in
+ * `docs/reference/gateway-transcripts.md`.
+ */
 import { readFile } from "node:fs/promises";
 import type { Played } from "./replay.ts";
 

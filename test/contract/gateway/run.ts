@@ -1,6 +1,7 @@
 /**
- * `npm run gateway-transcripts -- [--only REGEX] [--verbose] [--url URL]`: the recorded requests to a gateway, asked of
- * this one. `--url` asks another server, which must have the fixtures, and explains nothing.
+ * `npm run gateway-transcripts -- [--only REGEX] [--verbose] [--url URL]`: the recorded requests to
+ * a gateway, asked of this one. `--url` asks another server, which must have the fixtures, and
+ * explains nothing.
  */
 import { parseArgs } from "node:util";
 import { faultsOf, readExplanations } from "./explained.ts";

@@ -1,4 +1,7 @@
-/** A gateway at the address of a repo, as of a daemon, that has the fixtures of the recorded requests, and fetches nothing. */
+/**
+ * A gateway at the address of a repo, as of a daemon, that has the fixtures of the recorded
+ * requests, and fetches nothing.
+ */
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { glob, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import http from "node:http";
+import https from "node:https";
+import { isBuiltin } from "node:module";
 import { basename, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
+import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { Program, withNode } from "#test/unit/core/cli/spawned.ts";
 import { write } from "#test/unit/core/module/support.ts";
 import { install, type Packed, pack, run } from "./packed.ts";
@@ -17,6 +23,22 @@ before(async () => {
 });
 after(() => packed?.[Symbol.asyncDispose]());
 
+interface Component {
+  readonly group?: string;
+  readonly name: string;
+  readonly version: string;
+  readonly licenses: readonly unknown[];
+  readonly hashes: readonly unknown[];
+}
+
+/** Names of packages that built code asks for, at once or late, by whatever means. */
+function importedPackages(text: string): string[] {
+  const imports =
+    /(?:\bfrom|\bimport|\b(?:import|importLate|importMeta\.resolve|require\d*|require\d*\.resolve)\(|createRequire\d*\([^()]*\)\()\s*"((?:@[a-z0-9-]+\/)?[a-z0-9][\w.-]*)(?:\/[\w./-]+)?"/g;
+  const found = text.matchAll(imports);
+  return [...found].map(([, each = ""]) => each).filter((each) => !isBuiltin(each));
+}
+
 describe("the tarball", () => {
   test("is made of what was built just before", async () => {
     const { scripts } = JSON.parse(await readFile(new URL("../../../package.json", import.meta.url), "utf8"));
@@ -27,11 +49,17 @@ describe("the tarball", () => {
     const kinds = packed.files.map((path) => {
       const page = /^dist\/modules\/\w+\/pages\/.*(\.\w+)$/.exec(path);
       if (page !== null) return `dist/modules pages ${page[1]}`;
-      if (path.startsWith("dist/")) return path.replace(/^dist\/(core|modules)\/.*?(\.d\.ts|\.js)$/, "dist/$1 $2");
-      return path.replace(/^(config\/deploy|core\/cli\/scaffold)\/.*$/, "$1");
+      if (path.startsWith("dist/"))
+        return path
+          .replace(/^dist\/(core|modules)\/.*?(\.d\.ts|\.js)$/, "dist/$1 $2")
+          .replace(/(\/declarations)\/.*/, "$1");
+      return path
+        .replace(/^(config\/deploy|core\/cli\/scaffold|docs)\/.*$/, "$1")
+        .replace(/^modules\/\w+\//, "modules ");
     });
     assert.deepEqual([...new Set(kinds)].sort(), [
       "CHANGELOG.md",
+      "CONTRIBUTING.md",
       "LICENSE",
       "README.md",
       "config/default.yaml",
@@ -39,19 +67,34 @@ describe("the tarball", () => {
       "config/modhost.config.sample.yaml",
       "config/modhost.schema.json",
       "core/cli/launch.mjs",
-      "core/cli/launch_node.mjs",
       "core/cli/scaffold",
       "dist/LICENSES",
       "dist/core .d.ts",
       "dist/core .js",
+      "dist/declarations",
       "dist/modules .d.ts",
       "dist/modules .js",
       "dist/modules pages .css",
       "dist/modules pages .js",
       "dist/program.js",
       "dist/program.mjs",
+      "dist/program_node.js",
+      "dist/sbom.cdx.json",
+      "docs",
+      "modules README.md",
+      "modules cli/launch_node.mjs",
       "package.json",
     ]);
+  });
+
+  test("has every page and image that its README links to", async () => {
+    const readme = await readFile(inPackage("README.md"), "utf8");
+    const links = [...readme.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, link = ""]) => link);
+    assert.ok(links.length > 20);
+    assert.deepEqual(
+      links.filter((link) => !existsSync(inPackage(link))),
+      [],
+    );
   });
 
   test("has every file that its exports name", async () => {
@@ -61,6 +104,97 @@ describe("the tarball", () => {
       const { source: _, ...targets } = typeof target === "string" ? { default: target } : target;
       for (const file of Object.values(targets)) assert.ok(existsSync(inPackage(file)), `${path} names ${file}`);
     }
+  });
+});
+
+describe("the manifest", () => {
+  const read = async (path: string) => JSON.parse(await readFile(inPackage(path), "utf8"));
+  const installed = (name: string) =>
+    readFile(new URL(`../../../node_modules/${name}/package.json`, import.meta.url), "utf8");
+  /**
+   * Packages that a library asks for where they happen to be installed: that without them it works
+   * as well is its promise.
+   */
+  const tried = ["bufferutil", "utf-8-validate", "msgpackr-extract"];
+
+  test("is compared with imports of all forms", () => {
+    const built = `import{a}from"ws";import "b";require("koa/lib");require2.resolve("c/x.css");importLate("@d/e");importMeta.resolve("f");
+      createRequire(x)("late");import("g").then();from"node:fs";require("./h.js");import{i}from"../i.js";`;
+    assert.deepEqual(importedPackages(built), ["ws", "b", "koa", "c", "@d/e", "f", "late", "g"]);
+  });
+
+  test("depends on what the program imports, and on nothing else", async () => {
+    const { dependencies, optionalDependencies, peerDependencies = {} } = await read("package.json");
+    const quic = JSON.parse(await installed("@chainsafe/libp2p-quic")).optionalDependencies;
+    const ofNode = Object.keys(optionalDependencies).filter((name) => !Object.hasOwn(quic, name));
+    for (const [name, version] of Object.entries(quic)) assert.equal(optionalDependencies[name], version);
+    const imported = new Set<string>();
+    for await (const file of glob("dist/**/*.{js,mjs}", {
+      cwd: inPackage("."),
+      exclude: (path) => /\bpages\b/.test(path),
+    })) {
+      for (const name of importedPackages(await readFile(inPackage(file), "utf8"))) imported.add(name);
+    }
+    // Of machine code it asks for that of many machines, for some of which there is none.
+    const own = [...imported].filter(
+      (name) => !tried.includes(name) && name !== "modhost" && !name.startsWith("@chainsafe/libp2p-quic-"),
+    );
+    assert.deepEqual(own.sort(), [...Object.keys({ ...dependencies, ...peerDependencies }), ...ofNode].sort());
+    const byHost = importedPackages(await readFile(inPackage("dist/program.js"), "utf8"));
+    assert.deepEqual(
+      ofNode.filter((name) => byHost.includes(name)),
+      [],
+      "the host asks for what npm may leave out",
+    );
+  });
+
+  test("has no overrides, which npm would not apply for whoever installs the package", async () => {
+    assert.equal((await read("package.json")).overrides, undefined);
+  });
+
+  test("comes with a bill of materials that names what the program contains, by version and licence", async () => {
+    const text = await readFile(inPackage("dist/sbom.cdx.json"), "utf8");
+    assert.equal(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text), null);
+    const { components } = JSON.parse(text);
+    const { dependencies } = await read("package.json");
+    const names = new Set(components.map(({ group, name }: Component) => (group ? `${group}/${name}` : name)));
+    for (const name of ["koa", "@koa/router", "koa-static", "formidable", "lilconfig", "libp2p"]) {
+      assert.ok(names.has(name), name);
+      assert.ok(!(name in dependencies), name);
+    }
+    const licences = await readFile(inPackage("dist/LICENSES"), "utf8");
+    for (const { group, name, version, licenses, hashes } of components as Component[]) {
+      assert.ok(licenses.length === 1 && hashes.length === 1, name);
+      assert.ok(licences.includes(`${group ? `${group}/` : ""}${name} ${version}`), name);
+    }
+  });
+
+  test("is explained by the page of packages, name by name", async () => {
+    const page = await readFile(new URL("../../../docs/reference/packages.md", import.meta.url), "utf8");
+    const [, within = "", beside = ""] = page.split(/^## /m);
+    const named = (text: string) => {
+      const cells = [...text.matchAll(/^\| (.+?) \|/gm)].map(([, cell]) => cell);
+      return [...cells.join().matchAll(/`([^`]+)`/g)].map(([, name]) => name as string);
+    };
+    const { components } = await read("dist/sbom.cdx.json");
+    const contained = new Set(components.map(({ group, name }: Component) => (group ? `${group}/${name}` : name)));
+    const { dependencies, optionalDependencies, devDependencies, peerDependencies = {} } = await read("package.json");
+    const isQuic = (name: string) => name.startsWith("@chainsafe/libp2p-quic-");
+    const ofNode = Object.fromEntries(Object.entries(optionalDependencies).filter(([name]) => !isQuic(name)));
+    const direct = Object.keys(devDependencies).filter((name) => contained.has(name) && !name.startsWith("@libp2p/"));
+    assert.deepEqual(
+      direct.filter((name) => !named(within).includes(name)),
+      [],
+    );
+    assert.deepEqual(
+      named(within).filter((name) => !contained.has(name)),
+      [],
+    );
+    const needed = Object.keys({ ...dependencies, ...ofNode, ...peerDependencies });
+    assert.deepEqual(
+      needed.filter((name) => !named(beside).includes(name)),
+      [],
+    );
   });
 });
 
@@ -156,7 +290,7 @@ describe("an installed package", () => {
         "modules_enabled: [http, http_api, http_pinning]\nhttps_ports: []\napi_offline: true\n",
     });
     const env = { ...withNode, IPFS_PATH: join(project, "node", "repo") };
-    const node = new Program(join(project, "node"), inPackage("core/cli/launch_node.mjs"));
+    const node = new Program(join(project, "node"), inPackage("modules/mod_http_api/cli/launch_node.mjs"));
     const said = async (...args: readonly string[]) => {
       const { code, stdout, stderr } = await node.run(args, env);
       assert.equal(code, 0, `${args.join(" ")}: ${stdout}${stderr}`);
@@ -168,6 +302,12 @@ describe("an installed package", () => {
     daemon.kill("SIGKILL");
     await daemon.ended;
     assert.equal(await said("cat", cid), "packed");
+    // What is built in, and what is installed beside it.
+    const packages = (await said("version", "deps")).split("\n").map((line) => line.replace(/^(.+)@.*$/, "$1"));
+    assert.deepEqual(
+      ["modhost", "koa", "lmdb", "fastify"].map((name) => packages.includes(name)),
+      [true, true, true, false],
+    );
 
     await using host = new Program(join(project, "node"), inPackage("core/cli/launch.mjs"));
     const { started, kill, ended } = await host.serve(["run"], withNode);
@@ -177,6 +317,54 @@ describe("an installed package", () => {
     assert.equal((await ended).code, 0);
     // A process of its own, which is not started before something is mounted.
     assert.ok(existsSync(inPackage("dist/modules/mod_node/mount/mount_child.js")));
+  });
+
+  test("serves without its optional packages, and says in one line what the node needs and which command installs it", async () => {
+    const lean = await install(packed, [], { lean: true });
+    const launcher = join(lean, "node_modules/modhost/core/cli/launch.mjs");
+    await write(lean, {
+      "default/mod_hello.mjs": `export default (module) => module.provides("http", { route: { "GET /": () => "Hello" } });`,
+      "named/modhost.config.yaml": "modules_enabled: [http, http_health, node]\nhttp_log: false\n",
+    });
+    await using host = new Program(join(lean, "default"), launcher);
+    const running = await host.serve(["run", "./mod_hello.mjs"], { ...withNode, MODHOST_HTTPS_PORTS: "0" });
+    assert.deepEqual(running.started.failed, []);
+    const served = new Set<string>();
+    for (const { scheme = "", port } of running.started.ports) {
+      if (served.has(scheme)) continue;
+      served.add(scheme);
+      const client = scheme === "https" ? https : http;
+      const [response] = await once(
+        client.get({ host: "127.0.0.1", port, path: "/hello/", rejectUnauthorized: false }),
+        "response",
+      );
+      assert.equal(await text(response), "Hello");
+    }
+    assert.deepEqual([...served].sort(), ["http", "https"]);
+    running.kill("SIGTERM");
+    const { code, stderr } = await running.ended;
+    assert.deepEqual([code, stderr.includes("lmdb")], [0, false]);
+
+    await using named = new Program(join(lean, "named"), launcher);
+    const other = await named.serve(["run"], withNode);
+    assert.deepEqual(
+      other.started.failed.map(({ name }) => name),
+      ["node"],
+    );
+    const port = other.started.ports[0]?.port;
+    assert.equal((await fetch(`http://127.0.0.1:${port}/health/live`)).status, 200);
+    other.kill("SIGTERM");
+    const lines = (await other.ended).stderr.split("\n").filter((line) => line.includes("lmdb"));
+    const said =
+      "The module node needs the package lmdb, which is not installed: npm install --include=optional installs it";
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).msg),
+      [said],
+    );
+    const command = await named.run(["node", "init"]);
+    assert.deepEqual([command.code, command.stderr], [1, `Error: ${said}\n`]);
+    const { checks } = JSON.parse((await named.run(["doctor"])).stdout);
+    assert.deepEqual(checks.find(({ check }: { check: string }) => check === "commands of modules").findings, []);
   });
 
   test("can be required", async () => {
@@ -209,15 +397,29 @@ describe("an installed package", () => {
         import { createHost, defineConfig, defineModule, type Host } from "modhost";
         import { formdecode, request } from "modhost/net/http";
         import * as server from "modhost/net/http/server";
+        import { createNode, type Node } from "modhost/node";
+        import type { HttpFiles } from "modhost/http_files";
+        import type { HttpGateway } from "modhost/http_gateway";
         import { createTestHost } from "modhost/testing";
-        import type { HttpEvent, Module } from "modhost/types";
+        import type { HttpEvent, Module, TokenScopeKind } from "modhost/types";
 
         export const config = defineConfig({ http_ports: [8080] });
         export const host: Host = createHost({ config });
         export const started = createTestHost();
         export const table: object = server;
+        export const node: Promise<Node> = createNode({ repo: "repo" });
+        const rooms: TokenScopeKind<{ readonly kind: "room"; readonly path: string }, string> = {
+          kind: "room",
+          forms: [{ form: "room:/PATH", help: "rooms" }],
+          parse: (text) => text.slice(5),
+          covers: (path, need) => need.path.startsWith(path),
+          describe: (need) => need.path,
+        };
         export default defineModule({
           load(module: Module) {
+            module.provides("token-scope", rooms);
+            module.depends<HttpFiles>("http_files").serve("www");
+            module.depends<HttpGateway>("http_gateway").serve_cid("/ipns/example.org");
             // @ts-expect-error: the declarations are read, and nothing has become any
             module.depends(1);
             module.provides("http", {

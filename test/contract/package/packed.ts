@@ -1,5 +1,9 @@
-/** The package as npm would publish it, made from a copy of the clone: neither the clone nor its `dist/` is touched. */
+/**
+ * The package as npm would publish it, made from a copy of the clone: neither the clone nor its
+ * `dist/` is touched.
+ */
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, relative } from "node:path";
@@ -7,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const clone = fileURLToPath(new URL("../../../", import.meta.url));
-const left = new Set([".git", "data", "dist", "docs", "node_modules", "test"]);
+const left = new Set([".git", "data", "dist", "node_modules", "test"]);
 
 export interface Packed extends AsyncDisposable {
   /** Removed in the end. */
@@ -47,17 +51,25 @@ export async function pack(): Promise<Packed> {
 }
 
 /**
- * A folder in which the tarball is installed, without a registry: what its manifest depends on, and the packages that an
- * author has beside it, are those of the clone.
+ * A folder in which the tarball is installed, without a registry: what its manifest depends on, and
+ * the packages that an author has beside it, are those of the clone. `lean` leaves out what is
+ * optional, as `npm install --omit=optional` does.
  */
-export async function install({ folder, tarball }: Packed, authors: readonly string[]): Promise<string> {
-  const project = join(folder, "project");
+export async function install(
+  { folder, tarball }: Packed,
+  authors: readonly string[],
+  { lean = false } = {},
+): Promise<string> {
+  const project = join(folder, lean ? "lean" : "project");
   const modules = join(project, "node_modules");
   await mkdir(join(modules, ".bin"), { recursive: true });
   await run("tar", ["-xzf", tarball, "-C", modules], folder);
   await run("mv", ["package", "modhost"], modules);
-  const { dependencies } = await manifestOf("modhost");
-  for (const name of [...Object.keys(dependencies), ...authors]) {
+  const { dependencies, optionalDependencies } = await manifestOf("modhost");
+  const optional = Object.keys(lean ? {} : optionalDependencies).filter((name) =>
+    existsSync(join(clone, "node_modules", name)),
+  );
+  for (const name of [...Object.keys(dependencies), ...optional, ...authors]) {
     await mkdir(dirname(join(modules, name)), { recursive: true });
     await symlink(join(clone, "node_modules", name), join(modules, name));
   }
@@ -75,10 +87,14 @@ export async function install({ folder, tarball }: Packed, authors: readonly str
 
 interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
   readonly bin?: Readonly<Record<string, string>>;
 }
 
-/** Runs a program to its end and gives what it printed; the error of one that fails says all that it printed. */
+/**
+ * Runs a program to its end and gives what it printed; the error of one that fails says all that it
+ * printed.
+ */
 export async function run(program: string, args: readonly string[], cwd: string): Promise<string> {
   // A nested test runner, and a Node without the sources' condition.
   const { NODE_TEST_CONTEXT: _test, NODE_OPTIONS: _options, ...inherited } = process.env;

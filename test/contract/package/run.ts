@@ -1,14 +1,22 @@
 /**
- * `npm run test:package`: the way of a package from here to a stranger's machine, with npm and its registry: the host is
- * packed and installed in an empty folder, makes a module there, the module tests and packs itself, and both tarballs are
- * installed in another empty folder and serve. Prints each step; ends with 1 where one fails.
+ * `npm run test:package`: the way of a package from here to a stranger's machine, with npm and its
+ * registry. The host is packed and installed in an empty folder, makes a module there, the module
+ * tests and packs itself, and both tarballs are installed in another empty folder and serve. In a
+ * third folder the host is installed without the packages of the node, and serves; then the command
+ * that the log names installs the node. Prints each step; ends with 1 where one fails.
  */
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, readFile } from "node:fs/promises";
+import http from "node:http";
+import https from "node:https";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { Program } from "#test/unit/core/cli/spawned.ts";
 import { write } from "#test/unit/core/module/support.ts";
 import { pack, run } from "./packed.ts";
+import { useVisits } from "./visits.ts";
 
 await using packed = await step("npm pack", pack);
 const authors = join(packed.folder, "authors");
@@ -34,16 +42,80 @@ await write(operators, {
   "modhost.config.yaml": "modules_enabled: [http, hello, common]\nplugin_paths: [.]\nhello_greeting: Good day\n",
   "mod_common.cjs": `module.exports = (module) => module.provides("http", { route: { GET: "CommonJS" } });`,
 });
-await step("npx modhost serves both modules", async () => {
-  await using program = new Program(operators, join(operators, "node_modules/.bin/modhost"));
-  const { started, kill, ended } = await program.serve(["run"]);
-  const port = started.ports.find(({ scheme }) => scheme === "http")?.port;
-  const ask = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
-  assert.equal(await ask("/hello/greet/Ada"), "Good day, Ada!\n");
-  assert.equal(await ask("/common"), "CommonJS");
-  kill("SIGTERM");
-  assert.equal((await ended).code, 0);
+await step("npx modhost serves both modules", () =>
+  serving(operators, async (ask) => {
+    assert.equal(await ask("http", "/hello/greet/Ada"), "Good day, Ada!\n");
+    assert.equal(await ask("http", "/common"), "CommonJS");
+  }),
+);
+
+const small = join(packed.folder, "small");
+await mkdir(small);
+await step("npm install modhost.tgz --omit=optional, in an empty folder", () =>
+  run("npm", ["install", "--omit=optional", packed.tarball], small),
+);
+const lean = await sizeOf(small);
+console.log(`${lean.packages} packages, ${lean.mebibytes.toFixed(1)} MiB`);
+assert.ok(lean.packages <= 90 && lean.mebibytes <= 25, "an installation without the node has become large");
+await run("npm", ["ls", "--all", "--omit=dev"], small);
+await step("npx modhost new plain --js", () => run("npx", ["modhost", "new", "plain", "--js"], small));
+const plain = join(small, "mod_plain");
+await step("npm install --omit=optional, in mod_plain", () => run("npm", ["install", "--omit=optional"], plain));
+assert.match(await step("npm test, in mod_plain", () => run("npm", ["test"], plain)), /pass 2\b/);
+await write(small, { "modhost.config.yaml": "modules_enabled: [http, plain, node]\nplugin_paths: [.]\n" });
+await step("npx modhost serves the module without the node, and says what the node needs", async () => {
+  const { failed, log } = await serving(small, async (ask) => {
+    assert.equal(await ask("http", "/plain/greet/Ada"), "Hello, Ada!\n");
+    assert.equal(await ask("https", "/plain/greet/Ada"), "Hello, Ada!\n");
+  });
+  assert.deepEqual(failed, ["node"]);
+  assert.equal(log.match(/needs the package lmdb, .*: npm install --include=optional installs it/g)?.length, 1);
 });
+await step("npm install --include=optional", () => run("npm", ["install", "--include=optional"], small));
+const whole = await sizeOf(small);
+console.log(`${whole.packages} packages, ${whole.mebibytes.toFixed(1)} MiB`);
+await step("npx modhost serves the node", async () => {
+  assert.deepEqual((await serving(small, async () => undefined)).failed, []);
+});
+
+type Ask = (scheme: string, path: string) => Promise<string>;
+
+/** Runs what is installed in a folder. Returns the modules that failed, and the log. */
+async function serving(folder: string, use: (ask: Ask) => Promise<void>) {
+  const program = new Program(folder, join(folder, "node_modules/modhost/core/cli/launch.mjs"));
+  const { started, kill, ended } = await program.serve(["run"], {
+    MODHOST_HTTPS_PORTS: "0",
+    MODHOST_NODE_OFFLINE: "true",
+  });
+  await use(async (scheme, path) => {
+    const port = started.ports.find((each) => each.scheme === scheme)?.port;
+    const options = { host: "127.0.0.1", port, path, rejectUnauthorized: false };
+    const [response] = await once((scheme === "https" ? https : http).get(options), "response");
+    return text(response);
+  });
+  kill("SIGTERM");
+  const { code, stderr } = await ended;
+  assert.equal(code, 0, stderr);
+  return { failed: started.failed.map(({ name }) => name), log: stderr };
+}
+
+/** Counts what npm has installed in a folder. */
+async function sizeOf(folder: string): Promise<{ readonly packages: number; readonly mebibytes: number }> {
+  const { packages } = JSON.parse(await readFile(join(folder, "node_modules/.package-lock.json"), "utf8"));
+  const size = await run("du", ["-sk", "node_modules"], folder);
+  return { packages: Object.keys(packages).length, mebibytes: Number.parseInt(size, 10) / 1024 };
+}
+
+const example = fileURLToPath(new URL("../../../docs/guides/extend/visits", import.meta.url));
+const visits = await step("npm pack, in docs/guides/extend/visits", () =>
+  run("npm", ["pack", "--pack-destination", packed.folder], example),
+);
+const extended = join(packed.folder, "extended");
+await mkdir(extended);
+await step("npm install modhost.tgz modhost-mod-visits.tgz, in an empty folder", () =>
+  run("npm", ["install", packed.tarball, join(packed.folder, visits.trim().split("\n").at(-1) ?? "")], extended),
+);
+await step("npx modhost serves it, and uses each of its contributions", () => useVisits(extended));
 
 async function step<T>(name: string, does: () => Promise<T>): Promise<T> {
   const start = performance.now();

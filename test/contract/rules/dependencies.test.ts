@@ -1,6 +1,8 @@
 /**
- * Every dependency in the manifest is used: those that are installed with the package by what it ships, the others by the
- * tests, the tools and the scripts. That none is used without being there is a rule of the linter.
+ * Every dependency in the manifest is used: those that are installed with the package by its
+ * sources, the others by the sources, of which the build makes a part of the program, by the tests,
+ * the tools and the scripts. That none is used without being there is a rule of the linter; what
+ * the built program asks for is compared with the manifest by `test/contract/package`.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -26,6 +28,10 @@ function importedBelow(...folders: readonly string[]): Set<string> {
   return new Set(files.flatMap((file) => imported(readFileSync(join(root, file), "utf8"))));
 }
 
+function installed(name: string) {
+  return JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
+}
+
 /** Packages whose programs scripts run, by the program's name or by its path. */
 function* runByScripts(names: Iterable<string>): Iterable<string> {
   const words = new Set(Object.values(manifest.scripts).flatMap((script) => script.split(/[\s;&|]+/)));
@@ -34,7 +40,7 @@ function* runByScripts(names: Iterable<string>): Iterable<string> {
       yield name;
       continue;
     }
-    const { bin = {} } = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
+    const { bin = {} } = installed(name);
     if (typeof bin === "string" ? words.has(name) : Object.keys(bin).some((program) => words.has(program))) yield name;
   }
 }
@@ -44,9 +50,7 @@ const described = (name: string) => name.replace(/^@types\/(?:(.+)__)?/, (_, sco
 
 /** Whether a package brings its own declarations: others beside it are read by nobody. */
 function declaresItself(name: string): boolean {
-  const { types, typings, exports } = JSON.parse(
-    readFileSync(join(root, "node_modules", name, "package.json"), "utf8"),
-  );
+  const { types, typings, exports } = installed(name);
   return [types, typings].some(Boolean) || JSON.stringify(exports ?? {}).includes(".d.ts");
 }
 
@@ -67,14 +71,20 @@ test("what is imported is found in all its forms", () => {
   assert.deepEqual(imported(source), ["koa", "ws", "@a/b", "yaml", "semver", "multiformats", "@koa/router", "lmdb"]);
 });
 
-test("every dependency is used by what is shipped", () => {
+test("every dependency is used by the sources", () => {
   assert.deepEqual(unused(Object.keys(manifest.dependencies), importedBelow("core", "modules")), []);
 });
 
-test("every dependency of development is used by the tests, the tools or the scripts", () => {
-  const names = Object.keys(manifest.devDependencies);
+test("every dependency of development is used by the sources, the tests, the tools or the scripts", () => {
+  // A folder of this project is no package of others.
+  const names = Object.entries(manifest.devDependencies).flatMap(([name, at]) =>
+    at.startsWith("file:") ? [] : [name],
+  );
   const used = importedBelow("core", "modules", "test", "config", "docs").union(new Set(runByScripts(names)));
-  assert.deepEqual(unused(names, used), []);
+  const peers = names
+    .filter((name) => used.has(name))
+    .flatMap((name) => Object.keys(installed(name).peerDependencies ?? {}));
+  assert.deepEqual(unused(names, used.union(new Set(peers))), []);
 });
 
 test("a package that is not used, or declared beside its own declarations, is found", () => {

@@ -1,4 +1,7 @@
-/** Each rule of the layers finds what breaks it: imports that are wrong on purpose, in a tree made of nothing else. */
+/**
+ * Each rule of the layers finds what breaks it: imports that are wrong on purpose, in a tree made
+ * of nothing else.
+ */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, globSync } from "node:fs";
@@ -12,7 +15,7 @@ import { promisify } from "node:util";
 import { type Import, type Sample, samples } from "./samples.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
-const { forbidden } = createRequire(import.meta.url)("../../../.dependency-cruiser.cjs") as {
+const { forbidden } = createRequire(import.meta.url)("../../../config/build/layers.cjs") as {
   readonly forbidden: readonly { readonly name: string }[];
 };
 const rules = forbidden.map(({ name }) => name);
@@ -23,7 +26,8 @@ let folder: string;
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "modhost-layers-"));
-  for (const file of [".dependency-cruiser.cjs", "tsconfig.json", "package.json"]) {
+  for (const file of ["config/build/layers.cjs", "tsconfig.json", "package.json"]) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
     await copyFile(join(root, file), join(folder, file));
   }
   await symlink(join(root, "node_modules"), join(folder, "node_modules"));
@@ -80,7 +84,7 @@ interface Cruised {
 /** What `npm run layers` does, in another folder. */
 async function cruise(cwd: string): Promise<Map<string, Set<string>>> {
   const program = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs");
-  const args = [program, "--config", ".dependency-cruiser.cjs", "--output-type", "json", "core", "modules"];
+  const args = [program, "--config", "config/build/layers.cjs", "--output-type", "json", "core", "modules"];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd, maxBuffer: 2 ** 26 });
   const found = new Map<string, Set<string>>();
   for (const { from, rule } of (JSON.parse(stdout) as Cruised).summary.violations) {

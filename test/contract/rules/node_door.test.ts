@@ -1,6 +1,7 @@
 /**
- * There is one copy of the node's library: the host loads the files of a module under addresses that change with each reload,
- * so whoever imports the library by a path may get another copy than the rest. By the name of the package it is one.
+ * There is one copy of the node's library: the host loads the files of a module under addresses
+ * that change with each reload, so whoever imports the library by a path may get another copy than
+ * the rest. By the name of the package it is one.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -28,7 +29,7 @@ test("other modules import the node's library by the name of the package", () =>
   assert.deepEqual(
     below.sort((one, other) => (one.file < other.file ? -1 : 1)),
     [
-      { file: "modules/mod_http_api/cli/node/serving.ts", path },
+      { file: "modules/mod_http_api/cli/node/inline_modules.ts", path },
       { file: "modules/mod_http_api/cli/node/store.ts", path },
     ],
   );

@@ -20,6 +20,10 @@ export interface Circle {
 export type Sample = Import | Circle;
 
 const node = "modules/mod_node";
+const room = (from: string, to: string): Import => ({
+  from: `core/http/${from}`,
+  to: `core/http/${to ? `${to}/` : ""}`,
+});
 const wing = (from: string, to: string): Import => ({ from: `${node}/${from}`, to: `${node}/${to}` });
 
 export const samples: Readonly<Record<string, readonly Sample[]>> = {
@@ -47,6 +51,32 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "tls-knows-no-neighbour": [{ from: "core/tls", to: "core/config/index.ts" }],
   "net-knows-no-neighbour": [{ from: "core/net", to: "core/http/index.ts", types: true }],
   "http-knows-no-neighbour": [{ from: "core/http", to: "core/net/http.ts" }],
+  "relay-knows-no-neighbour": [{ from: "core/relay", to: "core/http/index.ts", types: true }],
+  "http-patches-imports-no-room-above-it": [room("patches/node", "connection")],
+  "http-connection-imports-no-room-above-it": [
+    room("connection", "policy"),
+    { ...room("connection", ""), types: true },
+  ],
+  "http-policy-imports-no-room-above-it": [room("policy", "connection"), room("policy", "sse")],
+  "http-sse-imports-no-room-above-it": [room("sse", "files"), room("sse", "message")],
+  "http-files-imports-no-room-above-it": [room("files", "sse"), room("files", "message")],
+  "http-message-imports-no-room-above-it": [room("message/multipart", "middleware")],
+  "http-middleware-imports-no-room-above-it": [room("middleware", "routing")],
+  "http-routing-imports-no-room-above-it": [room("routing", "lifecycle")],
+  "http-lifecycle-imports-no-room-above-it": [room("lifecycle", "websocket")],
+  "http-websocket-imports-no-room-above-it": [{ from: "core/http/websocket", to: "core/http/service.ts" }],
+  "ports-imports-no-room-of-the-core-above-it": [
+    { from: "core/ports", to: "core/module/" },
+    { from: "core/ports", to: "core/http/index.ts" },
+  ],
+  "module-imports-no-room-of-the-core-above-it": [{ from: "core/module", to: "core/isolation/", types: true }],
+  "isolation-imports-no-room-of-the-core-above-it": [{ from: "core/isolation", to: "core/operations/" }],
+  "operations-imports-no-room-of-the-core-above-it": [{ from: "core/operations", to: "core/host.ts" }],
+  "host-imports-no-room-of-the-core-above-it": [{ from: "core/host", to: "core/processes/" }],
+  "processes-imports-no-room-of-the-core-above-it": [{ from: "core/processes", to: "core/testing/" }],
+  "testing-imports-no-room-of-the-core-above-it": [{ from: "core/testing", to: "core/processes/" }],
+  "every-file-of-the-core-has-its-room": [{ from: "core/broken", isNew: true, to: "core/util/" }],
+  "every-file-of-http-has-its-room": [{ from: "core/http/broken", isNew: true, to: "core/util/" }],
   "metrics-knows-no-neighbour": [{ from: "core/metrics", to: "core/http/index.ts" }],
   "tokens-knows-no-neighbour": [{ from: "core/tokens", to: "core/http/index.ts" }],
   "nothing-imports-the-command-line": [{ from: "core/module", to: "core/cli/index.ts" }],
@@ -67,8 +97,11 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "storage-imports-no-wing-above-it": [wing("storage/repo", "content/dag/")],
   "content-imports-no-wing-above-it": [wing("content/mfs", "network/swarm/")],
   "network-imports-no-wing-above-it": [wing("network/bitswap", "mount/")],
-  "mount-stands-on-the-wings-alone": [wing("mount", "node.ts")],
+  "mount-stands-on-the-wings-alone": [wing("mount", "node/")],
   "migration-stands-on-the-wings-alone": [wing("migration", "mount/")],
+  "node-imports-no-room-above-it": [wing("node", "library/")],
+  "api-imports-no-room-above-it": [wing("api", "library/")],
+  "library-imports-no-room-above-it": [{ from: `${node}/library`, to: `${node}/index.ts` }],
   "every-file-of-the-node-has-its-wing": [{ ...wing("broken", "util/"), isNew: true }],
   "no-cycles": [{ circle: `${node}/content/dag` }, { circle: "core/module" }],
   "node-http-is-not-imported": [

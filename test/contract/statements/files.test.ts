@@ -40,7 +40,11 @@ const statics = (folder: string) => ({
   },
 });
 
-const host = withHost({ prepare: site, modules: statics });
+const host = withHost({
+  prepare: site,
+  modules: statics,
+  config: { modules_enabled: ["http", "http_errors", "http_dir_listing"] },
+});
 
 overEach(host, "C2.26 the option path is the directory that is served", async (client) => {
   assert.equal(await client.text("/static/tree/page.html"), "<h1>page</h1>");

@@ -1,4 +1,7 @@
-/** Parts 1 and 2 of the specification: what the service does, the provider, its name and its route keys. */
+/**
+ * Parts 1 and 2 of the specification: what the service does, the provider, its name and its route
+ * keys.
+ */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";

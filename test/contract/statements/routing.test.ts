@@ -1,4 +1,7 @@
-/** Part 4 of the specification and the decisions around it: which handler runs, and what answers when none does. */
+/**
+ * Part 4 of the specification and the decisions around it: which handler runs, and what answers
+ * when none does.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { HttpEvent, HttpProvider, Module } from "#core/types.ts";

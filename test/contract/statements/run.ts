@@ -1,7 +1,8 @@
 /**
- * `npm run contract [-- --isolated]`: every statement of the contract with its tests and their outcome. Exits 1 when a test fails, a
- * statement has none, or the page and the tests do not agree. With `--isolated` the modules of the tests run in workers; it is
- * told which statements are not asked of those, and why.
+ * `npm run contract [-- --isolated]`: every statement of the contract with its tests and their
+ * outcome. Exits 1 when a test fails, a statement has none, or the page and the tests do not agree.
+ * With `--isolated` the modules of the tests run in workers; it is told which statements are not
+ * asked of those, and why.
  */
 import { run } from "node:test";
 import { parseArgs } from "node:util";

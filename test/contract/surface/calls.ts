@@ -1,7 +1,10 @@
 /** A call of every endpoint that does its work on a repo that was just made, in this order. */
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
-/** What earlier calls gave: their last value, by path; at first what another node, not met yet, says of itself as `other`. */
+/**
+ * What earlier calls gave: their last value, by path; at first what another node, not met yet, says
+ * of itself as `other`.
+ */
 export type Answers = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;
@@ -13,7 +16,10 @@ export interface Call {
   readonly options?: Options | ((answers: Answers) => Options);
   /** Content of files in the body, by name. */
   readonly files?: Files | ((answers: Answers) => Files);
-  /** It is right to fail, with a message that fits: there is nobody to work with, or the operator has not allowed it. */
+  /**
+   * It is right to fail, with a message that fits: there is nobody to work with, or the operator
+   * has not allowed it.
+   */
   readonly fails?: RegExp;
   /** It goes on until the client leaves: the beginning of its answer is looked at. */
   readonly endless?: boolean;

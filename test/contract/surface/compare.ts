@@ -13,7 +13,8 @@ import type { Endpoint, Form, Parameter, ReferenceCommand, Surface } from "./con
 /** `"<endpoint>: <what differs>"`, a line for each. */
 export function differences(table: Table, { level, endpoints, reference }: Surface): string[] {
   const found: string[] = [];
-  // What is experimental or deprecated, help of the later level tells in passing, and for whole groups.
+  // What is experimental or deprecated, help of the later level tells in passing, and for whole
+  // groups.
   const isMarked = level === "0.9";
   for (const [path, endpoint] of Object.entries(endpoints)) {
     const node = table.node(path);
@@ -139,7 +140,10 @@ function kindOf(shape: Shape): string {
   return "kind" in shape ? shape.kind : "a list";
 }
 
-/** What the contract does not show: repeated values, second names, and options of the reference's own. */
+/**
+ * What the contract does not show: repeated values, second names, and options of the reference's
+ * own.
+ */
 function referenceOf(command: Command, own: Own, endpoint: Endpoint, known: ReferenceCommand | undefined): string[] {
   if (known === undefined) return ["is not known to the reference"];
   const written = [...command.arguments.map(argumentText), ...(command.file ? [fileText(command.file)] : [])];

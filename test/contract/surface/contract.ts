@@ -1,4 +1,7 @@
-/** `test/fixtures/surface*.json`: the endpoints of the contract as data, and what the reference's command line names. */
+/**
+ * `test/fixtures/surface*.json`: the endpoints of the contract as data, and what the reference's
+ * command line names.
+ */
 import { readFileSync } from "node:fs";
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
@@ -25,7 +28,10 @@ export interface Endpoint {
   readonly returns: Form;
 }
 
-/** Arguments as the reference's help writes them, `[<path>]...`; names of each option, the long one first. */
+/**
+ * Arguments as the reference's help writes them, `[<path>]...`; names of each option, the long one
+ * first.
+ */
 export interface ReferenceCommand {
   readonly arguments: readonly string[];
   readonly options: readonly (readonly string[])[];

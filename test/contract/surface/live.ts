@@ -1,7 +1,7 @@
 /** Endpoints called on a started server, their answers held against their declared shapes. */
 import { text } from "node:stream/consumers";
-import { type Answered, exchange, failureText } from "#core/cli/rpc/exchange.ts";
-import type { Server } from "#core/cli/rpc/server.ts";
+import { exchange, failureText, type RpcResponse } from "#modules/mod_http_api/cli/rpc/exchange.ts";
+import type { Server } from "#modules/mod_http_api/cli/rpc/server.ts";
 import type { Command } from "#modules/mod_http_api/rpc/command.ts";
 import type { Shape } from "#modules/mod_http_api/rpc/shape.ts";
 import type { Answers, Call, Files } from "./calls.ts";
@@ -46,7 +46,7 @@ const failed = ({ fails }: Call, why: string): Outcome => (fails?.test(why) === 
 function wrong(
   { returns }: Command,
   body: string,
-  { headers }: Answered,
+  { headers }: RpcResponse,
   path: string,
   answers: Record<string, Answers[string]>,
 ): string | undefined {

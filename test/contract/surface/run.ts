@@ -1,13 +1,14 @@
 /**
- * `npm run surface -- [--level 0.43] [--store shared] [--left]`: every endpoint of the contract, declared as the contract and the reference
- * have it, and called on a started server. Exits 1 when something differs or fails. `--left` takes what is no more so from the list of what
- * is left to do at the level 0.43.
+ * `npm run surface -- [--level 0.43] [--store shared] [--left]`: every endpoint of the contract,
+ * declared as the contract and the reference have it, and called on a started server. Exits 1 when
+ * something differs or fails. `--left` takes what is no more so from the list of what is left to do
+ * at the level 0.43.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { serverOf } from "#core/cli/rpc/server.ts";
+import { parseServer } from "#modules/mod_http_api/cli/rpc/server.ts";
 import { table as tableThen } from "#modules/mod_http_api/commands/index.ts";
 import { isCommand } from "#modules/mod_http_api/rpc/command.ts";
 import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
@@ -51,7 +52,8 @@ const problems = [
   ...Object.keys(surface.endpoints).flatMap((path) => (path in calls ? [] : [`${path}: has no call`])),
 ];
 
-let [passed, failed] = [0, 0];
+let passed = 0;
+let failed = 0;
 const counts = { works: 0, fails: 0, missing: 0 };
 for (const path of Object.keys(surface.endpoints)) {
   const outcome = outcomes.get(path);
@@ -97,7 +99,7 @@ async function callAll(): Promise<Map<string, Outcome>> {
     };
     await using started = await start("called");
     await using other = await start("other");
-    const server = serverOf(started.url, "the test");
+    const server = parseServer(started.url, "the test");
     const identity = (await (await other.call("id")).json()) as Answers[string];
     const answers: Record<string, Answers[string]> = { other: identity };
     const all = new Map<string, Outcome>();

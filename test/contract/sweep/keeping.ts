@@ -5,7 +5,7 @@ const add = ["add?pin=false", "to be kept {n}\n"] as const;
 const addPinned = ["add", "to be kept {n}\n"] as const;
 const verifies = /"Ok":true/;
 const announces = {
-  test: "a pin that waits until peers are told fails where there are none, and one that is not to be told of is not",
+  test: "a pin that waits for its announcement fails if there are no peers, and a pin without announcement succeeds",
   in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
 };
 const repoStat = (path: string) => ({
@@ -105,7 +105,7 @@ const keeping: Sweep = {
   },
   "repo/gc": {
     "stream-errors": {
-      test: "a pin that is not whole stops a collection before anything is removed",
+      test: "an incomplete pin stops a collection before anything is removed",
       in: "test/unit/modules/mod_http_api/commands/repo.test.ts",
     },
     silent: { before: [add], call: "repo/gc?silent=true", shows: /^200 0 $/ },

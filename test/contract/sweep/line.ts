@@ -1,4 +1,7 @@
-/** How the table of the sweep is written: a call for each parameter of a command, and what it changes. */
+/**
+ * How the table of the sweep is written: a call for each parameter of a command, and what it
+ * changes.
+ */
 
 /** A file that says where it lies. */
 export interface Placed {
@@ -20,7 +23,10 @@ type Shows = RegExp | ((answer: Answer, fields: Fields) => boolean);
 /** Values of answers so far, by name; CIDs as text. */
 export type Fields = Readonly<Record<string, string>>;
 
-/** A call, with or without a file; `{x}` stands for a fixture or a field of an answer before it, `{n}` for a number that no other run has. */
+/**
+ * A call, with or without a file; `{x}` stands for a fixture or a field of an answer before it,
+ * `{n}` for a number that no other run has.
+ */
 export type Step = string | readonly [call: string, file: Sent];
 
 export interface Effect {

@@ -94,6 +94,11 @@ const node: Sweep = {
       otherwise: missingArgument("name"),
     },
     output: { call: "key/export?arg=swept&output=x", same: true },
+    format: {
+      before: [generate],
+      call: "key/export?arg=k{n}&format=pem-pkcs8-cleartext",
+      shows: /^200 \d+ -----BEGIN PRIVATE KEY-----/,
+    },
   },
   "key/gen": {
     "<name>": { call: "key/gen?arg=g{n}", shows: /"Name":"g\d+"/, otherwise: missingArgument("name") },
@@ -196,7 +201,7 @@ const node: Sweep = {
   },
   "log/tail": {
     "log-level": {
-      test: "the log is followed from a level on; commands are info",
+      test: "the log is followed from a level on, and events of commands count as info",
       in: "test/unit/modules/mod_node/api/node.test.ts",
     },
   },

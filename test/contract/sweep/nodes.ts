@@ -12,7 +12,7 @@ const object = '{"Data":"object {n}"}';
 
 /** Announcements of an import. */
 const announcesImport = {
-  test: "an import that waits until peers are told of its roots fails where there are none",
+  test: "an import that waits for the announcement of its roots fails if there are no peers",
   in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
 };
 

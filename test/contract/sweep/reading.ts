@@ -66,7 +66,7 @@ const reading: Sweep = {
     "fast-provide-root": sameOfAdd("fast-provide-root=false"),
     "fast-provide-dag": sameOfAdd("fast-provide-dag=true"),
     "fast-provide-wait": {
-      test: "an add that waits until peers are told fails after its lines where there are none",
+      test: "an add that waits for its announcement fails after its lines if there are no peers",
       in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
     },
     progress: { call: "add?progress=true", file, shows: /"Bytes":\d+\}\n/ },

@@ -1,4 +1,6 @@
-/** Runs lines of the sweep on a server: each with its parameter, by each of its names, and without. */
+/**
+ * Runs lines of the sweep on a server: each with its parameter, by each of its names, and without.
+ */
 import { readFile } from "node:fs/promises";
 import type { Command, Option } from "#modules/mod_http_api/rpc/command.ts";
 import type { RpcHost } from "#test/unit/modules/mod_http_api/commands/support.ts";
@@ -42,7 +44,9 @@ export class Runner {
     this.#fixtures = fixtures;
   }
 
-  /** @throws Error that says what the answer was when the parameter does not do what the line says */
+  /**
+   * @throws Error that says what the answer was when the parameter does not do what the line says
+   */
   async check(command: Command, name: string, line: Line): Promise<void> {
     if ("test" in line) return shownElsewhere(line);
     const { aliases = [], hiddenAliases = [] } = optionsOf(command)[name] ?? {};

@@ -1,11 +1,14 @@
-/** Every option and every argument of every command that needs no network does what it says, on one started server. */
+/**
+ * Every option and every argument of every command that needs no network does what it says, on one
+ * started server.
+ */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { storageCommands } from "#test/support/storage_commands.ts";
 import { entry } from "#test/support/tar.ts";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";

@@ -1,4 +1,7 @@
-/** The steps that differ from the recording: on purpose, by a table in `docs/reference/transcripts.md`, or still. */
+/**
+ * The steps that differ from the recording: on purpose, by a table in
+ * `docs/reference/transcripts.md`, or still.
+ */
 import { readFile, writeFile } from "node:fs/promises";
 import type { LevelName, Step } from "./replay.ts";
 
@@ -16,7 +19,10 @@ const page = new URL("../../../docs/reference/transcripts.md", import.meta.url);
 /** Topics of the level 0.43 begin so. */
 const TODAY = "level-0.43-";
 
-/** Those of one level. Rows are `| scenario | steps | differs in | reason |`; steps are separated by commas. */
+/**
+ * Those of one level. Rows are `| scenario | steps | differs in | reason |`; steps are separated by
+ * commas.
+ */
 export async function readExplanations(level: LevelName = "0.9"): Promise<readonly Explanation[]> {
   const all = parseExplanations(await readFile(page, "utf8"));
   return all.filter(({ scenario }) => scenario.startsWith(TODAY) === (level === "0.43"));

@@ -46,7 +46,10 @@ export function judge(
   });
 }
 
-/** Explanations of steps that are not among the recorded ones; only of topics that were played whole. */
+/**
+ * Explanations of steps that are not among the recorded ones; only of topics that were played
+ * whole.
+ */
 export function unused(report: readonly (Step | Skipped)[], explanations: readonly Explanation[]): readonly string[] {
   const known = new Set(
     report.map((entry) => keyOf(`${entry.topic}/${entry.scenario}`, "step" in entry ? entry.step : undefined)),

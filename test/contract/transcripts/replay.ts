@@ -42,7 +42,10 @@ export type Target = { readonly urls: readonly [string, string] } | { readonly s
 
 export type LevelName = "0.9" | "0.43";
 
-/** `only`: a regular expression that `topic/scenario` has to match. @throws Error when nothing could be played */
+/**
+ * `only`: a regular expression that `topic/scenario` has to match. @throws Error when nothing could
+ * be played
+ */
 export async function replay(
   target: Target,
   only: string | undefined,

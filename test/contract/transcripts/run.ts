@@ -1,7 +1,8 @@
 /**
- * `npm run transcripts -- [--level 0.43] [--only REGEX] [--store shared] [--verbose] [--left] [--spawn COMMAND]`: the recorded
- * conversations with the reference of a level, played against two servers. `--left` takes steps that pass from the list of those that
- * are left. `--spawn` plays them against another server, with `{port}` and `{dir}` filled in, and without the explanations.
+ * `npm run transcripts -- [--level 0.43] [--only REGEX] [--store shared] [--verbose] [--left] [--spawn COMMAND]`:
+ * the recorded conversations with the reference of a level, played against two servers. `--left`
+ * takes steps that pass from the list of those that are left. `--spawn` plays them against another
+ * server, with `{port}` and `{dir}` filled in, and without the explanations.
  */
 import { parseArgs } from "node:util";
 import { readExplanations, readLeft, writeLeft } from "./explained.ts";

@@ -8,9 +8,10 @@ import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
 import type { LevelName } from "./replay.ts";
 
 /**
- * Groups of scenarios with servers of their own. After some the replayer cannot put back the configuration: it lacks the token
- * that one of them asks for from then on, and the key that another has rotated is no longer the one in the configuration. One
- * has no peers, and servers that are older than a minute look for some to announce content to.
+ * Groups of scenarios with servers of their own. After some the replayer cannot put back the
+ * configuration: it lacks the token that one of them asks for from then on, and the key that
+ * another has rotated is no longer the one in the configuration. One has no peers, and servers that
+ * are older than a minute look for some to announce content to.
  */
 const APART = [
   ["level-0.43-config/reading and setting"],
@@ -58,7 +59,10 @@ export async function withServers<T>(
   }
 }
 
-/** A new repo that has what is wanted of it before its server starts: such settings hold from the next start on. */
+/**
+ * A new repo that has what is wanted of it before its server starts: such settings hold from the
+ * next start on.
+ */
 async function startFresh(folder: string, { store, level = "0.9" }: ServersOptions): Promise<RpcServer> {
   const shared = await storeSettings(store);
   {

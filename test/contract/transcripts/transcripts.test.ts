@@ -35,7 +35,8 @@ const shortToday = "^level-0\\.43-(blocks|cid|dag|gone|keys|multibase|reading|wi
 
 test("conversations with Kubo 0.43 are answered at that level as they were recorded, but for those that are left", async () => {
   const level = "0.43";
-  const [explanations, left] = [await readExplanations(level), await readLeft(level)];
+  const explanations = await readExplanations(level);
+  const left = await readLeft(level);
   const report = await withServers((first, second) => replay({ urls: [first.url, second.url] }, shortToday, level), {
     level,
   });

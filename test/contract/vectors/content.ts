@@ -74,7 +74,10 @@ export interface Multipart {
 
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
-/** One part of a body; with `many`, so many of them, with a number behind the name that is filled with zeros up to `pad`. */
+/**
+ * One part of a body; with `many`, so many of them, with a number behind the name that is filled
+ * with zeros up to `pad`.
+ */
 export type Part = Partial<Content> & {
   readonly filename: string;
   readonly type?: string;

@@ -132,7 +132,10 @@ function inAnyOrder(of: (reply: Reply) => Lines): Check {
   };
 }
 
-/** An object anywhere in the first value has these fields; `linkHash` and `linkSize` are those of a link. */
+/**
+ * An object anywhere in the first value has these fields; `linkHash` and `linkSize` are those of a
+ * link.
+ */
 function somewhere(reply: Reply, wanted: Readonly<Record<string, Json>>): string | undefined {
   const names: Readonly<Record<string, string>> = { linkHash: "Hash", linkSize: "Size" };
   const renamed = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [names[key] ?? key, value]));

@@ -2,7 +2,10 @@
 import { readFileSync } from "node:fs";
 import type { BodyTree, Part } from "./content.ts";
 
-/** A subset of what an answer says: further fields may be there. Kinds: `about` of the files, and `judge.ts`. */
+/**
+ * A subset of what an answer says: further fields may be there. Kinds: `about` of the files, and
+ * `judge.ts`.
+ */
 export type Expected = Readonly<Record<string, unknown>>;
 
 type Query = Readonly<Record<string, unknown>>;
@@ -124,7 +127,8 @@ const specials: Readonly<Record<string, Special>> = {
   "error-text-shape": () => undefined,
   // Needs files that are not at hand.
   "dag-import-roots-line-shape": () => undefined,
-  // Needs files beside the server; the CID is the same without nocopy, and commands/filestore.test.ts adds it with it.
+  // Needs files beside the server; the CID is the same without nocopy, and
+  // commands/filestore.test.ts adds it with it.
   "filestore-dir": ({ input = {}, expect = {} }) => [{ call: "add", query: { "raw-leaves": "true" }, input, expect }],
   // Recorded without a network: with one, what is missing is waited for.
   "pin-add-missing": (vector) => single({ ...vector, query: { ...vector.query, offline: "true" } }),

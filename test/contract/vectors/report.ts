@@ -16,7 +16,10 @@ export type LevelName = "0.9" | "0.43";
 /** Ids of vectors of the level 0.43 begin so. */
 const TODAY = "l43-";
 
-/** Ids of the vectors that differ on purpose, with the reasons: the rows of the table in the document. */
+/**
+ * Ids of the vectors that differ on purpose, with the reasons: the rows of the table in the
+ * document.
+ */
 export function explained(level: LevelName = "0.9"): ReadonlyMap<string, string> {
   const rows = readFileSync(document, "utf8").matchAll(/^\| `([^`]+)` \| (.+) \|$/gm);
   const all = [...rows].map(([, id = "", reason = ""]) => [id, reason] as const);
@@ -46,8 +49,9 @@ export interface Group {
 }
 
 /**
- * All vectors by their groups, in the order in which one node can play them. Those that change the configuration come
- * last, in groups of their own: a root of the namespace that was sharded stays so.
+ * All vectors by their groups, in the order in which one node can play them. Those that change the
+ * configuration come last, in groups of their own: a root of the namespace that was sharded stays
+ * so.
  */
 export function groups(accept: (vector: Vector) => boolean, level: LevelName = "0.9"): readonly Group[] {
   const byName = new Map<string, Vector[]>();
@@ -71,7 +75,10 @@ export async function playGroup(player: Player, { vectors }: Group): Promise<Res
   return results;
 }
 
-/** A table by group, then what differs. `whole`: all vectors were played, so explanations can be checked, too. */
+/**
+ * A table by group, then what differs. `whole`: all vectors were played, so explanations can be
+ * checked, too.
+ */
 export function report(
   results: readonly Result[],
   { verbose, whole, level = "0.9" }: { readonly verbose: boolean; readonly whole: boolean; readonly level?: LevelName },

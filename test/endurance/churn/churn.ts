@@ -1,4 +1,7 @@
-/** Loads, reloads and unloads an example module again and again while clients use it, and watches the heap. */
+/**
+ * Loads, reloads and unloads an example module again and again while clients use it, and watches
+ * the heap.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,8 +17,8 @@ import { type Situation, situations } from "./examples.ts";
 export type ExampleName = (typeof exampleNames)[number];
 
 /**
- * `file`: the module is loaded by its path, and each load and reload evaluates the file anew. `value`: its code was
- * imported once and handed to the host, so that nothing is evaluated again.
+ * `file`: the module is loaded by its path, and each load and reload evaluates the file anew.
+ * `value`: its code was imported once and handed to the host, so that nothing is evaluated again.
  */
 export type Form = "file" | "value";
 
@@ -27,12 +30,18 @@ export interface ChurnReport {
   readonly answered: number;
   /** Those of them that were answered while a reload was under way. */
   readonly duringReload: number;
-  /** Requests and websockets that had begun before the module was replaced or withdrawn, and ended after. */
+  /**
+   * Requests and websockets that had begun before the module was replaced or withdrawn, and ended
+   * after.
+   */
   readonly held: number;
   /** Requests to another app, through all loads and unloads. */
   readonly neighbour: number;
   readonly failures: readonly string[];
-  /** Module objects that were handed out over all cycles, and how many of them the heap still holds at the end. */
+  /**
+   * Module objects that were handed out over all cycles, and how many of them the heap still holds
+   * at the end.
+   */
   readonly instances: number;
   readonly survivors: number;
   /** Bytes of heap after a collection, by cycle; empty without `measureAt`. */
@@ -64,7 +73,8 @@ async function churnIn(
   const folder = await mkdtemp(join(tmpdir(), "modhost-churn-"));
   const watch = new Watch(example);
   const complaints: string[] = [];
-  // A host that keeps nothing of what is logged, unlike that of the test kit: the heap is what is measured here.
+  // A host that keeps nothing of what is logged, unlike that of the test kit: the heap is what is
+  // measured here.
   const host = createHost({
     modules: [watch.module, ...(form === "value" ? [await asValue(example)] : [])],
     config: {
@@ -137,7 +147,10 @@ interface Cycle {
   readonly failures: string[];
 }
 
-/** Every client is at work before the reload, during it and after it; one request begins before and ends after. */
+/**
+ * Every client is at work before the reload, during it and after it; one request begins before and
+ * ends after.
+ */
 async function useAndReload({ host, example, situation, clients, ports, watch, counts, failures }: Cycle) {
   const workers = clients.map((client) => new Worker(client, situation.probes));
   const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
@@ -163,7 +176,10 @@ async function useAndReload({ host, example, situation, clients, ports, watch, c
   }
 }
 
-/** Nobody sends requests to an app that is being unloaded, but one that is there already is answered. */
+/**
+ * Nobody sends requests to an app that is being unloaded, but one that is there already is
+ * answered.
+ */
 async function unloadWithRequest({ host, example, situation, ports, watch, counts, failures }: Cycle) {
   const held = await situation.hold?.(ports);
   const withdrawn = watch.next("removed");

@@ -1,4 +1,6 @@
-/** Clients that keep their connection, ask the same things over and over, and count what they get. */
+/**
+ * Clients that keep their connection, ask the same things over and over, and count what they get.
+ */
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
@@ -139,7 +141,10 @@ export async function holdWebsocket({ http }: Ports, path: string, codes: readon
   };
 }
 
-/** A client at work: asks one probe after the other until it is stopped, and always takes the last answer. */
+/**
+ * A client at work: asks one probe after the other until it is stopped, and always takes the last
+ * answer.
+ */
 export class Worker {
   readonly failures: string[] = [];
   answered = 0;

@@ -1,4 +1,7 @@
-/** Changes the configuration of a host again and again while clients use it, with a stream and a websocket open. */
+/**
+ * Changes the configuration of a host again and again while clients use it, with a stream and a
+ * websocket open.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -77,7 +80,11 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
   const held = await openSteady(ports.http);
   const failures: string[] = [];
   const times: number[] = [];
-  let [applied, refused, duringChange, echoed, settled] = [0, 0, 0, 0, 0];
+  let applied = 0;
+  let refused = 0;
+  let duringChange = 0;
+  let echoed = 0;
+  let settled = 0;
   try {
     for (let turn = 1; turn <= changes && failures.length === 0; turn += 1) {
       await all(1);

@@ -1,4 +1,7 @@
-/** Reloads one module again and again while clients use it, with uploads, downloads, streams and websockets open. */
+/**
+ * Reloads one module again and again while clients use it, with uploads, downloads, streams and
+ * websockets open.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +27,10 @@ export interface ReloadReport {
   readonly answered: number;
   /** Those of them while a reload was under way. */
   readonly duringReload: number;
-  /** Uploads, downloads, event streams and websockets of the module that began before a reload, and ended well in it. */
+  /**
+   * Uploads, downloads, event streams and websockets of the module that began before a reload, and
+   * ended well in it.
+   */
   readonly held: number;
   /** Messages and pieces through a websocket and a stream of another module, open throughout. */
   readonly echoed: number;
@@ -44,7 +50,10 @@ export interface ReloadOptions {
   readonly size?: number;
 }
 
-/** Its state is how many instances there were; a download ends once the instance that began it is to leave. */
+/**
+ * Its state is how many instances there were; a download ends once the instance that began it is to
+ * leave.
+ */
 const CODE = `import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
 import { event_stream } from "modhost/net/http/server";
@@ -117,7 +126,10 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
   const throughout = await openSteady(ports.http);
   const failures: string[] = [];
   const times: number[] = [];
-  let [done, duringReload, held, echoed] = [0, 0, 0, 0];
+  let done = 0;
+  let duringReload = 0;
+  let held = 0;
+  let echoed = 0;
   const settledAt = Math.ceil(reloads / 5);
   let settled = await memory();
   try {
@@ -132,7 +144,8 @@ export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOpt
       const began = performance.now();
       const reload = host.reload("reloaded");
       const ended = Promise.all(others.map((one) => one.finish()));
-      // The others end when the instances are exchanged, and then the upload is brought to its end by the former one.
+      // The others end when the instances are exchanged, and then the upload is brought to its end
+      // by the former one.
       const wrong = await Promise.race([ended, reload.then(() => ended)]);
       failures.push(...[...wrong, await upload.finish()].filter((one) => one !== undefined));
       await reload;
@@ -190,7 +203,10 @@ export async function costOfImport(size: number): Promise<number> {
   return cost;
 }
 
-/** Functions as modules have them, one in four of them called while the module loads, until the file is so long. */
+/**
+ * Functions as modules have them, one in four of them called while the module loads, until the file
+ * is so long.
+ */
 function ofSize(code: string, size: number): string {
   let text = code;
   for (let at = 0; text.length < size; at += 1) {

@@ -1,20 +1,23 @@
 /**
- * `npm run test:churn-modules -- --reloads 1000 [--form plain|isolated] [--size 10000]`: one module is reloaded so many times
- * while clients use it, with uploads, downloads, streams and websockets open: in the host's thread, and in a worker. The first
- * costs memory that V8 never frees; how much that is for files of several sizes is printed beside it.
+ * `npm run test:churn-modules -- --reloads 1000 [--form plain|isolated] [--size 10000]`: one module
+ * is reloaded so many times while clients use it, with uploads, downloads, streams and websockets
+ * open: in the host's thread, and in a worker. The first costs memory that V8 never frees; how much
+ * that is for files of several sizes is printed beside it.
  *
- * `npm run test:churn-modules -- --config-changes 200`: the configuration is changed so many times while clients use the
- * server, with a stream and a websocket open; nothing else is run then.
+ * `npm run test:churn-modules -- --config-changes 200`: the configuration is changed so many times
+ * while clients use the server, with a stream and a websocket open; nothing else is run then.
  *
- * `npm run test:churn-modules -- --takeovers 20`: so many processes, one after the other, go on in place of the one that
- * serves, under requests, uploads and downloads; nothing else is run then.
+ * `npm run test:churn-modules -- --takeovers 20`: so many processes, one after the other, go on in
+ * place of the one that serves, under requests, uploads and downloads; nothing else is run then.
  *
- * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: every example module is loaded, reloaded and unloaded so
- * many times while clients use it. Prints what was answered and what became of the heap, exits 1 on a failure.
+ * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: every example module is loaded,
+ * reloaded and unloaded so many times while clients use it. Prints what was answered and what
+ * became of the heap, exits 1 on a failure.
  *
- * An ES module is never freed once it is evaluated, so code that is read anew with each load makes the heap grow, whoever
- * imports it. Two things are tested beside that: a module whose code is evaluated once leaves the heap as it was, and no
- * module object of an instance that is gone stays in memory in either case.
+ * An ES module is never freed once it is evaluated, so code that is read anew with each load makes
+ * the heap grow, whoever imports it. Two things are tested beside that: a module whose code is
+ * evaluated once leaves the heap as it was, and no module object of an instance that is gone stays
+ * in memory in either case.
  */
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -40,7 +43,10 @@ const cycles = Number(values.cycles);
 if (!Number.isInteger(cycles) || cycles < 2) throw new RangeError("--cycles takes a whole number from 2");
 /** From here on everything that is filled once is full. */
 const settled = Math.min(20, Math.floor(cycles / 2));
-/** Bytes by which the heap may differ, whatever the number of cycles: the engine's own caches move as much. */
+/**
+ * Bytes by which the heap may differ, whatever the number of cycles: the engine's own caches move
+ * as much.
+ */
 const tolerance = 2 * 1024 * 1024;
 const forms = { value: "code evaluated once", file: "code read anew" } as const;
 

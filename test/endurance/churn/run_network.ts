@@ -1,7 +1,8 @@
 /**
- * `npm run test:churn -- [--minutes 10] [--peers 2]`: peers come and go while a node adds, reads and pins with them,
- * publishes and resolves names, exchanges messages and carries streams. Exits 1 when an answer is wrong, or something is
- * left of those who have gone: heap, sockets, listeners, connections, wants.
+ * `npm run test:churn -- [--minutes 10] [--peers 2]`: peers come and go while a node adds, reads
+ * and pins with them, publishes and resolves names, exchanges messages and carries streams. Exits 1
+ * when an answer is wrong, or something is left of those who have gone: heap, sockets, listeners,
+ * connections, wants.
  */
 import { parseArgs } from "node:util";
 import { churnNetwork, type Look } from "./network/churn.ts";
@@ -10,7 +11,8 @@ import { heapGrowth } from "./network/growth.ts";
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, peers: { type: "string", default: "2" } },
 });
-const [minutes, peers] = [Number(values.minutes), Number(values.peers)];
+const minutes = Number(values.minutes);
+const peers = Number(values.peers);
 if (!(minutes > 0)) throw new RangeError("--minutes takes a number above 0");
 if (!Number.isInteger(peers) || peers < 1) throw new RangeError("--peers takes a whole number from 1");
 
@@ -25,7 +27,8 @@ function print({ rounds, held, left }: Look): void {
 }
 
 let end: number | undefined;
-// The time counts from the first round, which there is in any case: how long a node takes to start depends on the machine.
+// The time counts from the first round, which there is in any case: how long a node takes to start
+// depends on the machine.
 const more = () => performance.now() < (end ??= performance.now() + minutes * 60_000);
 const report = await churnNetwork({ peers, looks: 2, more, onLook: print });
 const { grown, allowed } = heapGrowth(report.looks);

@@ -1,4 +1,6 @@
-/** A server that is taken over by one process after another, under requests, uploads and downloads. */
+/**
+ * A server that is taken over by one process after another, under requests, uploads and downloads.
+ */
 import { readFile } from "node:fs/promises";
 import { type TakeoverFigures, takeoverLoad, untilGone } from "#test/support/takeover_load.ts";
 import { Program } from "#test/unit/core/cli/spawned.ts";
@@ -17,6 +19,7 @@ export async function takeOverAgain(takeovers: number): Promise<TakeoversReport>
   const config = {
     modules_enabled: ["http", "http_admin", "./mod_http_a.mjs"],
     http_ports: [0],
+    admin_port: 0,
     http_interfaces: ["127.0.0.1"],
     https_ports: [],
     http_log: false,

@@ -1,6 +1,6 @@
 /**
- * Backs up a node while it works, kills the backup or the server in its midst, and restores what was backed up: all that
- * was answered before is there, and fits together.
+ * Backs up a node while it works, kills the backup or the server in its midst, and restores what
+ * was backed up: all that was answered before is there, and fits together.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -42,7 +42,8 @@ export async function backupCycles(options: BackupCyclesOptions): Promise<Backup
   const works = new Works(data, model);
   const wrong: string[] = [];
   let server = await firstServer(data);
-  let [restored, kills] = [0, 0];
+  let restored = 0;
+  let kills = 0;
   try {
     model.begin(await observe(server));
     for (let cycle = 0; cycle < cycles && wrong.length === 0; cycle += 1) {
@@ -130,7 +131,10 @@ async function failures(data: string, ...all: readonly (readonly string[])[]): P
   return failed;
 }
 
-/** Starts what was restored: its places, damaged blocks, pins that are not whole, and contents that are other ones. */
+/**
+ * Starts what was restored: its places, damaged blocks, pins that are not whole, and contents that
+ * are other ones.
+ */
 async function lookedAt(data: string, model: Model): Promise<{ wrong: string[]; places: Map<string, string> }> {
   await using server = await RpcServer.start({ folder: data, env: serverEnv });
   const text = async (name: string, query: Readonly<Record<string, string>> = {}) => {

@@ -1,4 +1,7 @@
-/** Kills a working node at random moments and looks at what is left: nothing that was answered may be lost. */
+/**
+ * Kills a working node at random moments and looks at what is left: nothing that was answered may
+ * be lost.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { Model } from "./model.ts";

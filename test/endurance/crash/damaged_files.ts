@@ -1,4 +1,7 @@
-/** Damages the files of a block store at random, and looks what is lost: never more than what was damaged. */
+/**
+ * Damages the files of a block store at random, and looks what is lost: never more than what was
+ * damaged.
+ */
 import { randomBytes, randomInt } from "node:crypto";
 import { cp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";

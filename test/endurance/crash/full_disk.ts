@@ -1,4 +1,7 @@
-/** Fills a small disk to its last byte, and looks whether the node can still be read, restarted and cleaned up. */
+/**
+ * Fills a small disk to its last byte, and looks whether the node can still be read, restarted and
+ * cleaned up.
+ */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { open, rm, statfs } from "node:fs/promises";
@@ -8,7 +11,10 @@ import { apiOffline, type Query, RpcServer } from "#test/support/rpc_server.ts";
 
 const run = promisify(execFile);
 
-/** Mounts a file system of a few bytes in a folder; gives what unmounts it. Undefined where that is not permitted. */
+/**
+ * Mounts a file system of a few bytes in a folder; gives what unmounts it. Undefined where that is
+ * not permitted.
+ */
 export async function mountSmallDisk(folder: string, megabytes: number): Promise<(() => Promise<void>) | undefined> {
   try {
     await run("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder]);
@@ -96,7 +102,10 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
   }
 }
 
-/** Files, some in the namespace, until the disk is full; the last changes of the namespace are not flushed. */
+/**
+ * Files, some in the namespace, until the disk is full; the last changes of the namespace are not
+ * flushed.
+ */
 async function fill(server: RpcServer) {
   const file = randomBytes(2000);
   const cids: string[] = [];

@@ -30,8 +30,9 @@ export interface ChangeOptions {
 }
 
 /**
- * All that places have held since it was opened: what is read as of one moment of that time must be among it. What was
- * answered with success before is all that there may be of a place that nobody has changed since.
+ * All that places have held since it was opened: what is read as of one moment of that time must be
+ * among it. What was answered with success before is all that there may be of a place that nobody
+ * has changed since.
  */
 export class Window {
   readonly #held: ReadonlyMap<string, string>;
@@ -64,8 +65,8 @@ const matches = (found: Value, expected: Value) => found === expected || (expect
 const shown = (values: Values) => JSON.stringify(values, (_, value) => value ?? null);
 
 /**
- * Places by name (a path, a pin, a key, a setting) and what they hold. A change of several is one: after a crash all of
- * it is there, or, when it was never answered with success, nothing of it.
+ * Places by name (a path, a pin, a key, a setting) and what they hold. A change of several is one:
+ * after a crash all of it is there, or, when it was never answered with success, nothing of it.
  */
 export class Model {
   /** Changes answered with success. */
@@ -79,7 +80,10 @@ export class Model {
   readonly #users = new Map<string, number>();
   readonly #open = new Set<Change>();
   readonly #windows = new Set<Window>();
-  /** CIDs that are there though nothing may keep them: stored with success, and no collection has begun since. */
+  /**
+   * CIDs that are there though nothing may keep them: stored with success, and no collection has
+   * begun since.
+   */
   readonly #loose = new Set<string>();
   #collections = 0;
   #collecting = 0;
@@ -104,8 +108,8 @@ export class Model {
   }
 
   /**
-   * Runs a change of free places. `run` tells whether it was answered with success, or what the answer told; else the
-   * change stays open until the next `settle`.
+   * Runs a change of free places. `run` tells whether it was answered with success, or what the
+   * answer told; else the change stays open until the next `settle`.
    */
   async change(
     after: Values,
@@ -136,7 +140,10 @@ export class Model {
     this.acknowledged += 1;
   }
 
-  /** Runs what makes sure that a CID is there, and tells which; it then is until the next collection at least. */
+  /**
+   * Runs what makes sure that a CID is there, and tells which; it then is until the next collection
+   * at least.
+   */
   async storing(run: () => Promise<string | undefined>): Promise<void> {
     const before = this.#collections;
     const cid = await run();
@@ -167,7 +174,8 @@ export class Model {
       if (!states.some(is)) wrong.push(`half a change: ${shown(now)} is none of ${states.map(shown).join(", ")}`);
     }
     for (const name of new Set([...this.#held.keys(), ...found.keys()])) {
-      const [held, now] = [this.get(name), found.get(name)];
+      const held = this.get(name);
+      const now = found.get(name);
       if (this.isSteady(name) && held !== now) wrong.push(`${name}: ${held ?? "nothing"} became ${now ?? "nothing"}`);
     }
     this.#open.clear();
@@ -178,7 +186,9 @@ export class Model {
     return wrong;
   }
 
-  /** Watches what places hold until `close`; what is being changed now may be in any of its states. */
+  /**
+   * Watches what places hold until `close`; what is being changed now may be in any of its states.
+   */
   window(): Window & { close(): void } {
     const window = new Window(this.#held);
     for (const { states } of this.#open) for (const state of states) window.note(state);

@@ -1,4 +1,7 @@
-/** Nodes on one folder, each with process ids of its own, as containers have them: one serves, and loses nothing. */
+/**
+ * Nodes on one folder, each with process ids of its own, as containers have them: one serves, and
+ * loses nothing.
+ */
 import { inNamespace } from "#test/support/namespaces.ts";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 
@@ -25,7 +28,10 @@ const start = (folder: string) => RpcServer.start({ folder, env: apiOffline, wit
 
 /** The host serves the rest, too, when its node does not open. */
 const serves = async (server: RpcServer) => (await server.call("id")).ok;
-/** Not by some failure of the stores that two processes are in. Who holds the lock may not have written its name yet. */
+/**
+ * Not by some failure of the stores that two processes are in. Who holds the lock may not have
+ * written its name yet.
+ */
 const isRefused = (server: RpcServer) => /it is in use by (process|another program)/.test(server.log());
 
 /** In each cycle some start together, one more comes while one serves, and that one is killed. */

@@ -1,4 +1,7 @@
-/** `npm run test:crash -- --cycles N`: the long form: kills, damaged files, backups, full disks, containers. */
+/**
+ * `npm run test:crash -- --cycles N`: the long form: kills, damaged files, backups, full disks,
+ * containers.
+ */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** The last section of a block store's log, cut where a write might have ended: what was not whole was never there. */
+/**
+ * The last section of a block store's log, cut where a write might have ended: what was not whole
+ * was never there.
+ */
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { appendFile, readFile, stat } from "node:fs/promises";
@@ -19,7 +22,10 @@ export type Cuts = (tail: Uint8Array) => readonly number[];
 
 export const everyByte: Cuts = (tail) => Array.from({ length: tail.length + 1 }, (_, cut) => cut);
 
-/** Around each border of the section: of its length, of the parts of its CID, of its data; and some in between. */
+/**
+ * Around each border of the section: of its length, of the parts of its CID, of its data; and some
+ * in between.
+ */
 export const borders: Cuts = (tail) => {
   const section = readSection(tail, 0);
   assert.ok(section);
@@ -61,7 +67,10 @@ export async function torn(before: Work, last: Work): Promise<{ at: string; tail
   return { at, tail: (await readFile(segmentFile(whole))).subarray(size) };
 }
 
-/** A block whose section is torn was never there, and writing goes on. @returns how many cuts were tried */
+/**
+ * A block whose section is torn was never there, and writing goes on. @returns how many cuts were
+ * tried
+ */
 export async function tornBlocks(cuts: Cuts): Promise<number> {
   const kept = samples(3);
   const { at, tail } = await torn(

@@ -1,4 +1,6 @@
-/** What a node is put through before it is killed: each piece of work changes places of the model. */
+/**
+ * What a node is put through before it is killed: each piece of work changes places of the model.
+ */
 import type { Query, RpcServer } from "#test/support/rpc_server.ts";
 import type { Model } from "./model.ts";
 import { pinsAmong } from "./places.ts";
@@ -54,7 +56,10 @@ export class Works {
     }
   }
 
-  /** The answer, when it is one of success and whole; any other is a fault of the server unless it `mayFail`. */
+  /**
+   * The answer, when it is one of success and whole; any other is a fault of the server unless it
+   * `mayFail`.
+   */
   async ask(server: RpcServer, command: string, query: Query, sent: Sent = {}): Promise<string | undefined> {
     const { parts, text = "", mayFail = false } = sent;
     const answer = await server.call(command, query, parts);

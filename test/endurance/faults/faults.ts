@@ -28,7 +28,10 @@ export interface FaultReport {
   readonly failed: number;
   /** Milliseconds of each, in their order. */
   readonly times: readonly number[];
-  /** How many of them there were, and how many seconds it took, until the other module answered 503: it is out. */
+  /**
+   * How many of them there were, and how many seconds it took, until the other module answered 503:
+   * it is out.
+   */
   readonly out: { readonly after: number; readonly seconds: number } | undefined;
   /** Answers of the other module, by status; 0 for none. */
   readonly statuses: ReadonlyMap<number, number>;

@@ -1,9 +1,10 @@
 /**
- * `npm run test:faults -- [--requests 500] [--rounds 6]`: a module beside one that throws, rejects, hogs, loops, leaks or exits,
- * isolated and not, and the times of its answers. Rounds in which the other does nothing come between, so that a machine that
- * drifts touches both alike; ratios are those of all answers of the ones to all of the others. Loops, leaks and exits of a
- * module that is not isolated end this process, in which the host is embedded: they are left out. What the memory does while isolated modules are reloaded
- * tells `npm run test:churn-modules -- --reloads 1000`.
+ * `npm run test:faults -- [--requests 500] [--rounds 6]`: a module beside one that throws, rejects,
+ * hogs, loops, leaks or exits, isolated and not, and the times of its answers. Rounds in which the
+ * other does nothing come between, so that a machine that drifts touches both alike; ratios are
+ * those of all answers of the ones to all of the others. Loops, leaks and exits of a module that is
+ * not isolated end this process, in which the host is embedded: they are left out. What the memory
+ * does while isolated modules are reloaded tells `npm run test:churn-modules -- --reloads 1000`.
  */
 import { parseArgs } from "node:util";
 import { type Fault, type FaultReport, faults, misbehave } from "./faults.ts";
@@ -58,7 +59,8 @@ function print(fault: Fault, isolated: boolean, usual: readonly FaultReport[], w
 }
 
 function ratio(times: readonly number[], usual: readonly number[]): string {
-  const [p99, base] = [at(times, 0.99), at(usual, 0.99)];
+  const p99 = at(times, 0.99);
+  const base = at(usual, 0.99);
   const over = p99 > BOUND * base ? `, over ${BOUND} x` : "";
   const p50 = `p50 ${at(times, 0.5).toFixed(1)} ms against ${at(usual, 0.5).toFixed(1)}`;
   return `${p50}, p99 ${p99.toFixed(1)} ms against ${base.toFixed(1)} (${(p99 / base).toFixed(2)} x${over})`;

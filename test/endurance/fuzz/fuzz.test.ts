@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { fuzzFraming } from "./framing.ts";
 import { fuzz } from "./fuzz.ts";
 import { makeRequest } from "./grammar.ts";
 import { fuzzNode } from "./node/fuzz.ts";
@@ -12,19 +13,19 @@ import { fuzzReaders } from "./readers/readers.ts";
 /** A bound for a machine on which next to nothing moves; what is done is told by its number. */
 const seconds = 120;
 
-test("250 damaged requests do no harm", async (context) => {
+test("150 damaged requests do no harm", async (context) => {
   const seed = Date.now() % 2 ** 31;
   context.diagnostic(`seed ${seed}`);
-  const summary = await fuzz({ seconds, seed, count: 250 });
+  const summary = await fuzz({ seconds, seed, count: 150 });
   assert.deepEqual(summary.failures, [], `seed ${seed}`);
   assert.ok(summary.exchanges > 50, `only ${summary.exchanges} exchanges`);
   assert.ok(Object.keys(summary.statuses).length >= 4, `statuses: ${JSON.stringify(summary.statuses)}`);
 });
 
-test("80 rounds of odd calls leave the node as it was", async (context) => {
+test("50 rounds of odd calls leave the node as it was", async (context) => {
   const seed = Date.now() % 2 ** 31;
   context.diagnostic(`seed ${seed}`);
-  const { failures, rounds } = await fuzzNode({ seconds, seed, count: 80 });
+  const { failures, rounds } = await fuzzNode({ seconds, seed, count: 50 });
   assert.deepEqual(failures, [], `seed ${seed}`);
   assert.deepEqual(Object.keys(rounds).sort(), Object.keys(kinds).sort());
 });
@@ -35,6 +36,14 @@ test("1,200 damaged inputs are read or refused, and what is read and written rea
   const { failures, taken, refused } = await fuzzReaders({ seconds, seed, count: 1200 });
   assert.deepEqual(failures, [], `seed ${seed}`);
   assert.ok(taken > 20 && refused > 20, `${taken} were read, ${refused} refused`);
+});
+
+test("of 2,000 bodies in chunks the host reads the same contents as Node's parser", (context) => {
+  const seed = Date.now() % 2 ** 31;
+  context.diagnostic(`seed ${seed}`);
+  const { failures, joined } = fuzzFraming({ seconds, seed, count: 2000 });
+  assert.deepEqual(failures, [], `seed ${seed}`);
+  assert.ok(joined > 50, `the host read only ${joined} of them`);
 });
 
 test("an input that is read for ever ends the run, which names it", async () => {

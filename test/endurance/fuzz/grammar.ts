@@ -1,4 +1,7 @@
-/** Requests that are nearly right: built from a grammar, then damaged. All text is Latin-1, one character a byte. */
+/**
+ * Requests that are nearly right: built from a grammar, then damaged. All text is Latin-1, one
+ * character a byte.
+ */
 import type { Random } from "./random.ts";
 
 const methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "CONNECT", "get", "BREW", ""];

@@ -1,16 +1,17 @@
 /**
- * `npm run test:fuzz -- --seconds 60 [--what host|node|readers|delay] [--seed N] [--from N] [--count N]`: prints a summary for
- * each, and what held the event loop longest; exits 1 on a failure.
+ * `npm run test:fuzz -- --seconds 60 [--what host|node|readers|framing|delay] [--seed N] [--from N] [--count N]`:
+ * prints a summary for each, and what held the event loop longest; exits 1 on a failure.
  */
 import { parseArgs } from "node:util";
 import { targets as readers, worstOf } from "./delay/delay.ts";
 import { MAX_TURN_MS, slowdown } from "./delay/meter.ts";
+import { fuzzFraming } from "./framing.ts";
 import { type FuzzOptions, fuzz, type WorstTurn } from "./fuzz.ts";
 import { fuzzNode } from "./node/fuzz.ts";
 import { fuzzReaders } from "./readers/readers.ts";
 
 const usage =
-  "npm run test:fuzz -- [--seconds 60] [--what host|node|readers|delay] [--seed N] [--from EXCHANGE] [--count N]";
+  "npm run test:fuzz -- [--seconds 60] [--what host|node|readers|framing|delay] [--seed N] [--from EXCHANGE] [--count N]";
 
 /** Prints what was done; gives what went wrong. */
 const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonly string[]>>> = {
@@ -33,6 +34,12 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
     if (failures.length === 0) console.log("readers: no defect, and what was read and written reads as it was written");
     return failures;
   },
+  async framing(options) {
+    const { inputs, joined, failures } = fuzzFraming(options);
+    console.log(`framing: ${inputs} bodies in chunks, of which the host read ${joined} beside Node's parser`);
+    if (failures.length === 0) console.log("framing: both found the same contents and the same end");
+    return failures;
+  },
   async delay() {
     const failures: string[] = [];
     // What the machine can do, while it has just begun.
@@ -51,8 +58,9 @@ const targets: Readonly<Record<string, (options: FuzzOptions) => Promise<readonl
 };
 
 /**
- * CPU time of a turn that is a failure, in milliseconds. Clients, several requests at once and the collection of garbage
- * share the loop with what is tested: it is the fourfold of what a single input may take.
+ * CPU time of a turn that is a failure, in milliseconds. Clients, several requests at once and the
+ * collection of garbage share the loop with what is tested: it is the fourfold of what a single
+ * input may take.
  */
 const MAX_LIVE_TURN_MS = 4 * MAX_TURN_MS;
 

@@ -1,4 +1,7 @@
-/** Clients as no library makes them: they send what they were told, read as much as they like, and leave. */
+/**
+ * Clients as no library makes them: they send what they were told, read as much as they like, and
+ * leave.
+ */
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, constants } from "node:http2";

@@ -62,7 +62,8 @@ class Maker {
   /** Stores what is held. */
   async end(): Promise<void> {
     const held = this.#held;
-    [this.#held, this.#bytes] = [[], 0];
+    this.#held = [];
+    this.#bytes = 0;
     await this.#store.put(held);
   }
 
@@ -113,7 +114,10 @@ export async function harmful(node: Node, { levels, entries, heavy, abyss }: Con
 /** Graphs whose blocks are few, and whose paths are more than there are atoms. */
 async function doubled(make: Maker) {
   const nothing = await make.put(RAW, new Uint8Array());
-  let [file, zeros, tree, shard] = [make.leaf, nothing, make.leaf, await make.node(emptyShard, [])];
+  let file = make.leaf;
+  let zeros = nothing;
+  let tree = make.leaf;
+  let shard = await make.node(emptyShard, []);
   const slots = Array.from({ length: 64 }, (_, at) => at.toString(16).toUpperCase().padStart(2, "0"));
   for (let level = 1; level <= DOUBLED; level += 1) {
     const half = 100 * 2 ** (level - 1);
@@ -133,7 +137,9 @@ const emptyShard: Unixfs = { type: "HAMTShard", hashType: 0x22, fanout: 256 };
 
 /** What has one link, which has one link, and so on. */
 async function chains(make: Maker, levels: number) {
-  let [road, shaft, cbor] = [make.leaf, make.leaf, make.leaf];
+  let road = make.leaf;
+  let shaft = make.leaf;
+  let cbor = make.leaf;
   for (let level = 0; level < levels; level += 1) {
     road = await make.directory({ a: road });
     shaft = await make.file(100, [100], [shaft]);

@@ -5,7 +5,10 @@ import { hostile } from "./hostile.ts";
 const skip = process.platform === "linux" ? false : "memory is told by /proc";
 const mebibyte = 2 ** 20;
 
-/** The long form, with a million entries and a thousand slow readers: `npm run test:gateway-hostile`. */
+/**
+ * The long form, with a million entries and a thousand slow readers:
+ * `npm run test:gateway-hostile`.
+ */
 test("content and clients that mean harm get honest answers, in bounded memory, and leave nothing", {
   skip,
 }, async () => {

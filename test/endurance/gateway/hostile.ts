@@ -1,4 +1,7 @@
-/** A gateway that is asked for content made to do harm, and by clients that mean it: what it answers, holds, and has left. */
+/**
+ * A gateway that is asked for content made to do harm, and by clients that mean it: what it
+ * answers, holds, and has left.
+ */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -11,7 +14,9 @@ export interface HostileSettings {
   readonly content: ContentSize;
   /** Bytes after which clients leave an answer that has no end. */
   readonly enough: number;
-  /** All attacks, each over HTTP/1.1 and over HTTP/2; else half of them, over one of these by turns. */
+  /**
+   * All attacks, each over HTTP/1.1 and over HTTP/2; else half of them, over one of these by turns.
+   */
   readonly all: boolean;
   /** Clients at a time that read nothing, of each kind. */
   readonly readers: number;
@@ -25,7 +30,10 @@ export interface HostileOutcome {
   readonly asked: number;
   /** Answers that are not honest, and what is left. */
   readonly failures: readonly string[];
-  /** Bytes of the process at most, beyond those that it had before: with all attacks, and with the slow readers. */
+  /**
+   * Bytes of the process at most, beyond those that it had before: with all attacks, and with the
+   * slow readers.
+   */
   readonly memory: { readonly attacks: number; readonly readers: number };
   /** Milliseconds of CPU time for which the event loop was held, at most. */
   readonly turn: number;
@@ -107,7 +115,10 @@ async function attackAll(
   { enough, all, report = () => undefined }: HostileSettings,
   failures: string[],
 ) {
-  let [asked, most, longest, faults] = [0, 0, 0, 0];
+  let asked = 0;
+  let most = 0;
+  let longest = 0;
+  let faults = 0;
   const http2 = new Http2Client(https);
   const chosen = attacks(roots).filter((_, at) => all || at % 2 === 0);
   for (const [at, attack] of chosen.entries()) {
@@ -126,7 +137,8 @@ async function attackAll(
       if (turn > 50) report(`${Math.round(turn)} ms: ${attack.name}, ${name}`);
       found.push(...logged.slice(faults));
       faults = logged.length;
-      [most, longest] = [Math.max(most, memory), Math.max(longest, turn)];
+      most = Math.max(most, memory);
+      longest = Math.max(longest, turn);
       for (const fault of found) failures.push(`${attack.name}, ${name}: ${fault}`);
     }
   }

@@ -1,4 +1,7 @@
-/** Files `_redirects` of nearly 64 KiB: for each, what makes a matcher that tries again and again work for ever. */
+/**
+ * Files `_redirects` of nearly 64 KiB: for each, what makes a matcher that tries again and again
+ * work for ever.
+ */
 
 export interface Catastrophe {
   readonly rules: string;

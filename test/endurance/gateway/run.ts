@@ -1,6 +1,7 @@
 /**
- * `npm run test:gateway-hostile -- [--entries N] [--readers N]`: the long form. Each attack over HTTP/1.1 and
- * HTTP/2, with how long it held the event loop; a directory of a million entries, a thousand slow readers.
+ * `npm run test:gateway-hostile -- [--entries N] [--readers N]`: the long form. Each attack over
+ * HTTP/1.1 and HTTP/2, with how long it held the event loop; a directory of a million entries, a
+ * thousand slow readers.
  */
 import { parseArgs } from "node:util";
 import { hostile } from "./hostile.ts";

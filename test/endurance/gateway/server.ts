@@ -1,4 +1,6 @@
-/** The gateway under attack, in a process of its own, which tells whoever started it how it fares. */
+/**
+ * The gateway under attack, in a process of its own, which tells whoever started it how it fares.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { NodeModule } from "modhost/node";
@@ -16,7 +18,10 @@ export interface Ready {
 export interface Figures {
   /** Bytes of the process itself: heap, buffers, libraries' own. */
   readonly memory: number;
-  /** Milliseconds of CPU time for which the event loop was held in one piece, at most, since the last call. */
+  /**
+   * Milliseconds of CPU time for which the event loop was held in one piece, at most, since the
+   * last call.
+   */
   readonly turn: number;
   readonly files: number;
   /** Lines of the log about faults of the server. */

@@ -1,4 +1,7 @@
-/** One node that is given ever more entries: how many come out again, and what memory it takes meanwhile. */
+/**
+ * One node that is given ever more entries: how many come out again, and what memory it takes
+ * meanwhile.
+ */
 import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
@@ -11,7 +14,10 @@ export interface Step {
   readonly seconds: number;
   /** Bytes that the process itself held at most: heap, buffers, libraries' own. */
   readonly own: number;
-  /** Bytes of mapped files that were in memory at most, which the system takes back when it needs them. */
+  /**
+   * Bytes of mapped files that were in memory at most, which the system takes back when it needs
+   * them.
+   */
   readonly mapped: number;
 }
 
@@ -70,7 +76,10 @@ interface Counted {
   readonly tail: string;
 }
 
-/** How often `mark` stands in an answer. A reader that is `lazy` looks away for a while at its beginning. */
+/**
+ * How often `mark` stands in an answer. A reader that is `lazy` looks away for a while at its
+ * beginning.
+ */
 async function count(answer: IncomingMessage, mark: string, lazy = false): Promise<Counted> {
   let found = 0;
   let tail = "";
@@ -110,7 +119,8 @@ async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly
 }
 
 /**
- * Adds a directory and as many pinned files, and lists all that in every way. Needs Linux, whose `/proc` tells memory.
+ * Adds a directory and as many pinned files, and lists all that in every way. Needs Linux, whose
+ * `/proc` tells memory.
  *
  * @throws Error when a list has not as many entries as it should have
  */

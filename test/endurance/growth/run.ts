@@ -1,6 +1,6 @@
 /**
- * `npm run test:growth -- [--entries N] [--heap MIB]`: the long form. Node lets its heap grow as long as there is memory:
- * with a bound, what is alive shows.
+ * `npm run test:growth -- [--entries N] [--heap MIB]`: the long form. Node lets its heap grow as
+ * long as there is memory: with a bound, what is alive shows.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

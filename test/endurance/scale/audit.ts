@@ -1,4 +1,7 @@
-/** What is left in the engines when every host has ended: no damage, and after a sweep no object that nothing lists. */
+/**
+ * What is left in the engines when every host has ended: no damage, and after a sweep no object
+ * that nothing lists.
+ */
 import { join } from "node:path";
 import connect from "postgres";
 import { openS3 } from "#node/storage/shared/s3/client.ts";

@@ -1,4 +1,7 @@
-/** Hosts of one store work for minutes while engines fail and come back: what they answer, and what is left of it in them. */
+/**
+ * Hosts of one store work for minutes while engines fail and come back: what they answer, and what
+ * is left of it in them.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
 import { Random } from "../fuzz/random.ts";
@@ -29,7 +32,10 @@ export interface ChurnOptions {
 export interface ChurnResult {
   readonly acknowledged: number;
   readonly refused: number;
-  /** Of those, while no engine was disturbed: the machine was too busy for the database to answer in time. */
+  /**
+   * Of those, while no engine was disturbed: the machine was too busy for the database to answer in
+   * time.
+   */
   readonly slowed: number;
   /** What is wrong with answers, and with what was left in the store. */
   readonly wrong: readonly string[];
@@ -45,7 +51,10 @@ const KEPT_COMMITS = 500;
 const KEPT_SECONDS = 30;
 /** MiB in a minute: of 1.4 GiB a day an operator should hear. */
 const LEAK_RATE = 1;
-/** Hosts keep connections to the object store for 4 s, and buffers of what they fetch for 5 s, after they were last used. */
+/**
+ * Hosts keep connections to the object store for 4 s, and buffers of what they fetch for 5 s, after
+ * they were last used.
+ */
 const LET_GO_MS = 6000;
 
 export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {

@@ -20,7 +20,10 @@ const GRACE_SECONDS = 10;
 /** Bytes in a second. */
 const TRICKLE = 1024;
 
-/** A store of its own engines: PostgreSQL with a standby that commits wait for, and an S3 server behind a proxy. */
+/**
+ * A store of its own engines: PostgreSQL with a standby that commits wait for, and an S3 server
+ * behind a proxy.
+ */
 export class Engines implements AsyncDisposable {
   readonly settings: StoreSettings;
   readonly #proxy: FaultyHttp;

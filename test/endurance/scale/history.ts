@@ -1,4 +1,7 @@
-/** What hosts answered, held against what they were asked: a place (a path, a pin, a name) is changed and read through all of them. */
+/**
+ * What hosts answered, held against what they were asked: a place (a path, a pin, a name) is
+ * changed and read through all of them.
+ */
 
 /** Undefined: nothing is there. */
 export type Value = string | undefined;
@@ -11,7 +14,10 @@ interface Change {
   /** What is there for a moment while the change is under way. */
   readonly way: Value;
   readonly begin: number;
-  /** Infinity while it is under way, and for good when its answer never came: it may have taken place or not. */
+  /**
+   * Infinity while it is under way, and for good when its answer never came: it may have taken
+   * place or not.
+   */
   end: number;
   /** It was answered that there was nothing to change. */
   isNone?: boolean;
@@ -36,8 +42,8 @@ export class History {
   }
 
   /**
-   * Runs a change; it resolves with what was answered. Unless that is success, and when it rejects, the change may have taken
-   * place. `way`: what the place may hold meanwhile.
+   * Runs a change; it resolves with what was answered. Unless that is success, and when it rejects,
+   * the change may have taken place. `way`: what the place may hold meanwhile.
    */
   async change(
     host: string,
@@ -72,7 +78,9 @@ export class History {
     return value;
   }
 
-  /** Begins a read of many places; what is given is called with each that it found or did not find. */
+  /**
+   * Begins a read of many places; what is given is called with each that it found or did not find.
+   */
   reading(host: string): (place: string, value: Value) => void {
     const begin = this.#tick();
     return (place, value) => {

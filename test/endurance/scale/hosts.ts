@@ -72,7 +72,10 @@ export class Hosts implements AsyncDisposable {
   }
 }
 
-/** A host that begins while it cannot reach the store serves without its node, and tries again by itself. */
+/**
+ * A host that begins while it cannot reach the store serves without its node, and tries again by
+ * itself.
+ */
 async function idOf(server: RpcServer): Promise<{ readonly ID: string }> {
   const told = Promise.withResolvers<{ readonly ID: string }>();
   await eventually("a host that was started has its node", async () => {

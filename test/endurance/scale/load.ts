@@ -6,7 +6,10 @@ import { type Host, isGone, type Works } from "./works.ts";
 
 const WORKERS_A_HOST = 2;
 
-/** An engine fails while clients make so many calls; when it works again, every host takes writes again. */
+/**
+ * An engine fails while clients make so many calls; when it works again, every host takes writes
+ * again.
+ */
 export async function disturbed(
   { begin, end }: Disturbance,
   calls: number,

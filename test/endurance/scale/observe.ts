@@ -7,14 +7,16 @@ export const EMPTY_DIRECTORY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
 /** Afterwards the history begins with what was found. */
 export async function observe(hosts: readonly Host[], works: Works, history: History): Promise<void> {
-  // A commit of each host: what a host had under way when it was killed has either taken its place before, or never will.
+  // A commit of each host: what a host had under way when it was killed has either taken its place
+  // before, or never will.
   for (const host of hosts) await works.ask(host, "files/mkdir", { arg: `/barriers/${host.name}`, parents: "true" });
   const seen: Map<string, string>[] = [];
   for (const host of hosts) seen.push(await placesOn(host, hosts, works, history));
   const [first = new Map<string, string>(), ...others] = seen;
   for (const [at, other] of others.entries()) {
     for (const place of new Set([...first.keys(), ...other.keys()])) {
-      const [one, another] = [first.get(place), other.get(place)];
+      const one = first.get(place);
+      const another = other.get(place);
       if (one === another) continue;
       history.fault(`${place} is ${one} on ${hosts[0]?.name}, and ${another} on ${hosts[at + 1]?.name}`);
     }
@@ -66,7 +68,9 @@ async function filesOn(host: Host, works: Works): Promise<string[]> {
   return paths;
 }
 
-/** An add whose answer was lost may have pinned what it was sent, and nothing else may be pinned. */
+/**
+ * An add whose answer was lost may have pinned what it was sent, and nothing else may be pinned.
+ */
 async function learn(host: Host, cid: string, works: Works, history: History): Promise<void> {
   if (works.added.has(cid)) return;
   const { text } = await works.ask(host, "cat", { arg: cid });

@@ -1,6 +1,9 @@
-/** Whether the database answers as soon as hosts need it, as this process sees it: on a machine that is too busy it may not. */
+/**
+ * Whether the database answers as soon as hosts need it, as this process sees it: on a machine that
+ * is too busy it may not.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 
 const EVERY_MS = 100;
@@ -9,16 +12,19 @@ const ASK_MS = 60_000;
 const SLOW_MS = 1000;
 
 export class Pace implements Disposable {
-  readonly #line: Line;
+  readonly #line: SqlConnection;
   readonly #over = new AbortController();
-  /** When the question that has no answer yet was to be asked, and the last answer that came too late. */
+  /**
+   * When the question that has no answer yet was to be asked, and the last answer that came too
+   * late.
+   */
   #asked = performance.now();
   #slowUntil = Number.NEGATIVE_INFINITY;
   /** Milliseconds of the slowest answer. */
   slowest = 0;
 
   constructor(sql: string) {
-    this.#line = new Line(sqlSettings(sql), { name: "pace", counts: new SqlCounts() });
+    this.#line = new SqlConnection(sqlSettings(sql), { name: "pace", counts: new SqlCounts() });
     void this.#ask();
   }
 

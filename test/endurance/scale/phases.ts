@@ -1,6 +1,9 @@
-/** What a host is at, as the calls that it has under way tell, and the locks that it has in the database. */
+/**
+ * What a host is at, as the calls that it has under way tell, and the locks that it has in the
+ * database.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import type { Host } from "./works.ts";
 
@@ -15,12 +18,12 @@ const ASK_MS = 20_000;
 const AIM_MS = 10_000;
 
 export class Phases implements Disposable {
-  readonly #line: Line;
+  readonly #line: SqlConnection;
   readonly #schema: string;
 
   constructor(sql: string) {
     const settings = sqlSettings(sql);
-    this.#line = new Line(settings, { name: "test", counts: new SqlCounts() });
+    this.#line = new SqlConnection(settings, { name: "test", counts: new SqlCounts() });
     this.#schema = `"${settings.schema}"`;
   }
 

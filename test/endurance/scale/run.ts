@@ -1,10 +1,12 @@
 /**
- * `npm run test:scale -- [--cycles 100 | --minutes 10 [--leak]] [--hosts 3] [--seed N] [--kills | --faults]`: hosts on one store are used at the same
- * time through all of them; each cycle kills one of them with -9 and starts it again, every fourth one takes an engine away instead, and one
- * in the middle has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each cycle takes an engine
- * away. What every host answers is held against one history. `--minutes`: nobody is killed, each minute takes an engine away, and what
- * hosts and the store hold must not grow; memory is looked at from eight minutes on. `--leak`: each host leaks 1 MiB a minute, one in its
- * heap, one in buffers and one in native code, and it is these that must be told of.
+ * `npm run test:scale -- [--cycles 100 | --minutes 10 [--leak]] [--hosts 3] [--seed N] [--kills | --faults]`:
+ * hosts on one store are used at the same time through all of them; each cycle kills one of them
+ * with -9 and starts it again, every fourth one takes an engine away instead, and one in the middle
+ * has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each
+ * cycle takes an engine away. What every host answers is held against one history. `--minutes`:
+ * nobody is killed, each minute takes an engine away, and what hosts and the store hold must not
+ * grow; memory is looked at from eight minutes on. `--leak`: each host leaks 1 MiB a minute, one in
+ * its heap, one in buffers and one in native code, and it is these that must be told of.
  */
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -42,7 +44,8 @@ const seed = Number(values.seed);
 const cycles = Number(values.cycles);
 console.log(`seed ${seed}`);
 const folder = await mkdtemp(join(tmpdir(), "modhost-scale-"));
-// What it started ends with it, also when it is ended by a signal; then nobody looks at what hosts have kept.
+// What it started ends with it, also when it is ended by a signal; then nobody looks at what hosts
+// have kept.
 for (const [signal, number] of [
   ["SIGINT", 2],
   ["SIGTERM", 15],

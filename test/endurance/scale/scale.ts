@@ -1,4 +1,7 @@
-/** Kills hosts of one store at random moments while clients use all of them, and holds what each answers against the others. */
+/**
+ * Kills hosts of one store at random moments while clients use all of them, and holds what each
+ * answers against the others.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
 import { Random } from "../fuzz/random.ts";
@@ -19,7 +22,10 @@ export interface ScaleOptions {
   /** Each kills one host, or disturbs an engine. */
   readonly cycles: number;
   readonly hosts?: number;
-  /** Garbage is collected, too; a collection waits until the lease of a host that was killed is over. */
+  /**
+   * Garbage is collected, too; a collection waits until the lease of a host that was killed is
+   * over.
+   */
   readonly collecting?: boolean;
   /** Of a cycle, after which its clients end; without it they go on while a host starts. */
   readonly calls?: number;
@@ -31,7 +37,10 @@ export interface ScaleOptions {
 export interface ScaleResult {
   readonly acknowledged: number;
   readonly refused: number;
-  /** Of those, while no engine was disturbed: the machine was too busy for the database to answer in time. */
+  /**
+   * Of those, while no engine was disturbed: the machine was too busy for the database to answer in
+   * time.
+   */
   readonly slowed: number;
   /** Milliseconds of the slowest answer of the database, the time in which it was away included. */
   readonly slowest: number;
@@ -47,7 +56,10 @@ export interface ScaleResult {
   readonly wrong: readonly string[];
 }
 
-/** Changes that are answered in a part of a cycle at least: before the host is lost, while it is, and after. */
+/**
+ * Changes that are answered in a part of a cycle at least: before the host is lost, while it is,
+ * and after.
+ */
 const CHANGES = 12;
 /** Milliseconds from the beginning of what a host is killed in, at most. */
 const LATER_MS = 40;

@@ -62,7 +62,10 @@ export class Works {
   disturbed = false;
   /** Calls refused with 503. */
   refused = 0;
-  /** Of those, while all engines were there: the database took longer than hosts wait, as this process saw. */
+  /**
+   * Of those, while all engines were there: the database took longer than hosts wait, as this
+   * process saw.
+   */
   slowed = 0;
   readonly #pace: Pace;
   readonly #underWay = new Map<Host, Set<{ readonly command: string }>>();

@@ -1,7 +1,8 @@
 /**
- * A client of the RPC in a process of its own, which others suspend: adds a folder of files of some kilobytes over one connection that
- * it keeps, and gets it again. Arguments: URL, rounds at most, files, seconds after which no other round begins. Prints a
- * line for each call, and what went wrong.
+ * A client of the RPC in a process of its own, which others suspend: adds a folder of files of some
+ * kilobytes over one connection that it keeps, and gets it again. Arguments: URL, rounds at most,
+ * files, seconds after which no other round begins. Prints a line for each call, and what went
+ * wrong.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 

@@ -1,7 +1,8 @@
 /**
- * `npm run test:stalls -- [--minutes N] [--rounds N] [--clients N] [--files N] [--seconds N] [--burners N]`: the long form.
- * After `--minutes` no client begins another round, so that it ends on a slow machine, too. `--seconds` is how long
- * processes are suspended at most; with 20 burners the machine has a load of more than 20.
+ * `npm run test:stalls -- [--minutes N] [--rounds N] [--clients N] [--files N] [--seconds N] [--burners N]`:
+ * the long form. After `--minutes` no client begins another round, so that it ends on a slow
+ * machine, too. `--seconds` is how long processes are suspended at most; with 20 burners the
+ * machine has a load of more than 20.
  */
 import { parseArgs } from "node:util";
 import { stalls } from "./stalls.ts";

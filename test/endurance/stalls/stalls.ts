@@ -1,4 +1,7 @@
-/** Connections that move are not reset: by clients and a server that are suspended, and on a machine that is busy. */
+/**
+ * Connections that move are not reset: by clients and a server that are suspended, and on a machine
+ * that is busy.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";

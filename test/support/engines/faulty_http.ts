@@ -1,4 +1,6 @@
-/** Stands between a client and an S3 server, and fails as stores and networks do, as a test says. */
+/**
+ * Stands between a client and an S3 server, and fails as stores and networks do, as a test says.
+ */
 import { once } from "node:events";
 import { Agent, request as ask, createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,8 +15,9 @@ export interface RefusedWith {
 }
 
 /**
- * `reset`: the server does not hear of it. `lost`: it took place, and the answer is lost. `truncated`: half of the answer's
- * body comes. `swallowed`: the server does not hear of it, and nothing is answered.
+ * `reset`: the server does not hear of it. `lost`: it took place, and the answer is lost.
+ * `truncated`: half of the answer's body comes. `swallowed`: the server does not hear of it, and
+ * nothing is answered.
  */
 export type HttpFault = RefusedWith | "reset" | "lost" | "truncated" | "swallowed";
 

@@ -1,4 +1,6 @@
-/** Stands between a client and a server of any protocol, and fails as networks do, as a test says. */
+/**
+ * Stands between a client and a server of any protocol, and fails as networks do, as a test says.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -65,7 +67,10 @@ export class FaultyTcp implements AsyncDisposable {
     this.#hole = undefined;
   }
 
-  /** The next answer in which this stands is lost, and its connection reset: what it confirms took place. Resolves then. */
+  /**
+   * The next answer in which this stands is lost, and its connection reset: what it confirms took
+   * place. Resolves then.
+   */
   loseAnswer(pattern: RegExp): Promise<void> {
     return new Promise((done) => {
       this.#lose = { pattern, done };

@@ -1,19 +1,28 @@
-/** A log in memory that several hosts of one process open: for tests, which can take it away, end sessions and trim it. */
+/**
+ * A log in memory that several hosts of one process open: for tests, which can take it away, end
+ * sessions and trim it.
+ */
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "#node/storage/shared/engine.ts";
 import { listIn } from "#node/storage/shared/entries.ts";
-import type { Commit, Entry, HeldLock, Position, SegmentId } from "#node/storage/shared/log.ts";
+import type { Commit, Entry, Position, SegmentId, StoreLock } from "#node/storage/shared/log.ts";
 import { LogClient } from "#node/storage/shared/log_client.ts";
 import { failure } from "#node/util/errors.ts";
 
-/** Turns of the event loop for which others wait for a host whose turn it is: what it was about to write may have failed. */
+/**
+ * Turns of the event loop for which others wait for a host whose turn it is: what it was about to
+ * write may have failed.
+ */
 const MAX_WAITS = 1000;
 
 export class MemoryLog {
   /** While it is false nobody reaches the log. */
   available = true;
-  /** Called before each step of a host; what it throws is what that step meets. Waiting in it holds the host up. */
+  /**
+   * Called before each step of a host; what it throws is what that step meets. Waiting in it holds
+   * the host up.
+   */
   onStep: (step: "read" | "append" | "appended", session: number) => void | Promise<void> = () => {};
   /** Commits on one page. */
   pageSize = 100;
@@ -54,7 +63,10 @@ export class MemoryLog {
     return [...this.#alive];
   }
 
-  /** Ends a session, as the database does when a host was silent for too long. The host finds out with its next commit. */
+  /**
+   * Ends a session, as the database does when a host was silent for too long. The host finds out
+   * with its next commit.
+   */
   endSession(session: number): void {
     this.#alive.delete(session);
     for (const lock of this.#locks.values()) if (lock.holder === session) lock.holder = undefined;
@@ -117,7 +129,7 @@ export class MemoryLog {
   }
 
   /** @internal Gives the lock, unless a session that is alive has it. */
-  take(name: string, session: number): HeldLock | undefined {
+  take(name: string, session: number): StoreLock | undefined {
     const held = this.#locks.get(name);
     if (held?.holder !== undefined) return undefined;
     held?.lose.abort();
@@ -137,7 +149,7 @@ export class MemoryLog {
   }
 
   /** @internal */
-  giveBack({ name, fence }: HeldLock): void {
+  giveBack({ name, fence }: StoreLock): void {
     const held = this.#locks.get(name);
     if (held?.fence === fence) held.holder = undefined;
   }
@@ -167,7 +179,7 @@ class MemoryEngine implements LogEngine {
   }
 
   /** It loses nothing. */
-  know(): void {}
+  expectCommit(): void {}
 
   async read(after: Position): Promise<Page> {
     await this.#log.step("read", this.session);
@@ -200,7 +212,9 @@ class MemoryEngine implements LogEngine {
     this.session = this.#log.begin();
   }
 
-  async withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+  async tryWriting(): Promise<void> {}
+
+  async withLock<T>(name: string, run: (lock: StoreLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
     await this.#log.step("append", this.session);
     const lock = this.#log.take(name, this.session);
     if (lock === undefined) return undefined;
@@ -241,7 +255,10 @@ class MemoryEngine implements LogEngine {
   }
 }
 
-/** What of these commits still matters: each key and segment at its last position, and every removal. */
+/**
+ * What of these commits still matters: each key and segment at its last position, and every
+ * removal.
+ */
 export function presentState(commits: readonly Commit[]): readonly Commit[] {
   const keys = new Map<string, { readonly position: Position; readonly value: Uint8Array | undefined }>();
   const gone = new Set<SegmentId>();

@@ -1,6 +1,9 @@
-/** An object store in memory, for tests: several hosts in one process share its contents, and each has its own faults. */
+/**
+ * An object store in memory, for tests: several hosts in one process share its contents, and each
+ * has its own faults.
+ */
 import { createHash } from "node:crypto";
-import { newFigures, type RequestKind } from "#node/storage/shared/s3/figures.ts";
+import { newMetrics, type RequestKind } from "#node/storage/shared/s3/metrics.ts";
 import type {
   ByteRange,
   Interruptible,
@@ -38,7 +41,7 @@ const PAGE = 1000;
 
 export class MemoryObjects implements ObjectStore {
   readonly name = "memory:";
-  readonly figures = newFigures();
+  readonly metrics = newMetrics();
   /** By key. Tests may read and change it. */
   readonly contents: Map<string, Stored>;
   faults: Faults;
@@ -136,7 +139,7 @@ export class MemoryObjects implements ObjectStore {
   ): Promise<T> {
     const signals = signal === undefined ? this.#closed.signal : AbortSignal.any([signal, this.#closed.signal]);
     signals.throwIfAborted();
-    const figures = this.figures[kind];
+    const figures = this.metrics[kind];
     figures.requests += 1;
     const ended = Promise.withResolvers<never>();
     const end = () => ended.reject(signals.reason);
@@ -159,13 +162,13 @@ export class MemoryObjects implements ObjectStore {
 
   async #received(payload: Payload): Promise<Uint8Array> {
     const bytes = Uint8Array.from(await bytesOf(payload));
-    this.figures.put.sent += bytes.length;
+    this.metrics.put.sent += bytes.length;
     return bytes;
   }
 
   #part(key: string, { bytes }: Stored, { start, length }: ByteRange): Uint8Array {
     if (start + length > bytes.length) throw tooShort(`${this.name}${key}`, bytes.length, { start, length });
-    this.figures.get.received += length;
+    this.metrics.get.received += length;
     return bytes.subarray(start, start + length);
   }
 

@@ -1,4 +1,7 @@
-/** PostgreSQL for tests: a cluster in a temporary folder, which can be stopped, killed, frozen, copied and promoted. */
+/**
+ * PostgreSQL for tests: a cluster in a temporary folder, which can be stopped, killed, frozen,
+ * copied and promoted.
+ */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -34,6 +37,8 @@ export const noPostgres: string | false = (() => {
 export interface PostgresOptions {
   /** What was committed outlives a loss of power of this machine; it always outlives `kill`. */
   readonly durable?: boolean;
+  /** PEM, for TLS. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
   /** Of `postgresql.conf`. */
   readonly settings?: Readonly<Record<string, string | number>>;
 }
@@ -56,7 +61,7 @@ export class Postgres implements AsyncDisposable {
     process.once("exit", this.#end);
   }
 
-  static async start({ durable = false, settings = {} }: PostgresOptions = {}): Promise<Postgres> {
+  static async start({ durable = false, settings = {}, tls }: PostgresOptions = {}): Promise<Postgres> {
     const server = await Postgres.#at(newFolder());
     await newCluster(server.#programs, server.#data);
     const all = {
@@ -67,12 +72,23 @@ export class Postgres implements AsyncDisposable {
       wal_level: "replica",
       fsync: durable ? "on" : "off",
       logging_collector: "off",
+      ...(tls && { ssl: "on" }),
       ...settings,
     };
     const lines = Object.entries(all).map(([name, value]) => `${name} = '${value}'\n`);
     appendFileSync(join(server.#data, "postgresql.conf"), lines.join(""));
+    if (tls !== undefined) server.#addFiles({ "server.crt": tls.certificate, "server.key": tls.key });
     await server.start();
     return server;
+  }
+
+  #addFiles(contents: Readonly<Record<string, string>>): void {
+    const { uid, gid } = this.#programs.options;
+    for (const [name, text] of Object.entries(contents)) {
+      const path = join(this.#data, name);
+      writeFileSync(path, text, { mode: 0o600 });
+      if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid);
+    }
   }
 
   static async #at(folder: string): Promise<Postgres> {
@@ -138,7 +154,10 @@ export class Postgres implements AsyncDisposable {
     if (this.#child?.pid !== undefined) signal(this.#child.pid, "SIGCONT");
   }
 
-  /** Another one that follows this, which is restarted meanwhile. With `synchronous`, commits wait for it. */
+  /**
+   * Another one that follows this, which is restarted meanwhile. With `synchronous`, commits wait
+   * for it.
+   */
   async standby({ synchronous = false } = {}): Promise<Postgres> {
     await this.stop();
     const follower = await Postgres.#at(newFolder());
@@ -198,7 +217,10 @@ export class Postgres implements AsyncDisposable {
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "modhost-postgres-data-"));
 
-/** To a process and all that it has started, each of which leads a group of its own, and which may have ended. */
+/**
+ * To a process and all that it has started, each of which leads a group of its own, and which may
+ * have ended.
+ */
 function signal(pid: number, name: NodeJS.Signals): void {
   for (const each of [pid, ...childrenOf(pid)]) {
     try {

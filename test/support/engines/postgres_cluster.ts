@@ -1,11 +1,17 @@
-/** The files of a new PostgreSQL: of one run of the tests they are made once, and copied, which takes a tenth of the time. */
+/**
+ * The files of a new PostgreSQL: of one run of the tests they are made once, and copied, which
+ * takes a tenth of the time.
+ */
 import { spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { eventually } from "../eventually.ts";
 import type { Programs } from "./postgres_programs.ts";
 
-/** Makes the folder `data`, as the user of the programs, who may write to the folder above. @throws Error for a program that fails */
+/**
+ * Makes the folder `data`, as the user of the programs, who may write to the folder above. @throws
+ * Error for a program that fails
+ */
 export async function newCluster(programs: Programs, data: string): Promise<void> {
   // Of `test/run.mjs`, and gone with it; what is started otherwise makes its own.
   const { TEST_RUN_FOLDER: run } = process.env;

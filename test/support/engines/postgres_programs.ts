@@ -1,6 +1,7 @@
 /**
- * Where the programs of PostgreSQL are: those of the npm package for this system, whose install script need not have run,
- * or those that the system has. As root they are run as another user, since they refuse it.
+ * Where the programs of PostgreSQL are: those of the npm package for this system, whose install
+ * script need not have run, or those that the system has. As root they are run as another user,
+ * since they refuse it.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -74,8 +75,9 @@ function ofSystem(): Folder | undefined {
 }
 
 /**
- * The package names its libraries without the links that programs look for, and may lie where another user cannot go: links
- * to it, or a copy, are kept in a temporary folder of this version and place.
+ * The package names its libraries without the links that programs look for, and may lie where
+ * another user cannot go: links to it, or a copy, are kept in a temporary folder of this version
+ * and place.
  */
 function packaged(user: { uid: number; gid: number } | undefined): Folder | undefined {
   const native = nativeFolder();

@@ -16,6 +16,8 @@ const SETPRIV = "/usr/bin/setpriv";
 /** Whether `endingWithUs` has an effect. */
 export const endsWithUs = existsSync(SETPRIV);
 
-/** The command line of a program that the system ends with this process, however that ends (Linux). */
+/**
+ * The command line of a program that the system ends with this process, however that ends (Linux).
+ */
 export const endingWithUs = (...words: readonly [string, ...string[]]): readonly [string, ...string[]] =>
   endsWithUs ? [SETPRIV, "--pdeathsig", "KILL", ...words] : words;

@@ -1,4 +1,7 @@
-/** S3 servers of others, where their programs are at hand: each is named by a variable of the environment. */
+/**
+ * S3 servers of others, where their programs are at hand: each is named by a variable of the
+ * environment.
+ */
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -28,7 +31,10 @@ export interface S3Program {
   readonly name: string;
   /** Why it cannot be started, to be given as `skip`; false where it can. */
   readonly missing: string | false;
-  /** Over a temporary folder, with these buckets. It does not keep the process of a test, and ends with it. */
+  /**
+   * Over a temporary folder, with these buckets. It does not keep the process of a test, and ends
+   * with it.
+   */
   start(...buckets: readonly string[]): Promise<S3Engine>;
 }
 

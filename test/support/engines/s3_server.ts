@@ -1,7 +1,7 @@
 /**
- * An S3 server in memory, for tests where no real one is at hand: what this program uses of S3, with its rules. Signatures
- * and hashes of bodies are checked, conditional writes, ranges and multipart uploads are honoured; what it does not know, it
- * refuses.
+ * An S3 server in memory, for tests where no real one is at hand: what this program uses of S3,
+ * with its rules. Signatures and hashes of bodies are checked, conditional writes, ranges and
+ * multipart uploads are honoured; what it does not know, it refuses.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

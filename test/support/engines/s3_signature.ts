@@ -1,4 +1,7 @@
-/** The signature of a request to S3 (AWS Signature Version 4, in the header), checked from the text of its specification. */
+/**
+ * The signature of a request to S3 (AWS Signature Version 4, in the header), checked from the text
+ * of its specification.
+ */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
@@ -19,7 +22,10 @@ const MAX_SKEW = 15 * 60_000;
 
 const refuse = (code: string, message: string, status = 403): Refusal => ({ status, code, message });
 
-/** Why a request is not accepted; undefined where it is. `now`: the clock of the server, in milliseconds since 1970. */
+/**
+ * Why a request is not accepted; undefined where it is. `now`: the clock of the server, in
+ * milliseconds since 1970.
+ */
 export function refusalOf(
   request: IncomingMessage,
   users: readonly S3User[],

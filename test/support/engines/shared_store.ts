@@ -1,6 +1,7 @@
 /**
- * A store for several hosts, for tests: PostgreSQL and an S3 server, which end with the process. The S3 server is one of the tests'
- * own, or the program that `SHARED_STORE_S3` names: `versitygw` or `minio`.
+ * A store for several hosts, for tests: PostgreSQL and an S3 server, which end with the process.
+ * The S3 server is one of the tests' own, or the program that `SHARED_STORE_S3` names: `versitygw`
+ * or `minio`.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,8 +34,9 @@ let engines: Promise<Engines> | undefined;
 let count = 0;
 
 /**
- * Each call gives another empty store: a schema and a prefix of its own, on the engines that all tests of the process
- * share. A test that stops or kills an engine has one of its own: `Postgres.start()`, `S3Server.start()`.
+ * Each call gives another empty store: a schema and a prefix of its own, on the engines that all
+ * tests of the process share. A test that stops or kills an engine has one of its own:
+ * `Postgres.start()`, `S3Server.start()`.
  */
 export async function sharedStore(): Promise<SharedStore> {
   const { sql, endpoint, credentials } = await (engines ??= startEngines());

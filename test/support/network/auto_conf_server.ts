@@ -9,7 +9,9 @@ export interface AutoConfServer extends AsyncDisposable {
   readonly url: string;
   /** The headers of each request so far. */
   readonly asked: readonly IncomingMessage["headers"][];
-  /** What it answers from now on: a document, or a status; or what a function does with the answer. */
+  /**
+   * What it answers from now on: a document, or a status; or what a function does with the answer.
+   */
   answer: object | number | RequestListener;
 }
 

@@ -1,4 +1,7 @@
-/** What two nodes do with each other before names and messages: each scene is driven through their RPC alone. */
+/**
+ * What two nodes do with each other before names and messages: each scene is driven through their
+ * RPC alone.
+ */
 import { digestOf, keystream } from "#test/support/content.ts";
 import { type Report, untilRight } from "./report.ts";
 import type { Files, Rpc } from "./rpc.ts";
@@ -136,8 +139,9 @@ export async function findsPeer(report: Report, one: Rpc, other: Rpc): Promise<v
 }
 
 /**
- * What one has sent is what the other has received: blocks by their ledgers, bytes by the counters of streams. Nodes of
- * others count the agreement on protocols, too: theirs may be `slack` off, as a part of the whole.
+ * What one has sent is what the other has received: blocks by their ledgers, bytes by the counters
+ * of streams. Nodes of others count the agreement on protocols, too: theirs may be `slack` off, as
+ * a part of the whole.
  */
 export async function booksAgree(report: Report, from: Rpc, to: Rpc, atLeast: number, slack = 0): Promise<void> {
   const ledger = (of: Rpc, about: Rpc) => of.one<Ledger>("bitswap/ledger", { arg: about.id });

@@ -72,7 +72,10 @@ export class Report {
 /** Milliseconds for what only has to happen: on a busy machine that may take long. */
 const PATIENCE_MS = 120_000;
 
-/** Asks until the answer is right, or `milliseconds` are over, with a pause of `every` milliseconds. @returns the last answer */
+/**
+ * Asks until the answer is right, or `milliseconds` are over, with a pause of `every` milliseconds.
+ * @returns the last answer
+ */
 export async function untilRight<T>(
   ask: () => Promise<T>,
   isRight: (answer: T) => boolean,

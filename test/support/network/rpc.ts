@@ -23,7 +23,10 @@ interface Identity {
 export interface RpcSettings {
   /** Over which the node is met. */
   readonly transport?: "tcp" | "quic-v1";
-  /** The group of commands that ask the routing table: `dht` of version 0.9, `routing` of later ones. */
+  /**
+   * The group of commands that ask the routing table: `dht` of version 0.9, `routing` of later
+   * ones.
+   */
   readonly routing?: "dht" | "routing";
 }
 

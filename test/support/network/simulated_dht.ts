@@ -1,13 +1,13 @@
 /**
- * A DHT of many peers in memory, on a clock of its own: what lookups and announcements of one node take. Each peer knows up
- * to twenty others of each distance, as in Kademlia.
+ * A DHT of many peers in memory, on a clock of its own: what lookups and announcements of one node
+ * take. Each peer knows up to twenty others of each distance, as in Kademlia.
  */
 import type { SweepNetwork } from "#node/network/kad/sweep/announce.ts";
-import { kadIdOf, type Placed } from "#node/network/kad/sweep/keyspace.ts";
+import { type HasKadId, kadIdOf } from "#node/network/kad/sweep/keyspace.ts";
 import { LRU } from "#node/util/lru.ts";
 import type { VirtualClock } from "../virtual_clock.ts";
 
-export interface SimulatedPeer extends Placed {
+export interface SimulatedPeer extends HasKadId {
   readonly number: number;
   /** The first 48 bits of its key. */
   readonly at: number;
@@ -33,7 +33,9 @@ const ROUND_TRIP_MS = 100;
 const DIAL_MS = 300;
 /** Bytes per millisecond of one stream. */
 const SPEED = 1000;
-/** Bytes of a request for closer peers with its answer, of a record, and of opening a connection. */
+/**
+ * Bytes of a request for closer peers with its answer, of a record, and of opening a connection.
+ */
 const QUERY_BYTES = 40 + CLOSEST * 100;
 const RECORD_BYTES = 180;
 const DIAL_BYTES = 2500;
@@ -107,7 +109,7 @@ export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
     return multihashes.length;
   }
 
-  keep(): void {
+  storeLocally(): void {
     // Nobody asks this node.
   }
 
@@ -147,7 +149,8 @@ export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
   }
 
   #index(at: number): number {
-    let [low, high] = [0, this.peers.length];
+    let low = 0;
+    let high = this.peers.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if ((this.peers[middle] as SimulatedPeer).at < at) low = middle + 1;

@@ -1,4 +1,7 @@
-/** Names and messages between two nodes, over both ways there are: the routing table, and publish and subscribe. */
+/**
+ * Names and messages between two nodes, over both ways there are: the routing table, and publish
+ * and subscribe.
+ */
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { base58btc } from "multiformats/bases/base58";
@@ -28,7 +31,10 @@ const textOf = (wire: Wire, data: string | undefined) =>
 const senderOf = (wire: Wire, from: string) =>
   wire === "plain" ? base58btc.baseEncode(Buffer.from(from, "base64")) : from;
 
-/** Every message of `from` reaches `to`, once and whole. `oneByOne`: each is sent when the one before has come. */
+/**
+ * Every message of `from` reaches `to`, once and whole. `oneByOne`: each is sent when the one
+ * before has come.
+ */
 export async function messagesCross(
   report: Report,
   [from, fromWire]: readonly [Rpc, Wire],
@@ -111,7 +117,10 @@ async function subscribed(node: Rpc, wire: Wire, topic: string, signal: AbortSig
   return received;
 }
 
-/** A name of `from` leads `to` to content, and after it was changed to the new one. `options`: of `name/publish`. */
+/**
+ * A name of `from` leads `to` to content, and after it was changed to the new one. `options`: of
+ * `name/publish`.
+ */
 export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: number, options: Query = {}): Promise<void> {
   const { key, name } = await named(from, `${to.name}-${seed}`);
   for (const change of [0, 1]) {

@@ -6,7 +6,18 @@ import { describe, test } from "node:test";
 import { configFrom, createHost, defineConfig, defineModule } from "#core/index.ts";
 import { createTestHost } from "#core/testing/index.ts";
 import type { Module } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { folderOf, hello, hostOf, stateOf } from "./module/support.ts";
+
+async function isRefused(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  const refused = await once(socket, "connect").then(
+    () => false,
+    ({ code }) => code === "ECONNREFUSED",
+  );
+  socket.destroy();
+  return refused;
+}
 
 describe("stop", () => {
   test("finishes the requests in flight while every module is still there", async (t) => {
@@ -35,8 +46,7 @@ describe("stop", () => {
     const stopping = running.host.stop();
     assert.equal(running.host.state, "stopping");
     const { port } = new URL(other);
-    const late = connect(Number(port), "127.0.0.1");
-    await assert.rejects(once(late, "connect"), { code: "ECONNREFUSED" });
+    await eventually("connections are refused", () => isRefused(Number(port)));
     gate.resolve();
     assert.equal(await (await answer).text(), "helped");
     await stopping;

@@ -151,7 +151,7 @@ describe("start", () => {
 
   test("happens once", async (t) => {
     const running = await hostOf(t, {});
-    await assert.rejects(running.host.start(), /started before/);
+    await assert.rejects(running.host.start(), /already started/);
     assert.throws(() => createHost().config, /call start\(\) first/);
   });
 });

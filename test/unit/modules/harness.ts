@@ -1,6 +1,7 @@
 /**
- * Runs modules on the real HTTP service behind a loopback port, with the event bus of the host and a module object
- * that keeps what it is given. Options come from a table; the life of modules is not played.
+ * Runs modules on the real HTTP service behind a loopback port, with the event bus of the host and
+ * a module object that keeps what it is given. Options come from a table; the life of modules is
+ * not played.
  */
 import { EventEmitter, once } from "node:events";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
@@ -90,6 +91,7 @@ export class Harness {
       set_status: (level, text) => void this.statuses.push(`${level} ${text}`),
       modules: () => [],
       get_option_boolean: option as Module["get_option_boolean"],
+      get_option_integer: option as Module["get_option_integer"],
       get_option_string: option as Module["get_option_string"],
       get_option_period: option as Module["get_option_period"],
       get_option_array: option as Module["get_option_array"],

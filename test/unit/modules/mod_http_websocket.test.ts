@@ -51,7 +51,7 @@ describe("over TLS", () => {
     assert.deepEqual((await client.close(1000)).code, 1000);
   });
 
-  test("one that nobody serves, or that comes before an earlier answer, is a request like any other", async (t) => {
+  test("an upgrade that nobody serves, or that arrives before an earlier response, is an ordinary request", async (t) => {
     const release = Promise.withResolvers<string>();
     const app = providing({ route: { "WS /": echo, "GET /slow": () => release.promise, "GET /plain": "plain" } });
     const host = await hostOf(t, { chat: app }, { https_ports: [0] });
@@ -92,7 +92,7 @@ describe("over TLS", () => {
     );
   });
 
-  test("a client that is silent is cut, and one that answers pings is not", async (t) => {
+  test("a silent client is disconnected, and one that responds to pings is not", async (t) => {
     const host = await hostOf(t, { chat }, { https_ports: [0], http_websocket_ping_interval: 0.1 });
     using good = await SocketClient.open(host.url("/chat/", "https"));
     using silent = await SocketClient.open(host.url("/chat/", "https"), { autoPong: false });
@@ -135,7 +135,7 @@ describe("over TLS", () => {
   });
 });
 
-describe("hosts, places and origins", () => {
+describe("hosts, paths and origins", () => {
   test("the virtual host chooses the app, and an unknown one has none", async (t) => {
     const named = (module: Module) => {
       module.depends("http");

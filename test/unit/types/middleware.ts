@@ -1,4 +1,7 @@
-/** Checked by the compiler alone: what a provider takes as `middleware`, with Koa's types and without them. */
+/**
+ * Checked by the compiler alone: what a provider takes as `middleware`, with Koa's types and
+ * without them.
+ */
 import Router from "@koa/router";
 import Koa, { type Context, type Next } from "koa";
 import type { Middleware, Module } from "modhost/types";

@@ -1,4 +1,6 @@
-/** Checked by the compiler alone: what the getters of declared options give, and what they refuse. */
+/**
+ * Checked by the compiler alone: what the getters of declared options give, and what they refuse.
+ */
 import { createHost, defineModule, type Module, type OptionDeclarations } from "modhost";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : never;

@@ -1,4 +1,7 @@
-/** Checked by the compiler alone: which route tables it takes, and which it refuses (each `@ts-expect-error`). */
+/**
+ * Checked by the compiler alone: which route tables it takes, and which it refuses (each
+ * `@ts-expect-error`).
+ */
 import type {
   ExactHandler,
   Handler,
@@ -15,7 +18,8 @@ type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 
 const same = <A, B>(_same: Same<A, B>): void => undefined;
 
 export function takes(module: Module): void {
-  // Event and wildcard argument are inferred under every form of key; answers may be values, at once or later.
+  // Event and wildcard argument are inferred under every form of key; answers may be values, at
+  // once or later.
   module.provides("http", {
     route: {
       GET: "text",

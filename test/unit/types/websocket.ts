@@ -1,4 +1,7 @@
-/** Checked by the compiler alone: what handlers of routes with the method `WS` get, and what others do not. */
+/**
+ * Checked by the compiler alone: what handlers of routes with the method `WS` get, and what others
+ * do not.
+ */
 import type { HttpEvent, Module, WebSocketConnection, WebSocketEvent, WebSocketHandler } from "modhost/types";
 
 /** Compiles only where both types are the same. */

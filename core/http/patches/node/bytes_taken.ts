@@ -1,8 +1,9 @@
 import type { Socket } from "node:net";
 
 /**
- * Bytes of a connection that the system has really taken; undefined where nothing tells. Under TLS the connection below
- * is asked: its own counters know of a write only when the whole of it has gone.
+ * Returns the number of bytes of a connection that the system has taken; undefined when Node does
+ * not expose it. Under TLS it reads the counters of the connection below, because those of TLS
+ * count a write only when all of it has been sent.
  */
 export function bytesTaken(socket: Socket): number | undefined {
   const { _parent: below, _handle: handle } = socket as unknown as SocketInsides;
@@ -10,7 +11,7 @@ export function bytesTaken(socket: Socket): number | undefined {
   return counters?.bytesWritten === undefined ? undefined : counters.bytesWritten - (counters.writeQueueSize ?? 0);
 }
 
-/** The connection that one with TLS was made of; undefined where nothing tells. */
+/** Returns the connection below a TLS connection; undefined when Node does not expose it. */
 export const connectionBelow = (socket: Socket): Socket | undefined =>
   (socket as { readonly _parent?: Socket })._parent;
 

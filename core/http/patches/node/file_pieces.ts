@@ -3,7 +3,7 @@ import type { PooledBody } from "../../../types.ts";
 import { BufferPool } from "./buffer_pool.ts";
 
 const PIECE_BYTES = 64 * 1024;
-/** Buffers that are kept to serve again. */
+/** Maximum number of free buffers that are kept. */
 const MAX_FREE = 64;
 
 const pool = new BufferPool(PIECE_BYTES, MAX_FREE);
@@ -16,47 +16,52 @@ interface Insides {
 }
 
 /**
- * The `length` bytes that an opened file is to be read for, in pieces whose memory serves again: a stream takes fresh memory for
- * each, which costs as much as reading. Undefined where somebody else reads the stream or waits for its end, or it does not
- * tell from where it reads what; it is sent as any other then.
+ * Reads `length` bytes of an opened file in pieces with reused memory. A stream takes new memory
+ * for each piece, which costs as much as reading. Returns undefined when other code reads the
+ * stream or waits for its end, or when its position is unknown; the file is then sent like any
+ * other stream.
  */
 export function filePieces(stream: ReadStream, length: number): PooledBody | undefined {
   const { fd, pos, start, end } = stream as Insides;
   const isOwn = Object.getPrototypeOf(stream) === ReadStream.prototype && fsOf(stream) === nodeFs;
   const isFresh = pos === start && stream.bytesRead === 0 && stream.readableFlowing === null;
-  const isHeard = ["data", "readable", "end"].some((event) => stream.listenerCount(event) > 0);
-  const isPlain = isOwn && isFresh && !isHeard && stream.readableEncoding === null && !stream.destroyed;
+  const hasListeners = ["data", "readable", "end"].some((event) => stream.listenerCount(event) > 0);
+  const isPlain = isOwn && isFresh && !hasListeners && stream.readableEncoding === null && !stream.destroyed;
   if (!isPlain || typeof fd !== "number" || typeof end !== "number") return undefined;
-  // A descriptor that was given to the stream is read from where it is.
+  // A descriptor that was given to the stream is read from its current position, which is unknown
+  // here.
   if (start === undefined && stream.path === undefined) return undefined;
   return new FilePieces(stream, fd, start ?? 0, Math.min(length, end - (start ?? 0) + 1));
 }
 
-/** The functions by which it reads: those of Node's own, or others that were given to it. */
+/** Returns the file system functions of a stream: Node's own, or others that were given to it. */
 function fsOf(stream: object): unknown {
   const key = Object.getOwnPropertySymbols(stream).find(({ description }) => description === "kFs");
   return key && (stream as Record<symbol, unknown>)[key];
 }
 
-/** Why opened files are sent as other streams are, in a sentence; undefined when they are not. */
+/**
+ * Returns why opened files are sent like other streams, in a sentence; undefined when they are sent
+ * in pieces.
+ */
 export function whyFilesAreStreams(
-  // It opens and reads nothing.
+  // This stream opens and reads nothing.
   stream: object = createReadStream("", { fd: 0, start: 1, end: 2, autoClose: false }),
 ): string | undefined {
   const { fd, pos, start, end } = stream as Insides;
   if (fd === 0 && pos === 1 && start === 1 && end === 2 && fsOf(stream) === nodeFs) return undefined;
-  return "this version of Node.js keeps what a stream knows of its file in another way: downloads of files take more CPU time";
+  return "this version of Node.js keeps the state of file streams in another way: downloads of files take more CPU time";
 }
 
-/** Its stream stays the owner of the file: whoever ends that one closes it. */
+/** The pieces of a file. The stream still owns the file: destroying the stream closes it. */
 class FilePieces implements PooledBody, AsyncIterator<Uint8Array, void> {
   readonly #stream: ReadStream;
   readonly #fd: number;
-  /** Null: where it is, in what has no positions. */
+  /** The position of the next read; null for a file without positions, such as a pipe. */
   #at: number | null;
   #left: number;
   #isReading = false;
-  /** Closes the file, when its stream was ended during a read. */
+  /** Closes the file after a read during which the stream was destroyed. */
   #close: (() => void) | undefined;
 
   constructor(stream: ReadStream, fd: number, from: number, length: number) {
@@ -68,8 +73,8 @@ class FilePieces implements PooledBody, AsyncIterator<Uint8Array, void> {
   }
 
   /**
-   * Whoever ends the stream does not close the file while it is being read: the read may be waiting for a thread, and would
-   * be one of whatever has the descriptor by then.
+   * Delays closing the file until a running read is over. The read may be waiting for a thread, and
+   * would then read whatever file has the descriptor.
    */
   #holdOpen(): void {
     const stream = this.#stream;
@@ -85,10 +90,10 @@ class FilePieces implements PooledBody, AsyncIterator<Uint8Array, void> {
     return this;
   }
 
-  /** To be called again when the last piece has come. */
+  /** Must not be called before the previous piece has arrived. */
   next(): Promise<IteratorResult<Uint8Array, void>> {
     return new Promise((resolve, reject) => {
-      const buffer = this.#left > 0 && !this.#stream.destroyed ? pool.lend(this) : undefined;
+      const buffer = this.#left > 0 && !this.#stream.destroyed ? pool.lease(this) : undefined;
       if (buffer === undefined) {
         resolve(this.#end());
         return;

@@ -1,23 +1,26 @@
-/** Where the contents of a body are among the bytes of a connection of HTTP/1 (RFC 9112, 6 and 7.1). */
+/** Finds the contents of a body among the bytes of an HTTP/1 connection (RFC 9112, 6 and 7.1). */
 import type { IncomingMessage } from "node:http";
 
 /** Follows one body, read by read. */
 export interface Framing {
-  /** How many bytes of the read belong to the body; the parser is to have them before `contents` is asked for. */
+  /**
+   * Returns how many bytes of the read belong to the body. The parser must get them before
+   * `contents` is called.
+   */
   scan(read: Buffer): number;
-  /** The contents that the scan found, in one piece; the read is written over. */
+  /** Returns the contents that the scan found, in one piece. It overwrites the read. */
   contents(read: Buffer): Buffer;
-  /** What comes now is not contents. */
+  /** Whether the contents have ended. */
   readonly isOver: boolean;
 }
 
-/** Bytes of the whole body; undefined where it comes in chunks. */
+/** Returns the length of the whole body; undefined for a chunked body. */
 export function statedLength({ headers }: IncomingMessage): number | undefined {
   const { "content-length": length, "transfer-encoding": encoding } = headers;
   return length === undefined || encoding !== undefined ? undefined : Number(length);
 }
 
-/** A body whose length was stated. */
+/** A body with a stated length. */
 export class CountedFraming implements Framing {
   #left: number;
   #found = 0;
@@ -45,27 +48,31 @@ const CARRIAGE_RETURN = 13;
 const LINE_FEED = 10;
 const MAX_SIZE_DIGITS = 12;
 
-/** A body in chunks. It is over, for this reader, before the last chunk, and at a line that says more than a size. */
+/**
+ * A chunked body. For this reader it ends before the last chunk, and at a line that contains more
+ * than a size.
+ */
 export class ChunkedFraming implements Framing {
   isOver = false;
   /** Bytes of the chunk that are still to come. */
   #left: number;
   #digits = "";
   #expects: "contents" | "end of chunk" | "size" = "contents";
-  /** What the line before the next bytes ends with has begun. */
+  /** Whether the carriage return of a line end was read, and its line feed comes next. */
   #hasReturned = false;
-  /** Of the last read: where contents begin, and how many bytes they have, in turns. */
+  /** Contents of the last read: positions and lengths, alternating. */
   #found: number[] = [];
 
-  /** In the middle of a chunk, of which so many bytes are to come. */
+  /** Starts in the middle of a chunk with `left` bytes to come. */
   constructor(left: number) {
     this.#left = left;
   }
 
   /**
-   * At the end of a read in whose first byte the parser found contents of the lengths `first`, and behind it of `rest`; undefined where
-   * the read does not show where its chunks are. That the first byte is contents, and the second cannot be the end of its chunk, tells
-   * for certain; lengths alone may agree where contents look like chunks.
+   * Starts at the end of a read. The parser found contents of the lengths `first` in the first byte
+   * of the read, and of the lengths `rest` after it. Returns undefined when the read does not show
+   * where its chunks are. The position is certain because the first byte is contents and the second
+   * cannot be the end of its chunk; lengths alone may also agree where contents look like chunks.
    */
   static behind(read: Buffer, first: readonly number[], rest: readonly number[]): ChunkedFraming | undefined {
     const [more, ...others] = rest;
@@ -74,8 +81,8 @@ export class ChunkedFraming implements Framing {
     const framing = new ChunkedFraming(1 + more);
     const isWhole = framing.scan(read) === read.length && !framing.isOver;
     const found = framing.#found.filter((_, at) => at % 2 === 1);
-    const told = [1 + more, ...others];
-    return isWhole && found.length === told.length && found.every((length, at) => length === told[at])
+    const parsed = [1 + more, ...others];
+    return isWhole && found.length === parsed.length && found.every((length, at) => length === parsed[at])
       ? framing
       : undefined;
   }
@@ -91,7 +98,8 @@ export class ChunkedFraming implements Framing {
   contents(read: Buffer): Buffer {
     let length = 0;
     for (let at = 0; at < this.#found.length; at += 2) {
-      const [from, size] = [this.#found[at] as number, this.#found[at + 1] as number];
+      const from = this.#found[at] as number;
+      const size = this.#found[at + 1] as number;
       if (from > length) read.copyWithin(length, from, from + size);
       length += size;
     }

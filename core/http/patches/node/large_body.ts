@@ -1,18 +1,24 @@
 /**
- * Bodies of requests in large pieces. Node reads 64 KiB of a connection at a time and copies what it finds into fresh memory, which costs an
- * upload a fifth of its CPU time. Here the system reads into buffers that serve again; the parser still gets every byte, but is
- * not asked for the contents.
+ * Reads request bodies in large pieces. Node reads 64 KiB of a connection at a time and copies the
+ * contents into new memory, which takes a fifth of the CPU time of an upload. Here the system reads
+ * into reused buffers. The parser still gets every byte, but does not deliver the contents.
  */
 import { Socket } from "node:net";
 import { IncomingMessage } from "../../../util/node_http.ts";
 import { ChunkedFraming, CountedFraming, type Framing, statedLength } from "./framing.ts";
 import { readBuffer, releaseReadBuffer, sharedReadBuffer } from "./read_buffers.ts";
 
-/** Bodies of less are left to Node: what it takes to begin is no less than what it saves. */
+/** Smaller bodies are left to Node: starting would cost as much as it saves. */
 const MIN_BODY_BYTES = 1024 * 1024;
-/** A read of so many bytes is likely to be followed by another; behind a smaller one a connection waits without a buffer of its own. */
+/**
+ * After a read of at least this size another one is likely. After a smaller one the connection
+ * waits without a buffer of its own.
+ */
 const LARGE_BYTES = 32 * 1024;
-/** Place of the function that Node's parser tells of contents; where there is none it does not copy them. */
+/**
+ * Index of the function to which Node's parser passes contents. Without the function the parser
+ * does not copy them.
+ */
 const ON_BODY = 3;
 
 interface Parser {
@@ -31,20 +37,26 @@ type Insides = Socket & {
   readonly parser?: Parser | null;
 };
 
-/** What a reader of a body asks for, and is told. */
+/** The reader of a body. */
 export interface BodyReader {
-  /** Bytes that it has had. */
+  /** Number of bytes that it has received. */
   received(): number;
-  /** Takes a piece, which is valid until it is released; says whether to go on. */
+  /** Receives a piece, which is valid until it is released. Returns whether to continue. */
   take(piece: Buffer): boolean;
 }
 
-/** Where a socket keeps the buffer to read into, who is told of each read, and who gives the next buffer. */
+/**
+ * Fields of a socket: the buffer to read into, the function called after each read, and the
+ * function that returns the next buffer.
+ */
 const [kBuffer, kBufferCb, kBufferGen] = ["kBuffer", "kBufferCb", "kBufferGen"].map((name) =>
   Object.getOwnPropertySymbols(new Socket()).find(({ description }) => description === name),
 ) as (symbol | undefined)[] as [symbol, symbol, symbol];
 
-/** Why bodies come in the pieces that Node makes, in a sentence; undefined when they do not. */
+/**
+ * Returns why bodies arrive in Node's own pieces, in a sentence; undefined when they arrive in
+ * large pieces.
+ */
 export function whyBodiesAreInSmallPieces(
   symbols: readonly unknown[] = [kBuffer, kBufferCb, kBufferGen],
 ): string | undefined {
@@ -52,10 +64,13 @@ export function whyBodiesAreInSmallPieces(
   return "this version of Node.js reads from connections in another way: uploads take more CPU time";
 }
 
-/** Those that have had a large body. */
+/** Connections that have had a large body. */
 const connections = new WeakMap<Socket, Connection>();
 
-/** Reads what is left of a body, as soon as that can begin; what comes before, and after its end, comes from the request itself. */
+/**
+ * Reads the rest of a body as soon as possible. Earlier bytes, and bytes after its end, come from
+ * the request itself.
+ */
 export class LargeBody {
   readonly #request: IncomingMessage;
   readonly #reader: BodyReader;
@@ -65,24 +80,26 @@ export class LargeBody {
   private constructor(request: IncomingMessage, reader: BodyReader) {
     this.#request = request;
     this.#reader = reader;
-    // What Node is parsing at this moment is still its own.
+    // Node still delivers the bytes that it is parsing now.
     request.socket.pause();
     setImmediate(() => this.#begin());
   }
 
-  /** Undefined where the body is small so far, or the connection is no plain one of HTTP/1. */
+  /**
+   * Starts to read; undefined when the body is small so far, or the connection is not plain HTTP/1.
+   */
   static of(request: object, reader: BodyReader): LargeBody | undefined {
     if (!(request instanceof IncomingMessage) || request.complete) return undefined;
     const bytes = statedLength(request) ?? reader.received() + request.readableLength;
     return bytes >= MIN_BODY_BYTES && canBeTaken(request) ? new LargeBody(request, reader) : undefined;
   }
 
-  /** Goes on after a piece for which the reader said no. */
+  /** Continues after the reader has paused. */
   resume(): void {
     this.#connection?.resume();
   }
 
-  /** The reader has left. */
+  /** Must be called when the reader stops. */
   end(): void {
     this.#isEnded = true;
     this.#connection?.end(this.#request);
@@ -110,20 +127,20 @@ function canBeTaken({ socket, push }: IncomingMessage): boolean {
     typeof parser?.[ON_BODY] === "function" &&
     typeof parser.consume === "function" &&
     isPaused === false &&
-    // Otherwise somebody watches what comes.
+    // Code that replaced `push` watches the data.
     push === IncomingMessage.prototype.push
   );
 }
 
-/** A connection while a large body comes on it. Otherwise it is Node's parser that reads. */
+/** A connection while a large body arrives on it. At other times Node's parser reads it. */
 class Connection {
   readonly #socket: Insides;
   #isTaken = false;
-  /** A buffer of its own that is read into next; undefined: the one for all. */
+  /** The connection's own buffer for the next read; undefined for the shared one. */
   #own: Buffer | undefined;
   #request: IncomingMessage | undefined;
   #reader: BodyReader | undefined;
-  /** Undefined while it is not known where in a chunk the parser is. */
+  /** Undefined while the parser's position in a chunk is unknown. */
   #framing: Framing | undefined;
 
   constructor(socket: Socket) {
@@ -133,7 +150,7 @@ class Connection {
 
   begin(request: IncomingMessage, reader: BodyReader): void {
     this.#takeFromParser();
-    // The reader hears of what Node has parsed before it hears of more.
+    // The reader gets the data that Node has parsed before it gets more.
     while (request.read() !== null);
     const length = statedLength(request);
     this.#request = request;
@@ -152,7 +169,10 @@ class Connection {
     this.#leave();
   }
 
-  /** The parser lets go of a connection that somebody else listens to, and takes what comes as `data`. */
+  /**
+   * Detaches the parser, which stops reading a connection with another listener and then gets bytes
+   * by `data` events.
+   */
   #takeFromParser(): void {
     const listener = () => {};
     this.#socket.on("data", listener).removeListener("data", listener);
@@ -162,7 +182,10 @@ class Connection {
     this.#readIntoNext();
   }
 
-  /** The system has no buffer of the connection between its reads, nor while Node tells of one. */
+  /**
+   * Sets the buffer for the next read. The system uses no buffer of the connection between reads,
+   * nor while Node reports one.
+   */
   #readIntoNext(): void {
     const buffer = this.#next();
     Object.assign(this.#socket, { [kBuffer]: buffer });
@@ -170,8 +193,9 @@ class Connection {
   }
 
   /**
-   * The handle knows its buffer by the address alone: it gets another one first, or would read into what serves somebody
-   * else. That costs it a few bytes until it is closed.
+   * Releases the connection's own buffer. The handle knows only the address of its buffer: it first
+   * gets another one, or it would read into memory that is used elsewhere. That costs a few bytes
+   * until the handle is closed.
    */
   #releaseOwn(): void {
     const own = this.#own;
@@ -205,14 +229,14 @@ class Connection {
     return true;
   };
 
-  /** Gives the contents of a read to the reader, and what is behind the body to Node. */
+  /** Passes the contents of a read to the reader, and the bytes after the body to Node. */
   #give(read: Buffer, own: Buffer | undefined, framing: Framing): boolean {
     const reader = this.#reader as BodyReader;
     const used = framing.scan(read);
     const rest = used < read.length ? Buffer.from(read.subarray(used)) : undefined;
     this.#parse(read.subarray(0, used), undefined);
     if (!framing.isOver && this.#request?.complete === true) {
-      // What is behind the body would be taken for a part of it.
+      // Bytes after the body would be taken for a part of it.
       if (own !== undefined) releaseReadBuffer(own);
       this.#socket.destroy(new Error("The body ended where its framing does not"));
       return false;
@@ -228,7 +252,7 @@ class Connection {
     return isGoingOn || isOver;
   }
 
-  /** Lets Node have a read, its first byte alone, and looks where in a chunk it ends. */
+  /** Passes a read to Node, its first byte separately, and finds out where in a chunk it ends. */
   #seek(read: Buffer, request: IncomingMessage): void {
     const first = this.#lengthsIn(read.subarray(0, 1));
     const rest = this.#lengthsIn(read.subarray(1));
@@ -242,7 +266,7 @@ class Connection {
     this.#own = readBuffer();
   }
 
-  /** Lets Node have bytes, and gives the lengths of the contents that it finds in them. */
+  /** Passes bytes to Node, and returns the lengths of the contents that it finds in them. */
   #lengthsIn(bytes: Buffer): readonly number[] {
     const onBody = this.#socket.parser?.[ON_BODY];
     const lengths: number[] = [];
@@ -253,7 +277,10 @@ class Connection {
     return lengths;
   }
 
-  /** Parsers serve many connections one after the other: each is as it was when it has parsed. */
+  /**
+   * Parses bytes with another function for contents. Other connections use the parser later, so its
+   * own function is restored.
+   */
   #parse(bytes: Buffer, onBody: Parser[typeof ON_BODY]): void {
     const { parser } = this.#socket;
     if (parser == null || bytes.length === 0) return;
@@ -267,7 +294,7 @@ class Connection {
   }
 }
 
-/** In memory that serves again, where there is some. */
+/** Copies bytes into a reusable buffer, if one is free. */
 function copied(bytes: Buffer): Buffer {
   const buffer = bytes.length < LARGE_BYTES ? undefined : readBuffer();
   if (buffer === undefined) return Buffer.from(bytes);

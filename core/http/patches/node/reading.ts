@@ -9,21 +9,23 @@ interface Parser {
 
 type Insides = Socket & { _paused?: boolean; readonly parser?: Parser | null };
 
-/** Connections that are not read, and whether their end has come meanwhile. */
-const held = new WeakMap<Socket, { hasEnded: boolean }>();
+/** Paused connections, and whether their end has arrived meanwhile. */
+const paused = new WeakMap<Socket, { hasEnded: boolean }>();
 
 /**
- * Nothing more is read from a connection of HTTP/1 until `resumeReading`: Node itself would read on as soon as some bytes
- * of an answer have gone. To be called while a request is being announced. What the system has given already is parsed:
- * over TLS one piece of it can be several records, each of which Node gives to the parser by itself, and the end of the
- * client's side; that end counts when reading goes on, as one does that is still in the system.
+ * Pauses reading from an HTTP/1 connection until `resumeReading`. Node alone would resume as soon
+ * as some bytes of a response have been sent. Must be called while a request is being emitted.
+ *
+ * Data that the system has already delivered is still parsed. Over TLS one delivery can contain
+ * several records, each of which Node passes to the parser separately, and the end of the client's
+ * side. That end takes effect when reading resumes, as if it were still in the system.
  */
-export function holdReading(socket: Socket): void {
+export function pauseReading(socket: Socket): void {
   Object.defineProperty(socket, "_paused", { configurable: true, get: () => true, set: () => undefined });
   socket.pause();
   const { parser } = socket as Insides;
-  if (parser != null) parser.pause = pauseUnlessHeld;
-  held.set(socket, { hasEnded: false });
+  if (parser != null) parser.pause = pauseParserUnlessPaused;
+  paused.set(socket, { hasEnded: false });
   socket.push = pushUnlessEnd;
 }
 
@@ -33,16 +35,19 @@ export function resumeReading(socket: Socket): void {
   if (!socket.destroyed) socket.resume();
 }
 
-/** Takes a connection from Node's parser for good: what comes goes to `read`, and a held one is read again. */
-export function letGoOfReading(socket: Socket, read: (piece: Buffer) => void): void {
+/**
+ * Takes a connection away from Node's parser for good. Data goes to `read`, and a paused connection
+ * is resumed.
+ */
+export function takeOverReading(socket: Socket, read: (piece: Buffer) => void): void {
   release(socket);
-  // Node stops parsing when it hears of another reader.
+  // Node stops parsing when another listener is added.
   socket.removeAllListeners("data").on("data", read);
   socket.resume();
 }
 
-/** Why connections are not held, in a sentence; undefined when they are. */
-export function whyReadingIsNotHeld(): string | undefined {
+/** Returns why connections cannot be paused, in a sentence; undefined when they can. */
+export function whyReadingIsNotPaused(): string | undefined {
   const socket: Insides = new Socket();
   createServer().emit("connection", socket);
   const { parser } = socket;
@@ -58,22 +63,27 @@ export function whyReadingIsNotHeld(): string | undefined {
 
 function release(socket: Socket): void {
   Object.defineProperty(socket, "_paused", { configurable: true, writable: true, value: false });
-  const hold = held.get(socket);
-  if (hold === undefined) return;
-  held.delete(socket);
+  const state = paused.get(socket);
+  if (state === undefined) return;
+  paused.delete(socket);
   Reflect.deleteProperty(socket, "push");
-  // Later, as the system tells of one: what begins now can answer at once.
-  if (hold.hasEnded) setImmediate(() => socket.destroyed || socket.push(null));
+  // The end is reported later, as the system would do, so that a request that begins now can still
+  // get its response.
+  if (state.hasEnded) setImmediate(() => socket.destroyed || socket.push(null));
 }
 
-/** Parsers serve many connections one after the other, so it asks for the one of now. A paused parser takes what it is given for an error. */
-function pauseUnlessHeld(this: Parser): void {
-  if (this.socket == null || !held.has(this.socket)) Object.getPrototypeOf(this).pause.call(this);
+/**
+ * Replaces `pause` of a parser. A paused parser takes further data for an error, so it must not
+ * pause for a connection that is paused here. Parsers are reused, so the current connection is
+ * looked up.
+ */
+function pauseParserUnlessPaused(this: Parser): void {
+  if (this.socket == null || !paused.has(this.socket)) Object.getPrototypeOf(this).pause.call(this);
 }
 
 function pushUnlessEnd(this: Socket, ...piece: Parameters<Socket["push"]>): boolean {
-  const hold = held.get(this);
-  if (hold === undefined || piece[0] !== null) return Socket.prototype.push.apply(this, piece);
-  hold.hasEnded = true;
+  const state = paused.get(this);
+  if (state === undefined || piece[0] !== null) return Socket.prototype.push.apply(this, piece);
+  state.hasEnded = true;
   return false;
 }

@@ -1,7 +1,7 @@
-/** Arguments and options that the commands of backups share. */
-import { resolve } from "node:path";
+/** Arguments and options that the backup commands share. */
+import { dirname, resolve } from "node:path";
 import { type CommandContext, type CommandOption, UsageError } from "../../../../core/cli/index.ts";
-import { loadConfig } from "../../../../core/index.ts";
+import { type Config, loadConfig, ModhostError } from "../../../../core/index.ts";
 import { type BackendSettings, isObjectStore, openBackend, readSecret } from "../../backends/open.ts";
 import { options as declared } from "../../options.ts";
 import { openRepository, type Repository } from "../../repository/repository.ts";
@@ -14,7 +14,7 @@ export const keyOption = {
   },
 } as const satisfies Record<string, CommandOption>;
 
-/** The place and the key that the arguments name; a folder is absolute. */
+/** Returns the destination and the key that the arguments name. A folder becomes absolute. */
 export function named({ args, options, cwd }: CommandContext): BackendSettings {
   const [to, ...more] = args;
   if (more.length > 0) throw new UsageError(`One place is named, not ${args.join(" and ")}`);
@@ -25,9 +25,9 @@ export function named({ args, options, cwd }: CommandContext): BackendSettings {
   };
 }
 
-/** The repository of the arguments, or else of the options. */
+/** Opens the repository that the arguments name, or the one in the options. */
 export async function openNamed(context: CommandContext): Promise<Repository> {
-  const config = await loadConfig({ path: context.configPath, cwd: context.cwd, env: context.env });
+  const config = await configOf(context);
   config.declare(declared, "backup");
   const value = (name: keyof typeof declared) => config.value(name) as string | undefined;
   const settings: BackendSettings = {
@@ -42,7 +42,22 @@ export async function openNamed(context: CommandContext): Promise<Repository> {
   return openRepository(await openBackend(settings, config.directory), { secret: await readSecret(settings) });
 }
 
-/** @throws {UsageError} when the option was given without a value */
+/**
+ * Loads the configuration. If the named file does not exist, only the environment counts: the file
+ * may exist only in the backup.
+ */
+async function configOf({ configPath: path, cwd, env, stderr }: CommandContext): Promise<Config> {
+  try {
+    return await loadConfig({ path, cwd, env });
+  } catch (error) {
+    if (path === undefined || !ModhostError.is(error) || error.code !== "CONFIG_NOT_FOUND") throw error;
+    const file = resolve(cwd, path);
+    stderr.write(`modhost: There is no config file ${file}: options come from the environment alone\n`);
+    return loadConfig({ search: false, cwd: dirname(file), env });
+  }
+}
+
+/** @throws {UsageError} when the option has no value */
 export function textOf(options: CommandContext["options"], name: string): string | undefined {
   const value = options[name];
   if (typeof value === "boolean") throw new UsageError(`--${name} needs a value`);

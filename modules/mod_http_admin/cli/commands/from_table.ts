@@ -1,10 +1,15 @@
-/** Commands that are operations of the Admin API: name, help and options come from the table. */
+/**
+ * Commands that call operations of the Admin API. Their names, help and options come from the table
+ * of operations.
+ */
+import { realpathSync } from "node:fs";
 import {
   adminSocket,
   type Command,
   type CommandContext,
   type CommandOption,
   type KnownNames,
+  NoServerError,
   send,
   showChange,
   socketOption,
@@ -16,17 +21,20 @@ import type { AdminOperation, Change } from "../../../../core/types.ts";
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** What a command adds to its operation. */
+/** Properties of a command that its operation does not have. */
 export interface CommandExtras {
-  /** Fields that are given as arguments, in this order; all others are options. */
+  /** Fields that are positional arguments, in this order. All others are options. */
   readonly positional?: readonly string[];
-  /** What an argument stands for, seen from the folder of the command. */
+  /** Resolves arguments relative to the working directory of the command. */
   resolve?(context: CommandContext, given: Given): Given;
-  /** What its arguments are names of. */
+  /** The kind of name that each argument completes to. */
   readonly completes?: KnownNames;
-  /** Behind the options in --help. */
+  /** Text that `--help` shows after the options. */
   readonly about?: string;
-  /** Shows the answer; gives the exit code. Default, of an operation that changes something: its record. */
+  /**
+   * Prints the result and returns the exit code. By default, an operation that changes something
+   * prints its record.
+   */
   show?(context: CommandContext, value: never): number;
 }
 
@@ -54,6 +62,7 @@ export function commandOf(
           ...optionsOf(operation, context.options),
         };
         const socket = await adminSocket(context, context.options.socket);
+        if (operation.method === "POST" && context.options.socket === undefined) await assertConfig(context, socket);
         const { value } = await callOperation<never>(socket, operation, resolve?.(context, fields) ?? fields);
         return show?.(context, value) ?? showChange(context, value as Change);
       }),
@@ -61,8 +70,29 @@ export function commandOf(
 }
 
 /**
- * Calls an operation with its fields where it wants them: in the path, the query or the body. It may take as long as it
- * likes, on a server that says how it is.
+ * Two configurations may share a data folder, and a command for one must not change the server of
+ * the other. @throws {NoServerError} the server has another config file than the command names
+ */
+async function assertConfig({ configPath }: CommandContext, socket: string): Promise<void> {
+  if (configPath === undefined) return;
+  const { config, pid } = await statusOf(socket);
+  if (config === undefined || realPath(config) === realPath(configPath)) return;
+  throw new NoServerError(
+    `No server runs on ${configPath}: the one that uses its data folder (process ${pid}) runs on ${config}. Name that file, or the socket by --socket ${socket}`,
+  );
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/**
+ * Calls an operation with its fields in the path, the query or the body. There is no time limit,
+ * because the preceding status request shows that the server responds.
  */
 export async function callOperation<T>(socket: string, { method, path, input = {} }: AdminOperation, given: Given) {
   await statusOf(socket);

@@ -1,24 +1,25 @@
-/** How a server is, as people read it. */
-import { columns, type Output } from "../../../../core/cli/index.ts";
+/** Formats the state of a server for people. */
+import { columns, counted, type Output } from "../../../../core/cli/index.ts";
 import { bracketed, cutTo, type Style } from "../../../../core/http/index.ts";
 import { printable, size_text } from "../../../../core/net/http.ts";
 import type { ModuleState, ServerStatus } from "../../../../core/types.ts";
+import { dashboardUrls } from "../../dashboard/urls.ts";
 import type { Figures } from "../../types.ts";
 
-/** Requests beyond these are counted. */
+/** Number of requests that are listed. The rest is only counted. */
 const MAX_SHOWN_REQUESTS = 10;
-/** A certificate that ends sooner is shown in colour. */
+/** A certificate that expires in fewer days is shown in colour. */
 const SOON_DAYS = 14;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type Shown = Pick<Output, "paint" | "width">;
 
-/** The lines, none wider than the terminal. */
-export function statusLines(status: ServerStatus, output: Shown, figures?: Partial<Figures>): string[] {
+/** Returns the lines, none wider than the terminal. */
+export function statusLines(status: ServerStatus, output: Shown, metrics?: Partial<Figures>): string[] {
   const { paint, width } = output;
   const title = (text: string) => paint("bold", text);
   const lines = [
-    ...columns(summary(status, figures)).split("\n"),
+    ...columns(summary(status, metrics)).split("\n"),
     "",
     ...moduleLines(status.modules, output),
     ...certificateLines(status.certificates, output),
@@ -29,7 +30,7 @@ export function statusLines(status: ServerStatus, output: Shown, figures?: Parti
   return width === undefined ? lines : lines.map((line) => cutTo(line, width));
 }
 
-function summary(status: ServerStatus, figures: Partial<Figures> | undefined): string[][] {
+function summary(status: ServerStatus, metrics: Partial<Figures> | undefined): string[][] {
   const { modules, addresses } = status;
   const ports = addresses.map(({ service, address, port }) => `${service} on ${bracketed(address)}:${port}`);
   return [
@@ -38,23 +39,24 @@ function summary(status: ServerStatus, figures: Partial<Figures> | undefined): s
     ["config", status.config ?? "none"],
     ["data", status.data_path],
     ["ports", ports.join(", ") || "none"],
+    ["dashboard", dashboardUrls(addresses).join(", ") || "none: see the options admin_port and admin_https_port"],
     ["modules", countedStates(modules)],
     ["connections", String(status.connections)],
     ...(status.processes === undefined
       ? []
       : [["further processes", status.processes.map(({ number, pid }) => `${number} (pid ${pid})`).join(", ")]]),
-    ["requests", `${status.requests.length} being answered${rateText(figures)}`],
-    ...(figures?.rss === undefined ? [] : [["load", loadText(figures)]]),
+    ["requests", `${status.requests.length} being answered${rateText(metrics)}`],
+    ...(metrics?.rss === undefined ? [] : [["load", loadText(metrics)]]),
   ];
 }
 
-/** `9 loaded, 1 failed`. */
+/** Returns a text such as `9 loaded, 1 failed`. */
 function countedStates(modules: readonly ModuleState[]): string {
   const counts = Map.groupBy(modules, ({ status }) => status);
   return [...counts].map(([state, those]) => `${those.length} ${state}`).join(", ") || "none";
 }
 
-/** Those of the second before, from a server that counts them. */
+/** Formats the request rates of the last second, if the server measures them. */
 function rateText({ active, requests, errors, sent }: Partial<Figures> = {}): string {
   if (active === undefined || requests === undefined) return "";
   const failed = errors === undefined || errors === 0 ? "" : `, ${Math.round(errors)} failed`;
@@ -88,7 +90,7 @@ function certificateLines(certificates: ServerStatus["certificates"], { paint }:
   const rows = certificates.map(({ name, source, expires }) => {
     if (expires === undefined) return [`  ${name}`, source, "", paint("yellow", "not issued yet")];
     const days = Math.floor((Date.parse(expires) - Date.now()) / DAY_MS);
-    const left = days < 0 ? "expired" : `${days} days left`;
+    const left = days < 0 ? "expired" : `${counted(days, "day")} left`;
     const style = days < 0 ? "red" : "yellow";
     return [`  ${name}`, source, expires.slice(0, 10), days < SOON_DAYS ? paint(style, left) : left];
   });
@@ -107,14 +109,14 @@ function requestLines(requests: readonly string[], title: (text: string) => stri
   ];
 }
 
-/** By the clock of this machine, to the second. */
+/** Formats a time by the clock of this machine, to the second. */
 export function timeText(iso: string): string {
   const time = new Date(iso);
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
   return local.toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** `12 s`, `3 min`, `5 h 2 min`, `12 days 3 h`. */
+/** Formats an age: `12 s`, `3 min`, `5 h 2 min`, `12 days 3 h`. */
 export function agoText(iso: string, now = Date.now()): string {
   const seconds = Math.max(0, Math.floor((now - Date.parse(iso)) / 1000));
   if (seconds < 60) return `${seconds} s`;

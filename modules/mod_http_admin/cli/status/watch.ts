@@ -1,4 +1,4 @@
-/** `modhost status --watch`: how the server is, each second, over restarts of it. */
+/** `modhost status --watch`: shows the state of the server each second, across restarts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type CommandContext,
@@ -14,30 +14,30 @@ import type { ServerStatus } from "../../../../core/types.ts";
 import type { Figures } from "../../types.ts";
 import { statusLines } from "./text.ts";
 
-/** A server that has gone is looked for so often. */
+/** Milliseconds between attempts to reach a stopped server. */
 const RETRY_MS = 1000;
 
-/** What is known of the server. */
+/** The latest known state of the server. */
 interface Seen {
   readonly status: ServerStatus;
-  readonly figures: Figures | undefined;
+  readonly metrics: Figures | undefined;
 }
 
-/** Whom it is told: a screen, or lines of JSON. */
+/** Shows the state on a screen or as lines of JSON. */
 interface Shower {
   readonly left: AbortSignal;
-  /** `note` is about the server as a whole: that it has gone, or was started again. */
+  /** `note` is about the server as a whole: that it has stopped or was started again. */
   show(seen: Seen, note: string, isGone: boolean): void;
   close(): void;
 }
 
 /**
- * Shows a server until a key or a signal ends it; gives the exit code.
- * @throws {NoServerError} none runs when it begins
+ * Shows a server until a key or a signal ends the command; returns the exit code. @throws
+ * {NoServerError} no server is running at the start
  */
 export async function watchStatus(context: CommandContext, socket: string): Promise<number> {
   const statusNow = () => statusOf(socket);
-  let seen: Seen = { status: await statusNow(), figures: undefined };
+  let seen: Seen = { status: await statusNow(), metrics: undefined };
   const shower = context.output.json ? linesOf(context) : screenOf(context);
   const { left } = shower;
   let note = "";
@@ -45,10 +45,10 @@ export async function watchStatus(context: CommandContext, socket: string): Prom
     shower.show(seen, note, false);
     while (!left.aborted) {
       try {
-        for await (const figures of follow<Figures>(socket, "figures", left)) {
+        for await (const metrics of follow<Figures>(socket, "figures", left)) {
           const status = await statusNow();
           if (status.started !== seen.status.started) note = restartText(seen.status, status);
-          seen = { status, figures };
+          seen = { status, metrics };
           shower.show(seen, note, false);
         }
       } catch (error) {
@@ -90,31 +90,31 @@ function screenOf(context: CommandContext): Shower {
   const { paint } = context.output;
   return {
     left: screen.left,
-    show({ status, figures }, note, isGone) {
+    show({ status, metrics }, note, isGone) {
       const output = (width: number): Pick<Output, "paint" | "width"> => ({ paint, width });
       screen.draw((width) => [
         cutTo(`${clock()}  ${paint("dim", "q ends")}`, width),
         ...(note === "" ? [] : [cutTo(paint(isGone ? "red" : "yellow", note), width)]),
         "",
-        ...statusLines(status, output(width), isGone ? undefined : figures),
+        ...statusLines(status, output(width), isGone ? undefined : metrics),
       ]);
     },
     close: () => screen.close(),
   };
 }
 
-/** A line for each look, and a word on the standard error when the server goes or comes. */
+/** Prints a line for each state, and a note on standard error when the server stops or starts. */
 function linesOf({ output, stderr }: CommandContext): Shower {
   const leave = new AbortController();
   const end = () => leave.abort();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end);
-  let told = "";
+  let lastNote = "";
   return {
     left: leave.signal,
-    show({ status, figures }, note, isGone) {
-      if (note !== told) stderr.write(`modhost: ${note}\n`);
-      told = note;
-      if (!isGone) output.show({ ...status, figures }, () => "");
+    show({ status, metrics }, note, isGone) {
+      if (note !== lastNote) stderr.write(`modhost: ${note}\n`);
+      lastNote = note;
+      if (!isGone) output.show({ ...status, metrics }, () => "");
     },
     close() {
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, end);

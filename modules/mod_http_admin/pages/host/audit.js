@@ -1,4 +1,4 @@
-/** The record of changes: who, what, and what became of it. */
+/** The record of changes: who made each change, and its result. */
 import { html } from "htm/preact";
 import {
   Ago,
@@ -39,8 +39,8 @@ export default function Audit() {
   const [shown, setShown] = useState(/** @type {any} */ (undefined));
   const load = useAction(async (/** @type {string | undefined} */ before) => {
     const more = await get("/audit", { what, by, result, before });
-    setPage((former) => ({
-      changes: before === undefined ? more.changes : [...former.changes, ...more.changes],
+    setPage((previous) => ({
+      changes: before === undefined ? more.changes : [...previous.changes, ...more.changes],
       next: more.next,
     }));
   });
@@ -70,11 +70,12 @@ export default function Audit() {
 
 /** @param {{ change: any, onClose: () => void }} props */
 function Detail({ change, onClose }) {
-  const { what, by, at, result, steps, plan, error } = change;
+  const { what, by, at, result, steps, plan, warnings = [], error } = change;
   return html`<${Dialog} title=${what} onClose=${onClose} wide>
     <dl class="facts">
       <dt>By</dt><dd>${by}</dd><dt>When</dt><dd><${Ago} time=${at} /></dd>
       <dt>Result</dt><dd><${Badge} tone=${tones[result]}>${result}<//></dd>
+      ${warnings.length > 0 && html`<dt>Warnings</dt><dd class="note">${warnings.map((/** @type {string} */ text) => html`<div>${text}</div>`)}</dd>`}
       ${error && html`<dt>Why</dt><dd class="note">${error.message}${error.place && html`<br /><code>${error.place.file}:${error.place.line}</code>`}</dd>`}
     </dl>
     ${steps.length > 0 && html`<${Section} title="Steps"><ol class="plain">${steps.map((/** @type {any} */ step) => html`<li>${step.what} <span class="soft">${duration(step.ms)}</span></li>`)}</ol><//>`}

@@ -1,4 +1,4 @@
-/** The certificates that are served, and until when. */
+/** The certificates in use, and when they expire. */
 import { html } from "htm/preact";
 import { Ago, Badge, Copy, Empty, Load, Page, Table, useApi } from "modhost/admin";
 

@@ -1,9 +1,9 @@
-/** A change that came to nothing: why, and where in a module's source. */
+/** Explains why a change failed, with the line of the module's source. */
 import { html } from "htm/preact";
 import { ApiError, Dialog } from "modhost/admin";
 
 /**
- * What the record of a change says of its failure.
+ * Returns what the record of a change says about its failure.
  * @param {unknown} error
  * @returns {{ message: string, place?: { file: string, line: number, text?: string } }}
  */
@@ -16,10 +16,10 @@ export function failureOf(error) {
 
 /** @param {{ title: string, failure: ReturnType<typeof failureOf>, onClose: () => void }} props */
 export function ChangeFailure({ title, failure, onClose }) {
-  const { message, place } = failure;
+  const { message, place: location } = failure;
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <p>The one that was running goes on.</p>
     <p class="note">${message}</p>
-    ${place && html`<p><code>${place.file}:${place.line}</code></p>${place.text && html`<pre>${place.text}</pre>`}`}
+    ${location && html`<p><code>${location.file}:${location.line}</code></p>${location.text && html`<pre>${location.text}</pre>`}`}
   <//>`;
 }

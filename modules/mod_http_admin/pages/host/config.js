@@ -1,4 +1,7 @@
-/** The configuration: every option with its value and where it comes from; the file, to be changed, checked and applied. */
+/**
+ * The configuration: every option with its value and source, and an editor for the file that checks
+ * and applies it.
+ */
 import { html } from "htm/preact";
 import {
   Badge,
@@ -124,7 +127,7 @@ function Editor() {
   useEffect(() => {
     if (file.data?.text !== undefined) setText(file.data.text);
   }, [file.data]);
-  const asked = useAction(async () => {
+  const checkAction = useAction(async () => {
     setFailure(undefined);
     setCheck(await post("/config/check", { text }));
   });
@@ -153,7 +156,7 @@ function Editor() {
       ${
         data.is_editable &&
         html`<div class="actions">
-          <${Button} kind=${isRight ? "plain" : "primary"} isBusy=${asked.isBusy} disabled=${!isChanged} onClick=${asked.start}>Check<//>
+          <${Button} kind=${isRight ? "plain" : "primary"} isBusy=${checkAction.isBusy} disabled=${!isChanged} onClick=${checkAction.start}>Check<//>
           <${Button} kind=${isRight ? "primary" : "plain"} isBusy=${saved.isBusy} disabled=${!isChanged || !isRight} onClick=${saved.start}>Save and apply<//>
           <${Button} disabled=${!isChanged} onClick=${() => {
             setText(data.text);
@@ -161,7 +164,7 @@ function Editor() {
           }}>Undo my changes<//>
         </div>`
       }
-      <${Problem} error=${asked.error} />
+      <${Problem} error=${checkAction.error} />
       ${failure && html`<${Notice} tone="bad"><p><strong>Not applied: what was in force goes on.</strong> ${failure.message}</p><//>`}
       ${check && html`<${Checked} check=${check} />`}
     `}<//>

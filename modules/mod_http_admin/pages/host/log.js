@@ -1,4 +1,4 @@
-/** The log: its latest lines, and those that come. */
+/** The latest lines of the log, and new ones as they arrive. */
 import { html } from "htm/preact";
 import { Badge, Button, Choice, clock, Empty, Page, Problem, printable, Search, Table, useQuery } from "modhost/admin";
 import { useTail } from "../tail.js";
@@ -13,6 +13,12 @@ const choices = [
   ["warn", "Warnings and errors"],
   ["error", "Errors only"],
 ];
+
+/** Returns the message with the extra fields of the line. */
+function textOf(/** @type {any} */ { n, level, time, module, host, worker, msg, ...fields }) {
+  const shown = Object.entries(fields).map(([name, value]) => `${name}=${value?.stack ?? JSON.stringify(value)}`);
+  return [msg, ...shown].join("  ");
+}
 
 const columns = [
   {
@@ -32,7 +38,7 @@ const columns = [
     name: "msg",
     title: "Message",
     class: "note",
-    cell: (/** @type {any} */ row) => html`<bdi>${row.msg.split("\n").map(printable).join("\n")}</bdi>`,
+    cell: (/** @type {any} */ row) => html`<bdi>${textOf(row).split("\n").map(printable).join("\n")}</bdi>`,
   },
 ];
 

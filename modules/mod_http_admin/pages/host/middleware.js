@@ -1,4 +1,7 @@
-/** What requests go through before they reach apps: guards, compression and other middleware, and what it has done. */
+/**
+ * The layers that requests pass before they reach apps, such as guards and compression, with their
+ * counters.
+ */
 import { html } from "htm/preact";
 import { Ago, compact, duration, Empty, Link, Load, Page, Section, size, useApi } from "modhost/admin";
 

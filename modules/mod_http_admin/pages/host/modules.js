@@ -1,4 +1,4 @@
-/** The modules: what state each is in, what it owns, and what can be done to it. */
+/** The modules: their states, what they own, and the actions on them. */
 import { html } from "htm/preact";
 import {
   Ago,
@@ -98,8 +98,8 @@ function Reload({ name, host, kind }) {
 function One({ name, modules }) {
   const [isLeaving, setLeaving] = useState(false);
   const unload = async () => {
-    await post(`/modules/${encodeURIComponent(name)}/unload`);
-    toast(`${name} was unloaded.`);
+    const { warnings = [] } = await post(`/modules/${encodeURIComponent(name)}/unload`);
+    toast([`${name} was unloaded.`, ...warnings].join(" "));
   };
   return html`<${Page} title=${name} lead=${html`<${Link} to="modules">All modules<//>`}
     actions=${html`<${Reload} name=${name} host="*" /><${Button} kind="danger" onClick=${() => setLeaving(true)}>Unload<//>`}>

@@ -1,4 +1,4 @@
-/** How the server is: what is served where, how busy it is, what somebody should look at. */
+/** The overview: addresses and apps, the load, and warnings. */
 import { html } from "htm/preact";
 import {
   Ago,
@@ -23,7 +23,7 @@ import {
 } from "modhost/admin";
 import { useState } from "preact/hooks";
 
-/** Seconds that the plots show. */
+/** Number of seconds that the plots show. */
 const SHOWN = 120;
 
 export default function Overview() {
@@ -41,11 +41,11 @@ export default function Overview() {
         <p>A new process reads the configuration and loads everything, then takes over: requests that are open are finished, and no new one is refused. If it cannot start, this one goes on.</p>
       <//>`
     }
-    <${Load} of=${status}>${(/** @type {any} */ data) => html`<${Warnings} status=${data} /><${Figures} status=${data} /><${Modules} status=${data} /><${Places} status=${data} />`}<//>
+    <${Load} of=${status}>${(/** @type {any} */ data) => html`<${Warnings} status=${data} /><${LiveMetrics} status=${data} /><${Modules} status=${data} /><${Addresses} status=${data} />`}<//>
   <//>`;
 }
 
-/** Warnings that the part on modules says with more. */
+/** Warnings that the section on modules shows in more detail. */
 const ofModule = /^The module \S+ is /;
 
 /** @param {{ status: any }} props */
@@ -56,9 +56,9 @@ function Warnings({ status }) {
 }
 
 /** @param {{ status: any }} props */
-function Figures({ status }) {
+function LiveMetrics({ status }) {
   const [points, set] = useState(/** @type {any[]} */ ([]));
-  useTopic("figures", (value) => set((former) => [...former.slice(1 - SHOWN), value]));
+  useTopic("figures", (value) => set((previous) => [...previous.slice(1 - SHOWN), value]));
   const now = points.at(-1);
   const times = points.map(({ time }) => new Date(time).getTime() / 1000);
   const shown = [
@@ -104,7 +104,7 @@ function Modules({ status }) {
 }
 
 /** @param {{ status: any }} props */
-function Places({ status }) {
+function Addresses({ status }) {
   const empty = html`<${Empty} title="The server listens nowhere."><p>The options <code>http_ports</code> and <code>https_ports</code> say where.</p><//>`;
   return html`<div class="columns">
     <${Section} title="Listening">

@@ -1,4 +1,4 @@
-/** A plan: what a changed configuration makes of the server. */
+/** A plan: the effect of a changed configuration on the server. */
 import { html } from "htm/preact";
 import { Badge } from "modhost/admin";
 

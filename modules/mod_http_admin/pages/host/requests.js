@@ -1,4 +1,4 @@
-/** Requests as they are answered. */
+/** Requests as they finish. */
 import { html } from "htm/preact";
 import {
   Badge,

@@ -1,4 +1,4 @@
-/** The routes: how busy each is, how fast, how often it fails; and what would answer a request. */
+/** The routes with their load, latency and error rate, and a lookup of the route for a request. */
 import { html } from "htm/preact";
 import {
   Badge,
@@ -32,7 +32,7 @@ export default function Routes() {
   const [module] = useQuery("module");
   const [route] = useQuery("route");
   if (route !== "") return html`<${One} module=${module} route=${route} />`;
-  return html`<${Page} title="Routes" lead="The last hour, a sample each ten seconds"><${Traffic} /><${Figures} /><${Explain} /><//>`;
+  return html`<${Page} title="Routes" lead="The last hour, a sample each ten seconds"><${Traffic} /><${RouteMetrics} /><${Explain} /><//>`;
 }
 
 /** @param {any} value */
@@ -85,7 +85,10 @@ const columns = [
   number("p99", "p99", (row) => row.hour.p99 ?? -1, latency),
 ];
 
-/** @param {string} name @param {string} title @param {(row: any) => number} value @param {(value: number) => any} text */
+/**
+ * @param {string} name @param {string} title @param {(row: any) => number} value @param {(value:
+ * number) => any} text
+ */
 function number(name, title, value, text) {
   return {
     name,
@@ -101,11 +104,11 @@ function latency(seconds) {
   return seconds < 0 ? "" : duration(seconds * 1000);
 }
 
-function Figures() {
+function RouteMetrics() {
   const [search, setSearch] = useQuery("search");
-  const figures = useApi("/routes/figures", { every: 5000, topic: "" });
+  const metrics = useApi("/routes/figures", { every: 5000, topic: "" });
   return html`<${Section} title="By route" actions=${html`<${Search} value=${search} onInput=${setSearch} label="Search routes" />`}>
-    <${Load} of=${figures}>${(/** @type {any[]} */ all) => {
+    <${Load} of=${metrics}>${(/** @type {any[]} */ all) => {
       const rows = all.filter(({ route, module }) => `${route} ${module}`.toLowerCase().includes(search.toLowerCase()));
       const empty = html`<${Empty} title=${all.length === 0 ? "No request within the last hour." : "No route has that in its name."}>
         ${all.length === 0 && html`<p>Ask for something, for example with <code>curl</code>, and it shows here.</p>`}

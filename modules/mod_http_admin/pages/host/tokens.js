@@ -1,4 +1,4 @@
-/** The tokens: what each opens, how much it was used; made and revoked. */
+/** The tokens: their scopes and use; creates and revokes them. */
 import { html } from "htm/preact";
 import {
   Ago,
@@ -57,7 +57,11 @@ function columnsWith(revoke) {
     {
       name: "scopes",
       title: "Opens",
-      cell: (/** @type {any} */ row) => row.scopes.map((/** @type {string} */ scope) => html`<code>${scope}</code> `),
+      cell: (/** @type {any} */ row) =>
+        row.scopes.map(
+          (/** @type {string} */ scope) =>
+            html`<code>${scope}</code> ${row.undeclared_scopes?.includes(scope) && html`<${Badge} tone="warn">not declared by a loaded module<//> `}`,
+        ),
     },
     {
       name: "expires",
@@ -100,8 +104,9 @@ function columnsWith(revoke) {
 function NewToken({ onMade, onClose }) {
   const [fields, setFields] = useState({ name: "", scopes: "", expires: "30d", rate: "" });
   const [secret, setSecret] = useState("");
+  const { data: forms = [] } = useApi("/tokens/scopes");
   const set = (/** @type {string} */ name) => (/** @type {string} */ value) =>
-    setFields((former) => ({ ...former, [name]: value }));
+    setFields((previous) => ({ ...previous, [name]: value }));
   const make = useAction(async () => {
     const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value.trim() !== ""));
     const made = await post("/tokens", given);
@@ -123,7 +128,11 @@ function NewToken({ onMade, onClose }) {
   return html`<${Dialog} title="New token" onClose=${onClose} actions=${actions}>
     <form id="new-token" onSubmit=${submit}>
       <${TextField} label="Name" value=${fields.name} onInput=${set("name")} hint="As it stands in lists, logs and records" autofocus />
-      <${TextField} label="Opens" value=${fields.scopes} onInput=${set("scopes")} hint="With commas: admin, admin:read, metrics, app:chat, rpc:pin:read, mfs:/team/a, or * for all" />
+      <${TextField} label="Opens" value=${fields.scopes} onInput=${set("scopes")} hint="With commas between, such as app:chat, admin:read" />
+      <details>
+        <summary>All forms</summary>
+        <dl class="facts">${forms.map((/** @type {any} */ { form, help }) => html`<dt>${form}</dt><dd>${help}</dd>`)}</dl>
+      </details>
       <${TextField} label="Expires" value=${fields.expires} onInput=${set("expires")} hint="30d, 12h or a date; empty: when it is revoked" />
       <${TextField} label="Rate" value=${fields.rate} onInput=${set("rate")} hint="Requests in a time, such as 10/s or 600/m; empty: no limit" />
       <${Problem} error=${make.error} />

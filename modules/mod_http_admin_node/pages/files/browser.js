@@ -1,4 +1,4 @@
-/** The mutable namespace: folders and files, to be looked at, brought in, moved, shared. */
+/** Browses the mutable namespace: folders and files, with upload, move and sharing. */
 import { html } from "htm/preact";
 import {
   Button,
@@ -21,7 +21,7 @@ import { useRef, useState } from "preact/hooks";
 import { shortened } from "../parts.js";
 import { Dialogs } from "./dialogs.js";
 import { useEntries } from "./entries.js";
-import { nameOf, parentOf, partsOf } from "./paths.js";
+import { addressParts, nameOf, parentOf, partsOf } from "./paths.js";
 import { Preview } from "./preview.js";
 import { entriesOf, filesOf, Uploads, useUploads } from "./uploads.js";
 
@@ -92,8 +92,11 @@ function Trail({ path }) {
   return html`<nav class="trail" aria-label="Folders above"><${Link} to="files">Files<//>${parts.map((name, at) => html` / ${at === parts.length - 1 ? html`<span aria-current="page"><bdi>${printable(name)}</bdi></span>` : html`<${Link} to=${addressOfPath(`/${parts.slice(0, at + 1).join("/")}`)}><bdi>${printable(name)}</bdi><//>`}`)}</nav>`;
 }
 
-/** The page of a path. @param {string} path */
-const addressOfPath = (path) => ["files", ...partsOf(path).map(encodeURIComponent)].join("/");
+/**
+ * Returns the page address of a path.
+ * @param {string} path
+ */
+const addressOfPath = (path) => ["files", ...addressParts(path)].join("/");
 
 /** @param {{ paths: string[], onDialog: (dialog: any) => void, onClear: () => void }} props */
 function Chosen({ paths, onDialog, onClear }) {
@@ -105,7 +108,10 @@ function Chosen({ paths, onDialog, onClear }) {
   </span><//>`;
 }
 
-/** @param {string} folder @param {ReadonlySet<string>} chosen @param {(name: string) => void} toggle @param {(dialog: any) => void} open */
+/**
+ * @param {string} folder @param {ReadonlySet<string>} chosen @param {(name: string) => void} toggle
+ * @param {(dialog: any) => void} open
+ */
 function columnsWith(folder, chosen, toggle, open) {
   const pathOf = (/** @type {string} */ name) => `${folder === "/" ? "" : folder}/${name}`;
   return [

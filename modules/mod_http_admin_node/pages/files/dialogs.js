@@ -1,4 +1,4 @@
-/** What can be done to files and folders, each asked in a dialog. */
+/** Dialogs for the actions on files and folders. */
 import { html } from "htm/preact";
 import {
   Button,
@@ -20,7 +20,10 @@ import { useState } from "preact/hooks";
 import { shortened } from "../parts.js";
 import { nameOf, within } from "./paths.js";
 
-/** @typedef {{ of: any, folder: string, onDone: () => Promise<void>, onClose: () => void, onDialog?: (dialog: any) => void }} DialogProps */
+/**
+ * @typedef {{ of: any, folder: string, onDone: () => Promise<void>, onClose: () => void, onDialog?:
+ * (dialog: any) => void }} DialogProps
+ */
 
 const dialogs = {
   mkdir: NewFolder,
@@ -124,7 +127,11 @@ function Publish({ of: { entry }, onClose }) {
   <//>`;
 }
 
-/** For people without a node: through a public gateway, which finds this node where others can reach it. @param {any} entry */
+/**
+ * Returns a link for people without a node. It uses a public gateway, which finds this node if
+ * others can reach it.
+ * @param {any} entry
+ */
 function linkFor({ cid, name }) {
   return `https://dweb.link/ipfs/${cid}?${new URLSearchParams({ filename: name })}`;
 }

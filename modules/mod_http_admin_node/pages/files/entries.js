@@ -1,4 +1,4 @@
-/** What is at a path: a file, or a folder with its entries, which come page by page and show as they come. */
+/** Loads the content of a path: a file, or a folder whose entries load and show page by page. */
 import { get, useConnection } from "modhost/admin";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
@@ -7,11 +7,11 @@ const PAGE = 1000;
 /** @param {string} path */
 export function useEntries(path) {
   const [loaded, set] = useState(/** @type {{ path: string, data?: any, error?: Error }} */ ({ path }));
-  const asking = useRef(/** @type {AbortController | undefined} */ (undefined));
+  const pending = useRef(/** @type {AbortController | undefined} */ (undefined));
   const connection = useConnection();
   const reload = useCallback(async () => {
-    asking.current?.abort();
-    const own = (asking.current = new AbortController());
+    pending.current?.abort();
+    const own = (pending.current = new AbortController());
     try {
       const stat = await get("/node/files/stat", { path }, own.signal);
       if (stat.type === "file") {
@@ -28,12 +28,12 @@ export function useEntries(path) {
       }
     } catch (error) {
       if (!own.signal.aborted)
-        set((former) => ({ ...(former.path === path ? former : { path }), error: /** @type {Error} */ (error) }));
+        set((previous) => ({ ...(previous.path === path ? previous : { path }), error: /** @type {Error} */ (error) }));
     }
   }, [path]);
   useEffect(() => {
     if (connection !== "lost") void reload();
-    return () => asking.current?.abort();
+    return () => pending.current?.abort();
   }, [reload, connection === "lost"]);
   const isCurrent = loaded.path === path;
   const { data, error } = isCurrent ? loaded : { data: undefined, error: undefined };

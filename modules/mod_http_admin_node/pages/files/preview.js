@@ -1,4 +1,4 @@
-/** One file: what it is, and what it looks or sounds like. Its content is a stranger's: nothing of it runs. */
+/** Shows one file with a preview. Its content comes from a stranger, so nothing in it runs. */
 import { html } from "htm/preact";
 import {
   addressOf,
@@ -17,15 +17,15 @@ import {
 } from "modhost/admin";
 import { useEffect, useState } from "preact/hooks";
 import { Dialogs } from "./dialogs.js";
-import { nameOf, parentOf, partsOf } from "./paths.js";
+import { addressParts, nameOf, parentOf } from "./paths.js";
 
-/** Bytes of a text that are shown. */
+/** Number of bytes of a text that are shown. */
 const MAX_TEXT = 64 * 1024;
 
 /** @param {{ path: string, stat: any, onChange: () => Promise<void> }} props */
 export function Preview({ path, stat, onChange }) {
   const [dialog, setDialog] = useState(/** @type {any} */ (undefined));
-  const above = ["files", ...partsOf(parentOf(path)).map(encodeURIComponent)].join("/");
+  const above = ["files", ...addressParts(parentOf(path))].join("/");
   const leave = async () => navigate(hrefOf(above));
   const actions = html`<a class="button" href=${linkTo("/node/files/content", { path, as: "download" })} download>Download</a>
     <${Button} onClick=${() => setDialog({ kind: "more", path, entry: { name: nameOf(path), cid: stat.cid, size: stat.size, is_here: true } })}>More<//>`;

@@ -1,20 +1,30 @@
-/** Uploads: some at a time, with progress and speed, each to be cancelled; one that was cut leaves nothing. */
+/**
+ * Uploads a few files at a time, with progress and speed. Each can be cancelled, and an interrupted
+ * upload leaves nothing behind.
+ */
 import { html } from "htm/preact";
 import { addressOf, Button, count, duration, Meter, pageKey, printable, rate, Section, size } from "modhost/admin";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { within } from "./paths.js";
 
 /** @typedef {{ file: File, name: string }} Chosen `name`: with the folders that it is in */
-/** @typedef {{ id: number, path: string, file: File, state: "waiting" | "running" | "done" | "failed" | "cancelled", sent: number, error?: string, xhr?: XMLHttpRequest }} Upload */
+/**
+ * @typedef {{ id: number, path: string, file: File, state: "waiting" | "running" | "done" |
+ * "failed" | "cancelled", sent: number, error?: string, xhr?: XMLHttpRequest }} Upload
+ */
 
 const PARALLEL = 3;
 const DRAW = 200;
-/** Uploads that are listed; the others are counted. */
+/** Number of uploads that are listed. The others are only counted. */
 const LISTED = 8;
-/** The speed is that of the last seconds. */
+/** Milliseconds over which the speed is measured. */
 const WINDOW = 4000;
 
-/** Files and folders that were dropped, those within folders too. @param {DataTransfer} data @returns {Promise<Chosen[]>} */
+/**
+ * Returns the dropped files, including those in dropped folders.
+ * @param {DataTransfer} data
+ * @returns {Promise<Chosen[]>}
+ */
 export async function entriesOf(data) {
   const entries = [...data.items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
   return (await Promise.all(entries.map((entry) => filesBelow(entry, "")))).flat();
@@ -27,7 +37,7 @@ async function filesBelow(entry, folder) {
   const reader = entry.createReader();
   /** @type {any[]} */
   const entries = [];
-  // A reader gives some at a time, and none at its end.
+  // A reader returns a few entries at a time, and none at the end.
   for (;;) {
     const more = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
     if (more.length === 0) break;
@@ -36,7 +46,10 @@ async function filesBelow(entry, folder) {
   return (await Promise.all(entries.map((each) => filesBelow(each, `${name}/`)))).flat();
 }
 
-/** Files that were chosen in an input. @param {HTMLInputElement} input @returns {Promise<Chosen[]>} */
+/**
+ * Returns the files that were chosen in an input.
+ * @param {HTMLInputElement} input @returns {Promise<Chosen[]>}
+ */
 export async function filesOf(input) {
   const chosen = [...(input.files ?? [])].map((file) => ({ file, name: file.webkitRelativePath || file.name }));
   input.value = "";
@@ -119,7 +132,7 @@ function start(upload, ended) {
   const xhr = new XMLHttpRequest();
   upload.state = "running";
   upload.xhr = xhr;
-  // What `fetch` sends tells of no progress.
+  // `fetch` does not report upload progress.
   xhr.open("POST", addressOf("/node/files/content", { path: upload.path, replace: true }));
   xhr.setRequestHeader("X-Modhost-Page", pageKey);
   xhr.setRequestHeader("X-Modhost-Admin", "1");
@@ -145,16 +158,20 @@ function messageOf({ status, responseText }) {
   try {
     return JSON.parse(responseText).error.message;
   } catch {
-    return `The server answered ${status}.`;
+    return `The server responded with ${status}.`;
   }
 }
 
 /** @param {readonly Upload[]} all */
 const sentOf = (all) => all.reduce((sum, { sent }) => sum + sent, 0);
 
-/** Bytes a second. @param {readonly [number, number][]} samples */
+/**
+ * Returns the speed in bytes per second.
+ * @param {readonly [number, number][]} samples
+ */
 function speedOf(samples) {
-  const [first, end] = [samples[0], samples.at(-1)];
+  const first = samples[0];
+  const end = samples.at(-1);
   if (first === undefined || end === undefined || end[0] - first[0] < 300) return undefined;
   return ((end[1] - first[1]) / (end[0] - first[0])) * 1000;
 }
@@ -165,7 +182,9 @@ export function Uploads({ of: { all, speed, isActive, cancel, clear } }) {
   const bytes = all.reduce((sum, { file }) => sum + file.size, 0);
   const sent = sentOf(all);
   const of = (/** @type {Upload["state"]} */ wanted) => all.filter(({ state }) => state === wanted);
-  const [done, failed, cancelled] = [of("done"), of("failed"), of("cancelled")];
+  const done = of("done");
+  const failed = of("failed");
+  const cancelled = of("cancelled");
   const left = speed ? `, ${duration(((bytes - sent) / speed) * 1000)} left` : "";
   const title = isActive
     ? `Uploading: ${count(done.length)} of ${count(all.length)}`

@@ -1,4 +1,4 @@
-/** Blocks that are wanted, and what was exchanged with whom. */
+/** The wanted blocks, and the blocks exchanged with each peer. */
 import { html } from "htm/preact";
 import { compact, count, Empty, Load, Page, Section, size, Table, useApi } from "modhost/admin";
 import { Cid, Offline, shortened } from "../parts.js";

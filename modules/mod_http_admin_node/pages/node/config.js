@@ -1,4 +1,4 @@
-/** The node's config: every key with its value, and when another value takes effect. */
+/** The node's configuration: every key with its value, and when a change takes effect. */
 import { html } from "htm/preact";
 import {
   Badge,

@@ -1,4 +1,4 @@
-/** What takes long, with its progress; it goes on when nobody looks. */
+/** Long-running jobs with their progress. They continue when nobody watches. */
 import { html } from "htm/preact";
 import {
   Ago,
@@ -20,11 +20,11 @@ import { useState } from "preact/hooks";
 /** @type {Record<string, "good" | "bad" | "plain" | "warn">} */
 const tones = { running: "plain", done: "good", failed: "bad", cancelled: "warn" };
 
-/** Jobs by their id: those that were there, replaced by those that have moved. */
+/** Returns jobs by id: the loaded jobs, replaced by newer events. */
 function useJobs() {
   const past = useApi("/node/jobs", { topic: "" });
   const [moved, setMoved] = useState(/** @type {Map<string, any>} */ (new Map()));
-  useTopic("node_jobs", (job) => setMoved((former) => new Map(former).set(job.id, job)));
+  useTopic("node_jobs", (job) => setMoved((previous) => new Map(previous).set(job.id, job)));
   const all = new Map((past.data ?? []).map((/** @type {any} */ job) => [job.id, job]));
   for (const [id, job] of moved) all.set(id, job);
   return [...all.values()].sort((a, b) => b.began.localeCompare(a.began));

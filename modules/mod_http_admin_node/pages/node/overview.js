@@ -1,4 +1,4 @@
-/** Who the node is, where it is reached, how much it holds and moves. */
+/** The node's identity, addresses, storage and traffic. */
 import { html } from "htm/preact";
 import {
   Button,
@@ -70,26 +70,26 @@ function Now() {
 
 /** @param {{ repo: any, path: string, onChange: () => void }} props */
 function Repo({ repo, path, onChange }) {
-  const [asked, setAsked] = useState("");
+  const [dialog, setDialog] = useState("");
   const begin = async () => {
-    await post(`/node/repo/${asked}`);
-    toast(asked === "gc" ? "The garbage collection has begun." : "The verification has begun.", "plain");
+    await post(`/node/repo/${dialog}`);
+    toast(dialog === "gc" ? "The garbage collection has begun." : "The verification has begun.", "plain");
     onChange();
   };
   const share = repo.limit === undefined ? undefined : repo.size / repo.limit;
-  const actions = html`<${Button} onClick=${() => setAsked("verify")}>Verify<//><${Button} onClick=${() => setAsked("gc")}>Collect garbage<//>`;
+  const actions = html`<${Button} onClick=${() => setDialog("verify")}>Verify<//><${Button} onClick=${() => setDialog("gc")}>Collect garbage<//>`;
   return html`<${Section} title="Repo" actions=${actions}>
     <p>${size(repo.size)}${repo.limit !== undefined ? ` of ${size(repo.limit)} (${percent(share)})` : ", without a limit"}, ${count(repo.blocks)} blocks, in <code>${path}</code></p>
     ${share !== undefined && html`<${Meter} value=${repo.size} max=${repo.limit} label="Size of the repo against its limit" tone=${toneOf(share)} />`}
     ${
-      asked === "gc" &&
-      html`<${Confirm} title="Collect garbage?" confirm="Collect" onConfirm=${begin} onClose=${() => setAsked("")}>
+      dialog === "gc" &&
+      html`<${Confirm} title="Collect garbage?" confirm="Collect" onConfirm=${begin} onClose=${() => setDialog("")}>
         <p>Blocks that are neither pinned nor in Files are deleted. They can be fetched again only from peers that have them.</p>
       <//>`
     }
     ${
-      asked === "verify" &&
-      html`<${Confirm} title="Verify the repo?" confirm="Verify" onConfirm=${begin} onClose=${() => setAsked("")}>
+      dialog === "verify" &&
+      html`<${Confirm} title="Verify the repo?" confirm="Verify" onConfirm=${begin} onClose=${() => setDialog("")}>
         <p>Every block is read and its digest compared. It takes as long as reading the whole repo; the node goes on meanwhile.</p>
       <//>`
     }

@@ -1,4 +1,4 @@
-/** The peers: who they are, how near, what is open with them. */
+/** The peers: their identity, latency and open streams. */
 import { html } from "htm/preact";
 import {
   Ago,

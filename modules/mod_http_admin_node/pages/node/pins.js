@@ -1,4 +1,4 @@
-/** The pins: what is kept whatever else is collected. */
+/** The pins, which protect blocks from garbage collection. */
 import { html } from "htm/preact";
 import {
   Badge,

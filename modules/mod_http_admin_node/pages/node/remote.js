@@ -89,7 +89,7 @@ function RemoveService({ service, onDone }) {
 function AddService({ onDone, onClose }) {
   const [fields, setFields] = useState({ service: "", endpoint: "", key: "" });
   const set = (/** @type {string} */ name) => (/** @type {string} */ value) =>
-    setFields((former) => ({ ...former, [name]: value }));
+    setFields((previous) => ({ ...previous, [name]: value }));
   const add = async () => {
     await post("/node/remote", fields);
     await onDone();

@@ -1,4 +1,7 @@
-/** The store that this host shares with others: how it is, and what was asked of it. Nothing where it shares none. */
+/**
+ * The state of the store that this host shares with others, and its requests. Empty when the host
+ * shares no store.
+ */
 import { html } from "htm/preact";
 import { Ago, Badge, count, Empty, Meter, percent, Section, size, Table, useApi } from "modhost/admin";
 

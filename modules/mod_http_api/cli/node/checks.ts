@@ -4,12 +4,15 @@ import { join } from "node:path";
 import { halfCopied, isRepo, versionFacts } from "modhost/node";
 import { type Check, existing, problem, unfoundServer, warning } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
-import { examined, repoOf } from "./installation.ts";
+import { inspectedRepo, repoOf } from "./installation.ts";
 import { checksOfStore, storeSettings } from "./store_checks.ts";
 
-/** Milliseconds: whoever has a lease renews it every few seconds, and the clocks of hosts differ. */
+/**
+ * Milliseconds without a renewal after which a lease counts as abandoned. Owners renew every few
+ * seconds; the margin allows for clocks that differ between hosts.
+ */
 const MAX_UNRENEWED_MS = 120_000;
-/** Bytes below which the file system of the blocks is nearly full. */
+/** Free bytes below which the file system of the blocks counts as nearly full. */
 const LOW_FREE_BYTES = 1_000_000_000;
 
 export const repoChecks: readonly Check[] = [
@@ -40,7 +43,7 @@ export const repoChecks: readonly Check[] = [
     async run(installation) {
       const repo = repoOf(installation);
       const { running, system } = installation;
-      const holder = (await examined(installation))?.holder;
+      const holder = (await inspectedRepo(installation))?.holder;
       if (holder === undefined || (holder.runs !== false && holder.pid === running?.pid)) return [];
       const { text, runs, renewed } = holder;
       const since = new Date(renewed).toISOString();
@@ -58,13 +61,13 @@ export const repoChecks: readonly Check[] = [
     name: "metadata",
     help: "The pins, files and names of the node are there, and so is a copy of them that is whole",
     async run(installation) {
-      const { metadata } = (await examined(installation)) ?? {};
+      const { metadata } = (await inspectedRepo(installation)) ?? {};
       if (metadata === undefined) return [];
       // Hosts of a shared store keep no copies.
       if (storeSettings(installation) !== undefined) return [];
-      const { path, isThere, copy } = metadata;
+      const { path, exists, copy } = metadata;
       const { made, fault } = copy;
-      if (!isThere && made !== undefined && installation.running === undefined) {
+      if (!exists && made !== undefined && installation.running === undefined) {
         const remedy = `put back a backup of it, or start once with node_lost_metadata: restore, which takes the copy of ${made}`;
         return [problem(`${path} is lost: pins, files and names of the node are not there`, remedy)];
       }
@@ -72,7 +75,7 @@ export const repoChecks: readonly Check[] = [
         const remedy = "the node writes it anew after the next change, such as a pin; look for faults of the disk";
         return [warning(`${copy.path} could not be put back if the metadata were lost: ${fault}`, remedy)];
       }
-      if (!isThere || made !== undefined || installation.running !== undefined) return [];
+      if (!exists || made !== undefined || installation.running !== undefined) return [];
       return [
         warning(`There is no copy of the metadata in ${copy.path}`, "start the server: it makes one within a minute"),
       ];
@@ -82,10 +85,11 @@ export const repoChecks: readonly Check[] = [
     name: "repo space",
     help: "There is room for blocks where they are, and for a copy of the metadata",
     async run(installation) {
-      const { blocks, metadata } = (await examined(installation)) ?? {};
+      const { blocks, metadata } = (await inspectedRepo(installation)) ?? {};
       if (blocks === undefined || metadata === undefined) return [];
       const room = (path: string) => installation.system.space(existing(path))?.free ?? Number.POSITIVE_INFINITY;
-      const [forBlocks, forCopy] = [room(blocks.path), room(metadata.path)];
+      const forBlocks = room(blocks.path);
+      const forCopy = room(metadata.path);
       return [
         ...(forBlocks < LOW_FREE_BYTES
           ? [warning(`${size_text(forBlocks)} are free where ${blocks.path} is`, "make room: modhost rpc repo gc")]
@@ -105,7 +109,7 @@ export const repoChecks: readonly Check[] = [
     name: "damaged blocks",
     help: "No bytes of segments were set aside because no block could be made of them",
     async run(installation) {
-      const { blocks } = (await examined(installation)) ?? {};
+      const { blocks } = (await inspectedRepo(installation)) ?? {};
       if (blocks === undefined || blocks.setAside.files === 0) return [];
       const { path, setAside } = blocks;
       return [
@@ -120,7 +124,7 @@ export const repoChecks: readonly Check[] = [
     name: "mounts",
     help: "Where folders for ipfs mount are there or configured, this user can mount",
     async run(installation) {
-      const { mounts = [], mountFault } = (await examined(installation)) ?? {};
+      const { mounts = [], mountFault } = (await inspectedRepo(installation)) ?? {};
       if (mountFault === undefined) return [];
       const folders = mounts.join(" and ");
       const remedy =

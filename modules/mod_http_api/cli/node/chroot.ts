@@ -1,5 +1,5 @@
 /** `modhost node files chroot`. */
-import { type Command, UsageError } from "../../../../core/cli/index.ts";
+import { type Command, counted, UsageError } from "../../../../core/cli/index.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
 
 export const chroot: Command = {
@@ -25,7 +25,10 @@ export const chroot: Command = {
       onNotice: (sentence) => stderr.write(`${sentence}\n`),
     });
     stdout.write(`The root of the files was ${before ?? "empty"} and is ${after} now.\n`);
-    if (dropped > 0) stdout.write(`${dropped} changes since the old root was stored are gone.\n`);
+    if (dropped > 0)
+      stdout.write(
+        `${counted(dropped, "change")} since the old root was stored ${dropped === 1 ? "is" : "are"} gone.\n`,
+      );
     if (before !== undefined) {
       stdout.write(
         `Nothing was removed: to go back, \`files chroot --confirm ${before}\` before garbage is collected.\n`,

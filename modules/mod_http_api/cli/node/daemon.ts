@@ -1,4 +1,7 @@
-/** `modhost node daemon`: output, files, signals and exit codes are those that launchers of go-ipfs expect. */
+/**
+ * `modhost node daemon`: output, files, signals and exit codes are the ones that launchers of
+ * go-ipfs expect.
+ */
 import { rmSync } from "node:fs";
 import { type Command, outliveReaders, serve } from "../../../../core/cli/index.ts";
 import { levelOf } from "./level.ts";
@@ -40,9 +43,9 @@ export const daemon: Command = {
   },
   async run(context) {
     const { stdout } = context;
-    // A launcher may close the pipe once it has read enough.
+    // A launcher may close the pipe once it has read enough output.
     outliveReaders(stdout, context.stderr);
-    // Loaded here alone: other commands of the program do not pay for the library.
+    // Imported only here, so that other commands of the program do not load the library.
     const { versionFacts } = await import("modhost/node");
     const { system, golang } = versionFacts();
     const { levels } = await import("../../rpc/levels.ts");

@@ -1,4 +1,4 @@
-/** Reads the flags of the daemon. */
+/** Reads the flags of `modhost node daemon`. */
 
 import { type ConfigOverrides, NodeError } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
@@ -38,7 +38,7 @@ export function readFlags({ options, stderr }: CommandContext) {
   if (none && options["restore-pins"] === true)
     throw new NodeError("give either --restore-pins or --rebuild-pins-none");
   const lostMetadata = none ? "none" : options["restore-pins"] === true ? "restore" : "refuse";
-  // Without a flag, the config tells.
+  // Undefined if the flag is not given: then the config decides.
   const flag = (name: string) => (typeof options[name] === "boolean" ? options[name] : undefined);
   const namesOverPubsub = flag("enable-namesys-pubsub");
   const pubsub = namesOverPubsub === true ? true : flag("enable-pubsub-experiment");
@@ -52,7 +52,7 @@ export function readFlags({ options, stderr }: CommandContext) {
     overrides,
     pubsub,
     namesOverPubsub,
-    // Unless it is set, the environment decides.
+    // If this is not set, the environment decides.
     ...(options.debug === true ? { debug: true } : {}),
     mount:
       options.mount === true ? { ipfs: textOf(options["mount-ipfs"]), ipns: textOf(options["mount-ipns"]) } : undefined,

@@ -1,19 +1,21 @@
-/** Help of `modhost node`, from the table of commands: it needs neither a repo nor a daemon. */
-import {
-  type Command,
-  callOptions,
-  commandHelp,
-  type HelpSection,
-  helpText,
-  surfaceOf,
-  usageOf,
-} from "../../../../core/cli/index.ts";
+/**
+ * Help of `modhost node`, generated from the table of commands. It needs neither a repo nor a
+ * daemon.
+ */
+import { type Command, commandHelp, type HelpSection, type Subcommand } from "../../../../core/cli/index.ts";
 import { table } from "../../commands/index.ts";
 import type { LevelName } from "../../rpc/levels.ts";
 import { openApi } from "../../rpc/openapi.ts";
+import { helpText } from "../rpc/call.ts";
+import { usageOf } from "../rpc/help.ts";
+import { callOptions } from "../rpc/parse.ts";
+import { surfaceOf } from "../rpc/surface.ts";
 import { program, sharedOptions } from "./repo.ts";
 
-/** Commands and groups under the headings of the reference; those that it does not show come last. */
+/**
+ * Commands and groups under the headings of the reference. Commands that the reference does not
+ * show come last.
+ */
 const headings: Readonly<Record<string, readonly string[]>> = {
   "Basic commands": ["init", "add", "cat", "get", "ls", "refs"],
   "Data structure commands": ["dag", "files", "files chroot", "block", "cid", "multibase"],
@@ -24,7 +26,7 @@ const headings: Readonly<Record<string, readonly string[]>> = {
   "Tool commands": ["config", "version", "update", "commands", "log", "shutdown"],
 };
 
-/** Help on all commands: `own` are those that are not in the table. */
+/** Returns the help on all commands. `own` are the commands that are not in the table. */
 export function nodeHelp(command: Command, own: readonly Command[]): string {
   const rows = new Map([...tableRows(), ...own.map((each) => [each.name, ownRow(each)] as const)]);
   const named = new Set(Object.values(headings).flat());
@@ -41,16 +43,33 @@ export function nodeHelp(command: Command, own: readonly Command[]): string {
   return commandHelp({ ...command, options, about: more }, {}, "modhost", sections);
 }
 
-/** Help on a command of the table, or on a group of them. @throws UsageError when there is none of that name */
+/**
+ * Returns the help on a command or a group of the table.
+ *
+ * @throws UsageError if there is none with that name /
+ */
 export const tableHelp = (words: readonly string[], level: LevelName): string =>
   helpText(surface(level), words, program);
 
-/** Every command that is served at a level. */
+/** Returns every command that is served at a level. */
 export const surface = (level: LevelName = "0.9") => surfaceOf(openApi(table.at(level), { served: true }));
+
+/** Returns the same commands for shell completion, without the options that all commands share. */
+export function subcommands(): Subcommand[] {
+  return [...surface().values()].map(({ path, help, options }) => {
+    const rows = options
+      .filter(({ shared }) => !shared)
+      .flatMap(({ name, aliases, kind, help }) => {
+        const type = kind === "flag" ? ("boolean" as const) : ("string" as const);
+        return [name, ...aliases].map((each) => [each, { type, help }] as const);
+      });
+    return { name: path.replaceAll("/", " "), help, options: Object.fromEntries(rows) };
+  });
+}
 
 const ownRow = ({ name, arguments: taken = "", help }: Command) => [`${name} ${taken}`.trimEnd(), help];
 
-/** A row for each command and group at the top of the table, by name. */
+/** Returns a row for each command and group at the top of the table, by name. */
 function tableRows(): (readonly [name: string, row: readonly string[]])[] {
   const commands = surface();
   return [...table.root.children.values()].map(({ name, entry, children }) => {

@@ -15,7 +15,7 @@ export const init: Command = {
   async run(context) {
     const { args, options } = context;
     if (args.length > 1) throw new UsageError(`expected 1 argument(s), got ${args.length}`);
-    const { makeRepo } = await import("./making.ts");
+    const { makeRepo } = await import("./make_repo.ts");
     await makeRepo(context, {
       document: args[0],
       profile: textOf(options.profile),

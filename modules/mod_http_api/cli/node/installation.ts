@@ -1,14 +1,17 @@
-/** The repo of an installation that `modhost doctor` looks at. */
+/** The repo of the installation that `modhost doctor` inspects. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { examineRepo, isRepo, type RepoExamined } from "modhost/node";
+import { inspectRepo, isRepo, type RepoInspection } from "modhost/node";
 import type { Installation } from "../../../../core/cli/index.ts";
 
-/** Undefined where there is no repo, or its config cannot be read, which other checks tell. */
-export async function examined(installation: Installation): Promise<RepoExamined | undefined> {
+/**
+ * Resolves to undefined if there is no repo, or if its config is unreadable, which other checks
+ * report.
+ */
+export async function inspectedRepo(installation: Installation): Promise<RepoInspection | undefined> {
   const repo = repoOf(installation);
   if (!existsSync(repo) || !(await isRepo(repo))) return undefined;
-  return examineRepo(repo, folderOf(installation, "node_data")).catch(() => undefined);
+  return inspectRepo(repo, folderOf(installation, "node_data")).catch(() => undefined);
 }
 
 export function repoOf(installation: Installation): string {

@@ -1,19 +1,25 @@
-/** Options of the host that count for commands of this program, too: in the config file that is named, and in the environment. */
+/**
+ * Options of the host that also apply to commands of this program. They come from the named config
+ * file and the environment.
+ */
 import type { CommandContext } from "../../../../core/cli/index.ts";
 import { loadConfig } from "../../../../core/index.ts";
 import type { LevelName } from "../../rpc/levels.ts";
 
-type Place = Pick<CommandContext, "configPath" | "cwd" | "env">;
+type ConfigContext = Pick<CommandContext, "configPath" | "cwd" | "env">;
 
-/** The level of the API, by `api_level`: that of commands without a daemon is that at which the daemon would answer. */
-export async function levelOf(place: Place): Promise<LevelName> {
-  return (await written(place, "api_level")) === "0.43" ? "0.43" : "0.9";
+/**
+ * Returns the API level that `api_level` configures. A command without a daemon runs at the level
+ * at which the daemon would serve it.
+ */
+export async function levelOf(context: ConfigContext): Promise<LevelName> {
+  return (await written(context, "api_level")) === "0.43" ? "0.43" : "0.9";
 }
 
-/** What the node calls itself, by `node_agent`. */
-export const agentOf = (place: Place): Promise<string | undefined> => written(place, "node_agent");
+/** Returns the name that `node_agent` gives the node. */
+export const agentOf = (context: ConfigContext): Promise<string | undefined> => written(context, "node_agent");
 
-async function written({ configPath, cwd, env }: Place, name: string): Promise<string | undefined> {
+async function written({ configPath, cwd, env }: ConfigContext, name: string): Promise<string | undefined> {
   const config = await loadConfig({ path: configPath, search: false, cwd, env });
   const value = config.written(name);
   return value === undefined ? undefined : String(value);

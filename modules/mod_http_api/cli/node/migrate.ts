@@ -2,10 +2,10 @@
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import type { Migrated, MigrationProgress, ToSharedOptions } from "modhost/node";
-import { type Command, type CommandContext, Progress, UsageError } from "../../../../core/cli/index.ts";
+import { type Command, type CommandContext, counted, Progress, UsageError } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
 import { dataFolder, textOf } from "./repo.ts";
-import { settingsOf, where } from "./store.ts";
+import { settingsOf, settingsOption } from "./store.ts";
 
 /** Milliseconds between two lines of progress if stderr is not a terminal. */
 const PROGRESS_INTERVAL_MS = 5000;
@@ -29,7 +29,7 @@ export const migrate: Command = {
       value: "KIND",
       help: "Of TO: segments or flatfs (go-ipfs); default: the one that FROM is not",
     },
-    ...where,
+    ...settingsOption,
     like: {
       type: "string",
       value: "REPO",
@@ -59,22 +59,22 @@ export const migrate: Command = {
     const { isRepo } = await import("modhost/node");
     if (from !== SHARED && !(await isRepo(resolve(cwd, from))))
       throw new Error(`there is no repo ${resolve(cwd, from)}`);
-    const tell = progressOf(context);
+    const progress = progressOf(context);
     const { signal, release } = interruption();
     try {
       const done = await copy(context, from, to, {
         signal,
-        onProgress: tell.show,
+        onProgress: progress.show,
         onNotice: (sentence) => {
-          tell.clear();
+          progress.clear();
           stderr.write(`${sentence}\n`);
         },
       });
-      tell.clear();
+      progress.clear();
       stdout.write(`${textFor(done)} copied to ${to === SHARED ? "the shared store" : resolve(cwd, to)}\n`);
       return 0;
     } catch (error) {
-      tell.clear();
+      progress.clear();
       const { retryAfter } = await import("modhost/node");
       if (retryAfter(error) !== undefined) stderr.write("A store went away. The same command goes on from here.\n");
       if (!(error instanceof Interrupted)) throw error;
@@ -86,13 +86,13 @@ export const migrate: Command = {
   },
 };
 
-type Told = Pick<ToSharedOptions, "signal" | "onProgress" | "onNotice">;
+type MigrationEvents = Pick<ToSharedOptions, "signal" | "onProgress" | "onNotice">;
 
 async function copy(
   context: CommandContext,
   from: string,
   to: string,
-  told: Told,
+  events: MigrationEvents,
 ): Promise<Migrated | MigrationProgress> {
   const { options, cwd } = context;
   const { migrateFromShared, migrateRepo, migrateToShared } = await import("modhost/node");
@@ -101,18 +101,18 @@ async function copy(
   if (to === SHARED) {
     const onConflict = conflictsOf(textOf(options["on-conflict"]));
     const copyReferences = options["copy-references"] === true;
-    const wanted = { onConflict, copyReferences, verify, data: dataFolder(context), ...told };
+    const wanted = { onConflict, copyReferences, verify, data: dataFolder(context), ...events };
     return migrateToShared(resolve(cwd, from), await settingsOf(context), wanted);
   }
-  if (from !== SHARED) return migrateRepo(resolve(cwd, from), resolve(cwd, to), { kind, ...told });
+  if (from !== SHARED) return migrateRepo(resolve(cwd, from), resolve(cwd, to), { kind, ...events });
   const like = textOf(options.like);
-  const wanted = { kind, like: like === undefined ? undefined : resolve(cwd, like), verify, ...told };
+  const wanted = { kind, like: like === undefined ? undefined : resolve(cwd, like), verify, ...events };
   return migrateFromShared(await settingsOf(context), resolve(cwd, to), wanted);
 }
 
-/** In place of a folder. */
+/** Stands for the shared store where a folder is expected. */
 const SHARED = "shared";
-/** Options that say nothing about other directions. */
+/** Options that only apply to one direction of the migration. */
 const only = {
   to: ["on-conflict", "copy-references"],
   from: ["like"],
@@ -138,7 +138,10 @@ class Interrupted extends Error {
   }
 }
 
-/** Aborts with `Interrupted` on a signal, so that the locks of both repos are released, which go-ipfs would respect. */
+/**
+ * Aborts with `Interrupted` on a signal, so that the migration releases the locks of both repos.
+ * go-ipfs would refuse a repo whose lock is left behind.
+ */
 function interruption() {
   const abort = new AbortController();
   const interrupt = (signal: NodeJS.Signals) => abort.abort(new Interrupted(signal));
@@ -165,11 +168,14 @@ function textFor(done: MigrationProgress | Migrated): string {
   const { blocks, bytes, total, isChecking } = done;
   const count = `${blocks}${total === undefined || total === blocks ? "" : ` of ${total}`} blocks`;
   if (isChecking) return `${count} are there`;
-  const more = "pins" in done ? `, ${done.pins} pins, ${done.names} names, ${done.keys} keys` : "";
+  const more =
+    "pins" in done
+      ? `, ${counted(done.pins, "pin")}, ${counted(done.names, "name")}, ${counted(done.keys, "key")}`
+      : "";
   return `${count} (${size_text(bytes)})${more}`;
 }
 
-/** A progress bar on a terminal, otherwise a line from time to time. */
+/** Shows a progress bar on a terminal, and otherwise prints a line from time to time. */
 function progressOf({ stdout, stderr }: CommandContext) {
   if (stderr.isTTY === true) {
     let bar: Progress | undefined;
@@ -185,11 +191,11 @@ function progressOf({ stdout, stderr }: CommandContext) {
       clear: () => bar?.clear(),
     };
   }
-  let told = performance.now();
+  let lastReport = performance.now();
   return {
     show(progress: MigrationProgress) {
-      if (performance.now() - told < PROGRESS_INTERVAL_MS) return;
-      told = performance.now();
+      if (performance.now() - lastReport < PROGRESS_INTERVAL_MS) return;
+      lastReport = performance.now();
       stdout.write(`${textFor(progress)}\n`);
     },
     clear: () => undefined,

@@ -13,30 +13,36 @@ export const repoOptions = {
   debug: { type: "boolean", short: "D", help: "Log everything" },
 } as const satisfies Options;
 
-/** Options of every `modhost node` command. */
+/** Options that every `modhost node` command accepts. */
 export const sharedOptions = {
   ...repoOptions,
   help: { type: "boolean", short: "h", help: "Print this" },
 } as const satisfies Options;
 
-type Place = Pick<CommandContext, "options" | "env" | "cwd">;
+type RepoContext = Pick<CommandContext, "options" | "env" | "cwd">;
 
-/** Absolute path of the repo folder. */
-export function repoFolder({ options, env, cwd }: Place): string {
+/** Returns the absolute path of the repo folder. */
+export function repoFolder({ options, env, cwd }: RepoContext): string {
   const named = textOf(options["repo-dir"]) ?? textOf(options.config) ?? textOf(env.IPFS_PATH) ?? "~/.ipfs";
   return resolve(cwd, named.replace(/^~(?=$|\/)/, textOf(env.HOME) ?? homedir()));
 }
 
-/** Absolute path of the folder for blocks and metadata; undefined if they are in the repo. */
-export function dataFolder({ options, cwd }: Omit<Place, "env">): string | undefined {
+/**
+ * Returns the absolute path of the folder for blocks and metadata; undefined if they are in the
+ * repo.
+ */
+export function dataFolder({ options, cwd }: Omit<RepoContext, "env">): string | undefined {
   const named = textOf(options.data);
   return named === undefined ? undefined : resolve(cwd, named);
 }
 
-/** The text of an option or variable; undefined if it is missing or empty. */
+/** Returns the text of an option or variable; undefined if it is missing or empty. */
 export function textOf(value: string | boolean | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The files with the address of the daemon's API and a token for it, which are read without opening the repo. */
+/**
+ * Returns the files that hold the address of the daemon's API and a token for it. Clients read them
+ * without opening the repo.
+ */
 export const apiFiles = (repo: string): readonly string[] => [join(repo, "api"), join(repo, "api-token")];

@@ -1,4 +1,7 @@
-/** The daemon: a node with its network, and a host that serves the RPC API and the gateway, at the repo's own addresses. */
+/**
+ * The daemon: a node with its network, and a host that serves the RPC API and the gateway at the
+ * repo's own addresses.
+ */
 
 import { createNode, isRepo, type Node } from "modhost/node";
 import type { CommandContext, Service } from "../../../../core/cli/index.ts";
@@ -6,19 +9,19 @@ import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/in
 import { urlOf } from "../../http/addresses.ts";
 import type { HttpApi } from "../../index.ts";
 import { levels } from "../../rpc/levels.ts";
+import { listenErrorOf, requireAddresses } from "./address_errors.ts";
 import { readFlags } from "./flags.ts";
+import { inlineModules } from "./inline_modules.ts";
 import { agentOf, levelOf } from "./level.ts";
 import { logSettings, setLevels } from "./logging.ts";
-import { makeRepo } from "./making.ts";
-import { refusalOf, requireAddresses } from "./refusals.ts";
+import { makeRepo } from "./make_repo.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
-import { serving } from "./serving.ts";
 
-/** Seconds that running calls get at shutdown, since launchers kill a daemon after about three. */
+/** Seconds that running calls get at shutdown. Launchers kill a daemon after about three. */
 const MAX_STOP_SECONDS = 2;
-/** Seconds. */
+/** Seconds for which a client may accept no data before its connection is closed. */
 const MAX_CLIENT_PAUSE = 3600;
-/** Seconds for what is left to do when they are over. */
+/** Seconds for the cleanup after the running calls have ended. */
 const MAX_CLEANUP_TIME = 0.5;
 
 type Folders = NonNullable<Parameters<Node["lowLevel"]["mounts"]["mount"]>[0]>;
@@ -48,19 +51,23 @@ export class Daemon implements Service {
 
   async stop(): Promise<void> {
     this.#stop.abort();
+    // Ends calls that wait for peers. The reference releases the repo at once, however long such
+    // calls would take.
+    const leaving = this.#node?.lowLevel.goOffline().catch((error) => this.report(error));
     await this.#host?.stop();
+    await leaving;
     await this.#starting.catch(() => undefined);
     await this.#node?.close();
   }
 
   report(error: unknown): void {
     if (this.#host !== undefined) this.#host.report(error);
-    else this.#context.stderr.write(`modhost: nobody caught this: ${reasonOf(error)}\n`);
+    else this.#context.stderr.write(`modhost: uncaught error: ${reasonOf(error)}\n`);
   }
 
   exiting(error: Error): void {
     const log = this.#host?.log;
-    if (log !== undefined) log.error("The process ends without a drain: %s", error.stack);
+    if (log !== undefined) log.error("The process exits without draining: %s", error.stack);
     else this.#context.stderr.write(`modhost: the process ends at once: ${error.stack}\n`);
   }
 
@@ -104,7 +111,7 @@ export class Daemon implements Service {
     for (const address of swarm.announcedAddresses()) this.#say(`Swarm announcing ${address}`);
   }
 
-  /** As the call `mount` of the API does, also without a network. */
+  /** Mounts as the API's `mount` command does; this also works without a network. */
   async #mount({ lowLevel: { mounts, sizeSharding } }: Node, folders: Folders): Promise<void> {
     const { sharding, importDefaults, joinsLeaf, maxChunk } = levels[await levelOf(this.#context)].traits;
     const choices = {
@@ -122,26 +129,27 @@ export class Daemon implements Service {
     const { configPath, cwd, env } = this.#context;
     const values = {
       ...settings,
-      modules_enabled: ["http", "http_gateway"],
+      modules_enabled: ["http", "http_gateway", "http_openmetrics"],
       http_ports: [],
       https_ports: [],
       stop_timeout: MAX_STOP_SECONDS + MAX_CLEANUP_TIME,
       unload_grace: MAX_STOP_SECONDS,
-      // The reference waits for its clients however long they take nothing, those that are suspended among them.
+      // The reference waits for clients however long they accept no data, and even while they are
+      // suspended.
       http_progress_timeout: MAX_CLIENT_PAUSE,
     };
     const config = await loadConfig({ path: configPath, search: false, cwd, env, values });
     if (this.#stopping) return;
     const host = createHost({
       config,
-      modules: serving(node),
+      modules: inlineModules(node),
       tls: false,
-      log: logSettings(this.#context),
+      log: logSettings(this.#context, node.lowLevel.log),
     });
     this.#host = host;
     void host.ended.then(() => this.#end.resolve());
     await host.start().catch((error: unknown) => {
-      throw refusalOf(error, node);
+      throw listenErrorOf(error, node);
     });
     if (host.state !== "running") return;
     const failed = host.modules().find(({ status }) => status === "failed");

@@ -1,13 +1,16 @@
-/** `modhost node store`: looks after a store that several hosts share, whether any of them runs or not. */
+/**
+ * `modhost node store`: maintains a store that several hosts share, whether or not any of them is
+ * running.
+ */
 import { dirname, resolve } from "node:path";
 import type { SharedStoreSettings, SharedStoreVisit } from "modhost/node";
-import { type Command, type CommandContext, type Options, UsageError } from "../../../../core/cli/index.ts";
+import { type Command, type CommandContext, counted, type Options, UsageError } from "../../../../core/cli/index.ts";
 import { loadConfig } from "../../../../core/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
 import { textOf } from "./repo.ts";
 
-/** Names the store. */
-export const where = {
+/** The option that names the config file of a host with the store. */
+export const settingsOption = {
   settings: {
     type: "string",
     value: "FILE",
@@ -18,11 +21,11 @@ export const where = {
 const stat: Command = {
   name: "store stat",
   help: "Show what a shared store holds, and how many hosts use it",
-  options: { ...where, json: { type: "boolean", help: "As JSON" } },
+  options: { ...settingsOption, json: { type: "boolean", help: "As JSON" } },
   run: (context) =>
     visit(context, async (store) => {
-      const figures = await store.stat();
-      const { segments, blocks, bytes, live, position, hosts, unfinished } = figures;
+      const stats = await store.stat();
+      const { segments, blocks, bytes, live, position, hosts, unfinished } = stats;
       const lines = [
         `Blocks    ${blocks}`,
         `Segments  ${segments} (${size_text(bytes)}, of which stored blocks take ${size_text(live)})`,
@@ -32,7 +35,7 @@ const stat: Command = {
           (folder) => `Only a part of the repo ${folder} was copied here: modhost node migrate goes on`,
         ),
       ];
-      context.stdout.write(context.options.json === true ? `${JSON.stringify(figures)}\n` : `${lines.join("\n")}\n`);
+      context.stdout.write(context.options.json === true ? `${JSON.stringify(stats)}\n` : `${lines.join("\n")}\n`);
       return 0;
     }),
 };
@@ -40,7 +43,7 @@ const stat: Command = {
 const verify: Command = {
   name: "store verify",
   help: "Compare the objects of a shared store with what its database lists; exit status 1 when anything is missing or damaged",
-  options: { ...where, read: { type: "boolean", help: "Read every block, and compare it with its hash" } },
+  options: { ...settingsOption, read: { type: "boolean", help: "Read every block, and compare it with its hash" } },
   run: (context) =>
     visit(context, async (store) => {
       let faults = 0;
@@ -49,7 +52,9 @@ const verify: Command = {
         context.stdout.write(`${object} ${fault}\n`);
       }
       const { segments } = await store.stat();
-      context.stdout.write(faults === 0 ? `${segments} segments, nothing is wrong\n` : `${faults} faults\n`);
+      context.stdout.write(
+        faults === 0 ? `${counted(segments, "segment")}, nothing is wrong\n` : `${counted(faults, "fault")}\n`,
+      );
       return faults === 0 ? 0 : 1;
     }),
 };
@@ -57,13 +62,13 @@ const verify: Command = {
 const orphans: Command = {
   name: "store orphans",
   help: "List objects of a shared store that hosts left behind when they ended amid a write: nothing refers to them",
-  options: { ...where, remove: { type: "boolean", help: "Delete them" } },
+  options: { ...settingsOption, remove: { type: "boolean", help: "Delete them" } },
   run: (context) =>
     visit(context, async (store) => {
       const remove = context.options.remove === true;
       const keys = await store.orphans({ remove });
       for (const key of keys) context.stdout.write(`${key}\n`);
-      context.stdout.write(`${keys.length} objects${remove ? " removed" : ""}\n`);
+      context.stdout.write(`${counted(keys.length, "object")}${remove ? " removed" : ""}\n`);
       return 0;
     }),
 };
@@ -72,7 +77,7 @@ const mounts: Command = {
   name: "store mounts",
   help: "List what hosts of a shared store have written through their mounts, by peer ID and name: it is kept while a host is away",
   options: {
-    ...where,
+    ...settingsOption,
     remove: { type: "string", value: "PEER", help: "Forget that of a host that is gone for good" },
   },
   run: (context) =>

@@ -1,9 +1,12 @@
-/** Checks of `modhost doctor` on the store that several hosts share, where `node_store` names one. */
+/**
+ * Checks of `modhost doctor` on the store that several hosts share, where `node_store` names one.
+ */
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { examineStore, type SharedStoreSettings, type StoreExamined } from "modhost/node";
+import { inspectStore, type SharedStoreSettings, type StoreInspection } from "modhost/node";
 import {
   type Check,
+  counted,
   existing,
   type Finding,
   type Installation,
@@ -12,42 +15,48 @@ import {
   warning,
 } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
-import { examined, repoOf } from "./installation.ts";
+import { inspectedRepo, repoOf } from "./installation.ts";
 
-/** The tests run with this one. */
+/** The PostgreSQL version that the tests run with. */
 const TESTED_VERSION = 15;
-/** Milliseconds by which the clocks may differ; object stores refuse requests from a quarter of an hour on. */
+/**
+ * Milliseconds by which the clocks may differ. Object stores refuse requests once the difference
+ * reaches 15 minutes.
+ */
 const MAX_SKEW_MS = 60_000;
-/** Milliseconds of a lease: a host that is well has more left, and at most 30,000. */
+/** Milliseconds. A healthy host always has more than this left on its lease, which lasts 30,000. */
 const LATE_MS = 15_000;
 
-/** What checks are given; none of them runs without a store. */
-interface Place {
-  readonly store: StoreExamined;
+/** The input of each check. Checks run only if a store is configured. */
+interface StoreCheckContext {
+  readonly store: StoreInspection;
   readonly settings: SharedStoreSettings;
   readonly installation: Installation;
 }
 
-/** Undefined where no shared store is configured. */
+/** Returns undefined if no shared store is configured. */
 export function storeSettings({ config }: Installation): SharedStoreSettings | undefined {
   try {
     return config?.value("node_store") as SharedStoreSettings | undefined;
   } catch {
-    // What is wrong with the value the check of the configuration tells.
+    // The config check reports what is wrong with the value.
     return undefined;
   }
 }
 
 interface StoreCheck extends Pick<Check, "name" | "help"> {
-  findings(place: Place): readonly Finding[] | Promise<readonly Finding[]>;
+  findings(context: StoreCheckContext): readonly Finding[] | Promise<readonly Finding[]>;
 }
 
-/** `waitMs`: how long the database is waited for, and a notice of it; seconds by default. */
+/**
+ * Returns the checks. `waitMs` is how long to wait for the database and for a notification from it;
+ * by default several seconds.
+ */
 export function checksOfStore(waitMs?: number): readonly Check[] {
-  // One look for all checks.
-  const known = new WeakMap<Installation, Promise<StoreExamined>>();
+  // All checks share one inspection.
+  const known = new WeakMap<Installation, Promise<StoreInspection>>();
   const look = async (settings: SharedStoreSettings, installation: Installation) =>
-    examineStore(settings, { metadata: await metadataOf(installation), waitMs });
+    inspectStore(settings, { metadata: await metadataOf(installation), waitMs });
   return declared.map(({ name, help, findings }) => ({
     name,
     help,
@@ -126,7 +135,7 @@ const declared: readonly StoreCheck[] = [
     help: "With node_store: the object store is reached, its keys and bucket are right, conditional writes are honoured, the clocks agree, and it belongs to the database",
     findings: ({ store: { objects, database } }) => {
       if ("fault" in objects) {
-        // Most say what to do themselves.
+        // Most faults end with their own remedy.
         const [text = "", remedy = "start the object store, or correct s3, endpoint and credentials of node_store"] =
           objects.fault.split(/\.? Remedy: /);
         return [problem(text, remedy)];
@@ -150,17 +159,17 @@ const declared: readonly StoreCheck[] = [
     name: "shared cache",
     help: "With node_store: the folder of this host's copies can be written to, and what the cache may take fits",
     findings: ({ store: { cache }, installation: { system } }) => {
-      const { folder, bytes, most } = cache;
+      const { folder, bytes, maxBytes } = cache;
       const above = existing(folder);
       if (!isWritable(above))
         return [
           problem(`${above} cannot be written to`, "chown it to the user that runs the server, or set cache_path"),
         ];
       const free = system.space(above)?.free;
-      if (free === undefined || bytes + free >= most) return [];
+      if (free === undefined || bytes + free >= maxBytes) return [];
       return [
         warning(
-          `The cache ${folder} may take ${size_text(most)}, has ${size_text(bytes)}, and only ${size_text(free)} are free`,
+          `The cache ${folder} may take ${size_text(maxBytes)}, has ${size_text(bytes)}, and only ${size_text(free)} are free`,
           "make room, or set cache of node_store to less",
         ),
       ];
@@ -176,7 +185,7 @@ const declared: readonly StoreCheck[] = [
       ...(settings.keys_secret === undefined && keys > 0
         ? [
             warning(
-              `Hosts have ${keys} keys for names in common, and this one does not know them`,
+              `Hosts have ${counted(keys, "key")} for names in common, and this one does not know them`,
               "set keys_secret of node_store, as on the other hosts",
             ),
           ]
@@ -199,13 +208,13 @@ const declared: readonly StoreCheck[] = [
         ),
       ),
       ...("found" in database && database.found.tables !== undefined
-        ? hostFindings(database.found.tables, installation, (await examined(installation))?.peer)
+        ? hostFindings(database.found.tables, installation, (await inspectedRepo(installation))?.peer)
         : []),
     ],
   },
 ];
 
-type Tables = NonNullable<Extract<StoreExamined["database"], { found: unknown }>["found"]["tables"]>;
+type Tables = NonNullable<Extract<StoreInspection["database"], { found: unknown }>["found"]["tables"]>;
 
 function tableFindings({ version, known, missing }: Tables, schema: string): Finding[] {
   if (missing.length > 0) {
@@ -246,6 +255,14 @@ function hostFindings({ hosts }: Tables, { running }: Installation, own: string 
   const gone = hosts.filter(({ peer, isAlive }) => peer !== own && !isAlive);
   const slow = "see modhost status and the log of the server; is its network slow, or the machine overloaded?";
   return [
+    ...(here.length > 1
+      ? [
+          problem(
+            `${here.map(({ name }) => name).join(" and ")} have one identity, ${own}: each ends sessions of the other, and writes fail then`,
+            "stop one of the hosts, and give it a repo of its own, which it makes where there is none",
+          ),
+        ]
+      : []),
     ...(running !== undefined && here.length === 0
       ? [
           problem(
@@ -271,7 +288,7 @@ function hostFindings({ hosts }: Tables, { running }: Installation, own: string 
   ];
 }
 
-/** Beside it is the cache, where none is named. */
+/** The default location of the cache is next to the metadata. */
 async function metadataOf(installation: Installation): Promise<string> {
-  return (await examined(installation))?.metadata?.path ?? join(repoOf(installation), "metadata");
+  return (await inspectedRepo(installation))?.metadata?.path ?? join(repoOf(installation), "metadata");
 }

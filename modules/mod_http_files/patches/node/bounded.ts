@@ -1,7 +1,7 @@
 import type { ReadStream } from "node:fs";
 import { Readable } from "node:stream";
 
-/** The first `length` bytes of a stream that nobody has read from yet. */
+/** Returns the first `length` bytes of a stream that has not been read yet. */
 export function bounded(stream: ReadStream, length: number): Readable {
   if (!("end" in stream)) return Readable.from(firstBytes(stream, length), { objectMode: false });
   return Object.assign(stream, { end: length - 1 });

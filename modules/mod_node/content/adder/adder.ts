@@ -1,10 +1,11 @@
 /**
  * The adder: imports entries, stores their blocks in batches and pins the roots.
  *
- * When the event of a root (a top-level entry, or the wrapper around all of them) is given out, the root and everything
- * below it are durable, and pinned if that was asked for. Events of files inside a directory are given out as they are
- * built and promise nothing. While a root waits for the disk, further entries are taken in; all roots that have come by
- * then share the next flush and the next transaction of pins.
+ * When the event of a root (a top-level entry, or the wrapper around all of them) is given out, the
+ * root and everything below it are durable, and pinned if that was asked for. Events of files
+ * inside a directory are given out as they are built and promise nothing. While a root waits for
+ * the disk, further entries are taken in; all roots that have come by then share the next flush and
+ * the next transaction of pins.
  */
 import { tmpdir } from "node:os";
 import type { CID } from "multiformats/cid";
@@ -20,14 +21,20 @@ import { DirectoryTree } from "../unixfs/directory_tree.ts";
 /** What the adder needs of a node. */
 export interface AdderDeps {
   readonly blocks: BlockService;
-  /** A block service that stores the bytes of every block, even when the filestore has a reference to it. */
+  /**
+   * A block service that stores the bytes of every block, even when the filestore has a reference
+   * to it.
+   */
   readonly wholeBlocks: BlockService;
   readonly pins: Pins;
   readonly lock: SharedLock;
   /** Folder for temporary files, when an add has too many entries for the memory. */
   readonly scratch: string;
   sync(): Promise<void>;
-  /** Called with roots that are complete on this machine, so that they can be provided to the network. */
+  /**
+   * Called with roots that are complete on this machine, so that they can be provided to the
+   * network.
+   */
   announce?(roots: readonly CID[]): void;
 }
 
@@ -37,8 +44,8 @@ export interface AdderOptions {
   /** What these pins are called. */
   readonly pinName?: string | undefined;
   /**
-   * Let references of the filestore stand for blocks: existing ones, and new ones for entries with a `backing`. Default
-   * false.
+   * Let references of the filestore stand for blocks: existing ones, and new ones for entries with
+   * a `backing`. Default false.
    */
   readonly references?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -54,20 +61,22 @@ const MAX_EVENTS = 1024;
 export function hashOnly(
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
-  scratch = tmpdir(),
+  { scratch = tmpdir(), signal }: { readonly scratch?: string; readonly signal?: AbortSignal | undefined } = {},
 ): AsyncIterable<AddEvent> {
   const sink: BlockSink = ({ cid }) => {
     requireAllowed(cid.multihash);
     return undefined;
   };
-  return addTree(entries, settings, sink, new DirectoryTree(settings.sharded, scratch));
+  return addTree(entries, settings, sink, new DirectoryTree(settings.sharded, scratch), signal);
 }
 
 /**
- * Imports, stores and pins, some way ahead of the reader. Garbage collection may run in between, and spares what was
- * built so far. A reader that stops early does not wait for entries or their bytes.
+ * Imports, stores and pins, some way ahead of the reader. Garbage collection may run in between,
+ * and spares what was built so far. A reader that stops early does not wait for entries or their
+ * bytes.
  *
- * @throws what the import throws, or the signal's reason, after the events before it; failures of the stores
+ * @throws what the import throws, or the signal's reason, after the events before it; failures of
+ * the stores
  */
 export function addEntries(
   deps: AdderDeps,
@@ -206,8 +215,9 @@ class AddSession {
   }
 
   /**
-   * What a collection must spare: roots that are not durable yet, and blocks below no root. Nothing is added during a
-   * collection; what moves into or out of the tree by then is below blocks that were protected at first.
+   * What a collection must spare: roots that are not durable yet, and blocks below no root. Nothing
+   * is added during a collection; what moves into or out of the tree by then is below blocks that
+   * were protected at first.
    */
   *#guarded(): Generator<CID, void, undefined> {
     const roots = this.#events.flatMap(({ root, built }) => (root === true && built ? [built.cid] : []));

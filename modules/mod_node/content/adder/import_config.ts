@@ -1,11 +1,17 @@
-/** What `Import.*` of the configuration says of imports: defaults of their options, and when directories are sharded. */
+/**
+ * What `Import.*` of the configuration says of imports: defaults of their options, and when
+ * directories are sharded.
+ */
+import { hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
 import { isFanout, SHARD_WIDTH } from "../unixfs/shard.ts";
 import { type ShardLimits, type SizeEstimate, sizeEstimates } from "../unixfs/sharding.ts";
 import type { AddOptions } from "./settings.ts";
 
+const chunkers = /^(buzhash|size-0*[1-9]\d*|rabin(-0*[1-9]\d*){3})$/;
 const DEFAULT_THRESHOLD = "256KiB";
 const layouts: readonly (string | null)[] = ["balanced", "trickle", null];
 
@@ -17,8 +23,11 @@ export interface SizeSharding {
 
 type Values = Pick<ConfigFile, "value">;
 
-/** As a node begins with it. @throws NodeError that names a key of `Import` with a value of no use */
+/**
+ * As a node begins with it. @throws NodeError that names a key of `Import` with a value of no use
+ */
 export function shardingAtStart(config: Values): SizeSharding {
+  requireImportable(config);
   const layout = config.value("Import.UnixFSDAGLayout");
   if (!layouts.includes(layout)) throw wrong("UnixFSDAGLayout", `must be balanced or trickle, got ${layout}`);
   const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
@@ -32,7 +41,28 @@ export function shardingAtStart(config: Values): SizeSharding {
   return shardingBySize(config);
 }
 
-/** As it is written now; as in the reference, a word that is none of those known is looked at at the next start. */
+/** @throws NodeError that names a key of `Import` with which no file could be added */
+function requireImportable(config: Values): void {
+  const version = config.value("Import.CidVersion") ?? 0;
+  if (version !== 0 && version !== 1) throw wrong("CidVersion", `must be 0 or 1, got ${version}`);
+  const links = config.value("Import.UnixFSFileMaxLinks") ?? 1;
+  if (links <= 0) throw wrong("UnixFSFileMaxLinks", `must be positive, got ${links}`);
+  const entries = config.value("Import.UnixFSDirectoryMaxLinks") ?? 0;
+  if (entries < 0) throw wrong("UnixFSDirectoryMaxLinks", `must be non-negative, got ${entries}`);
+  const chunker = config.value("Import.UnixFSChunker") ?? "buzhash";
+  if (!chunkers.test(chunker)) {
+    const expected = 'expected "size-<bytes>", "rabin-<min>-<avg>-<max>", or "buzhash"';
+    throw wrong("UnixFSChunker", `invalid format: ${quote(chunker)} (${expected})`);
+  }
+  const hash = config.value("Import.HashFunction") ?? sha256.name;
+  if (hashNamed(hash.toLowerCase(), "multicodec") === undefined)
+    throw wrong("HashFunction", `unrecognized: ${quote(hash)}`);
+}
+
+/**
+ * As it is written now; as in the reference, a word that is none of those known is looked at at the
+ * next start.
+ */
 export function shardingBySize(config: Values): SizeSharding {
   const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
   const word = config.value("Import.UnixFSHAMTDirectorySizeEstimation") ?? "";
@@ -69,6 +99,17 @@ export const cidDefaults = ({ cidVersion, hash }: CidForm, config: Values): CidF
   cidVersion: cidVersion ?? config.value("Import.CidVersion") ?? undefined,
   hash: hash ?? config.value("Import.HashFunction") ?? undefined,
 });
+
+/**
+ * Version and hash function of the CIDs of everything new in MFS that no option names; version 0
+ * where nothing is configured.
+ */
+export function namespaceForm(config: Values): CidForm {
+  const hash = config.value("Import.HashFunction") ?? DEFAULT_HASH;
+  return { cidVersion: config.value("Import.CidVersion") ?? 0, hash: hash === DEFAULT_HASH ? undefined : hash };
+}
+
+const DEFAULT_HASH = "sha2-256";
 
 const isEstimate = (word: string): word is SizeEstimate => (sizeEstimates as readonly string[]).includes(word);
 

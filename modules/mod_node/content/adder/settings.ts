@@ -1,4 +1,7 @@
-/** Turns the options of an add into settings, with the reference's rules for CID versions and its refusals. */
+/**
+ * Turns the options of an add into settings, with the reference's rules for CID versions and its
+ * refusals.
+ */
 import type { Names } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
@@ -47,7 +50,10 @@ export interface AddOptions {
 /** With a limit of one link a tree would never end. */
 const MIN_FILE_LINKS = 2;
 
-/** @throws NodeError for options that exclude each other. An invalid chunker fails with the first file. */
+/**
+ * @throws NodeError for options that exclude each other. An invalid chunker fails with the first
+ * file.
+ */
 export function addSettings(options: AddOptions): AddSettings {
   const { inline = false, inlineLimit = 32, maxInline = Number.POSITIVE_INFINITY, nocopy = false } = options;
   if (inline && inlineLimit > maxInline) {
@@ -68,7 +74,8 @@ export function addSettings(options: AddOptions): AddSettings {
     hash,
     inlineLimit: inline ? inlineLimit : undefined,
     rawLeaves: !hasFacts && (options.rawLeaves ?? (nocopy || version === 1)),
-    chunker: lazily(options.chunker ?? "", options.maxChunk),
+    chunker: lazily(options),
+    maxInline,
     trickle: options.trickle === true,
     sharded: options.sharded ?? false,
     fanout: fanoutOf(options.fanout),
@@ -121,10 +128,10 @@ function versionOf(given: number | undefined, hash: HashFunction): 0 | 1 {
   return 1;
 }
 
-function lazily(text: string, maxChunk: number | undefined): () => Chunker {
+function lazily({ chunker = "", maxChunk, names }: AddOptions): () => Chunker {
   let make: (() => Chunker) | undefined;
   return () => {
-    make ??= parseChunker(text, maxChunk);
+    make ??= parseChunker(chunker, maxChunk, names);
     return make();
   };
 }

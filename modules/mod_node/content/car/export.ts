@@ -8,13 +8,19 @@ import { isRead, writeCar } from "./write.ts";
 
 export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
-  /** The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it after use. */
+  /**
+   * The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it
+   * after use.
+   */
   readonly buffers?: BufferPool | undefined;
   /** Leave out blocks below the root that `read` does not find. */
   readonly partial?: boolean | undefined;
 }
 
-/** An archive of a block and everything below it: parents before children, links in order, each block once. */
+/**
+ * An archive of a block and everything below it: parents before children, links in order, each
+ * block once.
+ */
 export const exportCar = (root: CID, read: ReadBlock, options: ExportOptions = {}): AsyncIterable<Uint8Array> =>
   writeCar([root], blocksBelow(root, read, options), options.buffers);
 

@@ -1,6 +1,9 @@
-/** Part of a DAG as an archive: a path, and what is wanted from its end ("Trustless Gateway specification"). */
+/**
+ * Part of a DAG as an archive: a path, and what is wanted from its end ("Trustless Gateway
+ * specification").
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { CID } from "multiformats/cid";
+import { CID } from "multiformats/cid";
 import { isLarge, lasting } from "../../formats/cid/detached.ts";
 import { identity } from "../../formats/cid/hashes.ts";
 import { CidSet } from "../../formats/cid/set.ts";
@@ -16,20 +19,27 @@ import { type CarBlock, isRead, writeCar } from "./write.ts";
 
 export interface PathArchiveOptions {
   /**
-   * From the end of the path: `all` below it, by default; the `entity`, which is a whole file, a directory without what is in
-   * it, or one block of any other kind; that one `block`.
+   * From the end of the path: `all` below it, by default; the `entity`, which is a whole file, a
+   * directory without what is in it, or one block of any other kind; that one `block`.
    */
   readonly scope?: "all" | "entity" | "block" | undefined;
   /**
-   * Bytes of the file at the end, the last one included, of which blocks are wanted; negative ones count from the end of
-   * the file, and no `to` is its end. Only with the scope `entity`; what is no file has no range.
+   * Bytes of the file at the end, the last one included, of which blocks are wanted; negative ones
+   * count from the end of the file, and no `to` is its end. Only with the scope `entity`; what is
+   * no file has no range.
    */
   readonly range?: { readonly from: number; readonly to: number | undefined } | undefined;
   /** A block that is linked several times is there as often. */
   readonly duplicates?: boolean | undefined;
   /**
-   * How blocks are read that are only handed on, into buffers of a pool. Whoever consumes the pieces releases each to it after
-   * use.
+   * Whether a path whose next name does not exist gives the blocks that prove it, as a client that
+   * verifies content needs them: the CID is then that of the root, and the archive's own root is
+   * empty, as in Kubo. By default such a path fails.
+   */
+  readonly provesAbsence?: boolean | undefined;
+  /**
+   * How blocks are read that are only handed on, into buffers of a pool. Whoever consumes the
+   * pieces releases each to it after use.
    */
   readonly lent?: { readonly read: ReadBlock; readonly buffers: BufferPool } | undefined;
 }
@@ -39,7 +49,10 @@ export interface PathArchive extends Pick<Resolved, "cid" | "roots"> {
   readonly archive: AsyncGenerator<Uint8Array, void, undefined>;
 }
 
-/** Blocks on the way to the end of a path are held up to so many bytes, for each who reads; those beyond are read again. */
+/**
+ * Blocks on the way to the end of a path are held up to so many bytes, for each who reads; those
+ * beyond are read again.
+ */
 const MAX_HELD_BYTES = 64 * 1024;
 
 interface Passed extends Pick<CarBlock, "cid"> {
@@ -47,9 +60,10 @@ interface Passed extends Pick<CarBlock, "cid"> {
 }
 
 /**
- * The blocks of the path from `root` on, in its order, then those from its end. The last block is read before this resolves.
+ * The blocks of the path from `root` on, in its order, then those from its end. The last block is
+ * read before this resolves.
  *
- * @throws NodeError when the path leads nowhere, or into a value of a block
+ * @throws NodeError when the path leads nowhere, unless `provesAbsence`, or into a value of a block
  */
 export async function exportPath(
   root: CID,
@@ -59,16 +73,35 @@ export async function exportPath(
 ): Promise<PathArchive> {
   const passed: Passed[] = [];
   let held = 0;
-  const { cid, roots, remainder } = await followNames(root, names, async (next) => {
+  const follow = followNames(root, names, async (next) => {
     const bytes = await read(next);
     held += bytes.length;
     passed.push({ cid: next, bytes: held > MAX_HELD_BYTES ? undefined : bytes });
     return bytes;
   });
+  const { buffers } = options.lent ?? {};
+  const found = await follow.catch((error: unknown) => {
+    if (options.provesAbsence !== true || !NodeError.is(error) || error.code !== "NO_LINK") throw error;
+    return undefined;
+  });
+  if (found === undefined) {
+    return { cid: root, roots: [root], archive: writeCar([NOTHING], proofOf(passed, read, options), buffers) };
+  }
+  const { cid, roots, remainder } = found;
   // What a path leads to inside a block is proven by that block.
   if (remainder.length > 0) passed.pop();
   const last = { cid, bytes: await read(cid) };
-  return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options), options.lent?.buffers) };
+  return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options), buffers) };
+}
+
+/** The identity CID of no bytes. */
+const NOTHING = CID.parse("bafkqaaa");
+
+/** The blocks up to the one in which the next name is missing. */
+async function* proofOf(passed: readonly Passed[], read: ReadBlock, options: PathArchiveOptions): Blocks {
+  const { cid, bytes } = passed.at(-1) as Passed;
+  const last = { cid, bytes: bytes ?? (await read(cid)) };
+  yield* blocksOf(passed.slice(0, -1), last, read, { ...options, scope: "block", range: undefined });
 }
 
 /** In pages. */
@@ -99,7 +132,9 @@ async function* blocksOf(
   else if (isNew(last.cid)) yield [isLarge(last.bytes) ? { cid: last.cid, bytes: await take(last.cid) } : last];
 }
 
-/** All that is below a block. What cannot be decoded has no links: its bytes are what was asked for. */
+/**
+ * All that is below a block. What cannot be decoded has no links: its bytes are what was asked for.
+ */
 async function* below(
   root: CID,
   read: ReadBlock,
@@ -117,7 +152,10 @@ async function* below(
 /** Blocks after which other work of the process gets its turn. */
 const TURN_BLOCKS = 256;
 
-/** Each block as often as it is linked. Endless graphs of links do not exist, but very long ones: whoever reads ends it. */
+/**
+ * Each block as often as it is linked. Endless graphs of links do not exist, but very long ones:
+ * whoever reads ends it.
+ */
 async function* walkAll(root: CID, read: ReadBlock, lent: PathArchiveOptions["lent"]): Blocks {
   const take = lent?.read ?? read;
   const stack: CID[] = [root];
@@ -184,8 +222,10 @@ async function* rangeOf(
 ): Blocks {
   const size = fileSize(node);
   const at = (place: number) => (place < 0 ? Math.max(0, size + place) : place);
-  const [from, end] = [at(range.from), range.to === undefined ? size : at(range.to) + 1];
-  // Of these all blocks were sent: files that repeat themselves, as sparse ones do, have few blocks and very many parts.
+  const from = at(range.from);
+  const end = range.to === undefined ? size : at(range.to) + 1;
+  // Of these all blocks were sent: files that repeat themselves, as sparse ones do, have few blocks
+  // and very many parts.
   const sent = new CidSet();
   const stack: Part[] = [{ cid: root.cid, start: 0, isWhole: from <= 0 && end >= size }];
   for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {

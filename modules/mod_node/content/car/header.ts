@@ -3,6 +3,7 @@ import type { CID } from "multiformats/cid";
 import { CborReader, type CborToken } from "../../formats/dag_cbor/reader.ts";
 import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
 import { linkCid, tokenText } from "../../formats/dag_cbor/visit.ts";
+import { ITEMS_PER_STEP, inSlices, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
@@ -14,22 +15,20 @@ export const writeHeader = (roots: readonly CID[]): Uint8Array =>
     ]),
   );
 
-/** @throws NodeError with the reference's text; also for versions other than 1, and when there is no root */
-export function readHeader(bytes: Uint8Array): readonly CID[] {
-  const header = parse(bytes);
-  if (header.version !== 1) throw new NodeError(`invalid car version: ${header.version}`);
-  if (header.roots.length === 0) throw new NodeError("empty car, no roots");
-  return header.roots;
-}
-
-interface Header {
+export interface CarHeader {
   roots: CID[];
   version: number | bigint;
 }
 
-function parse(bytes: Uint8Array): Header {
+/**
+ * Parses the header, in slices. The CIDs of the roots are views of the bytes. @throws NodeError
+ * with Kubo's text
+ */
+export const parseHeader = (bytes: Uint8Array): Promise<CarHeader> => inSlices(headerSteps(bytes));
+
+function* headerSteps(bytes: Uint8Array): Steps<CarHeader> {
   try {
-    return parseMap(new CborReader(bytes, "EOF"));
+    return yield* parseMap(new CborReader(bytes, { end: "EOF" }));
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     throw new NodeError(`invalid header: ${error.message}`, { cause: error });
@@ -55,15 +54,15 @@ function misplaced(token: CborToken, { int }: CborReader, expected: string): Nod
   return new NodeError(`malformed stream: invalid appearance of ${name} token; expected ${expected}`);
 }
 
-function parseMap(reader: CborReader): Header {
-  const header: Header = { roots: [], version: 0 };
+function* parseMap(reader: CborReader): Steps<CarHeader> {
+  const header: CarHeader = { roots: [], version: 0 };
   const first = reader.next();
   if (first === "null") return header;
   if (first !== "map") throw misplaced(first, reader, "start of map");
   for (let token = reader.next(); token !== "close"; token = reader.next()) {
     if (token !== "text") throw misplaced(token, reader, "map key");
     const key = Buffer.from(reader.bytes).toString();
-    if (key === "roots") header.roots = parseRoots(reader);
+    if (key === "roots") header.roots = yield* parseRoots(reader);
     else if (key === "version") header.version = parseVersion(reader);
     else {
       const what = `stream contains key ${quote(key)}, but there's no such field in structs of type car.CarHeader`;
@@ -73,7 +72,7 @@ function parseMap(reader: CborReader): Header {
   return header;
 }
 
-function parseRoots(reader: CborReader): CID[] {
+function* parseRoots(reader: CborReader): Steps<CID[]> {
   const first = reader.next();
   if (first === "null") return [];
   if (first !== "list") throw misplaced(first, reader, "start of array");
@@ -83,6 +82,7 @@ function parseRoots(reader: CborReader): CID[] {
       throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`);
     }
     roots.push(linkCid(token === "null" ? new Uint8Array() : reader.bytes));
+    if (roots.length % ITEMS_PER_STEP === 0) yield;
   }
   return roots;
 }

@@ -5,13 +5,15 @@ import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from 
 import { makeCid } from "../../formats/cid/make.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { requireSize } from "../../storage/blockstore/make_block.ts";
+import { requireInline, requireSize } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
-import { NodeError } from "../../util/errors.ts";
-import { type CarPart, readCar } from "./read.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import type { CarRules } from "./payload.ts";
+import { brokenAfter, type CarPart, readCar } from "./read.ts";
 
 /**
- * A batch is checked and put once it has this many blocks or bytes; and how many batches are processed concurrently.
+ * A batch is checked and put once it has this many blocks or bytes; and how many batches are
+ * processed concurrently.
  */
 const MAX_BATCH_BLOCKS = 1024;
 const MAX_BATCH_BYTES = 1024 * 1024;
@@ -28,11 +30,15 @@ export interface ImportOptions {
   readonly counts?: CarCounts | undefined;
   /** Bytes of the greatest block that is taken; any by default. */
   readonly maxBlock?: number | undefined;
+  /** Bytes of the greatest block that is its own CID (identity hash), likewise. */
+  readonly maxInline?: number | undefined;
+  /** "0.43" by default. */
+  readonly rules?: CarRules | undefined;
 }
 
 /**
- * Checks and stores every block of an archive as it comes, in constant memory. A piece of the source is no longer used
- * when the next one is requested.
+ * Checks and stores every block of an archive as it comes, in constant memory. A piece of the
+ * source is no longer used when the next one is requested.
  *
  * @returns the roots of the header
  * @throws NodeError at the first fault; blocks before it may be stored
@@ -40,17 +46,19 @@ export interface ImportOptions {
 export async function importCar(
   blocks: BlockService,
   source: AsyncIterable<Uint8Array>,
-  { counts = { blocks: 0, bytes: 0 }, maxBlock }: ImportOptions = {},
+  { counts = { blocks: 0, bytes: 0 }, rules = "0.43", ...options }: ImportOptions = {},
 ): Promise<readonly CID[]> {
   const roots: CID[] = [];
+  let last: CID | undefined;
   const running: Promise<void>[] = [];
   try {
-    for await (const batch of batchesOf(readCar(source, blocks.buffers), (named) => {
+    for await (const batch of batchesOf(readCar(source, blocks.buffers, rules), (named) => {
       for (const root of named) roots.push(root);
     })) {
       counts.blocks += batch.length;
       for (const { bytes } of batch) counts.bytes += bytes.length;
-      const work = checkAndPut(blocks, batch, maxBlock);
+      const work = checkAndPut(blocks, batch, last, { rules, ...options });
+      last = batch.at(-1)?.cid;
       // The rejection is seen when the batch is awaited in order.
       work.catch(() => {});
       running.push(work);
@@ -84,48 +92,63 @@ async function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-async function checkAndPut(blocks: BlockService, batch: readonly Block[], maxBlock?: number): Promise<void> {
-  for (const block of batch) requireBlockSize(block, maxBlock);
-  const checks: Promise<void>[] = [];
+/** @param before the block before the batch */
+async function checkAndPut(
+  blocks: BlockService,
+  batch: readonly Block[],
+  before: CID | undefined,
+  { maxBlock, maxInline, rules }: ImportOptions,
+): Promise<void> {
   for (const block of batch) {
-    const check = checkHash(block);
+    requireInline(block.cid, maxInline);
+    await requireImportable(block, () => requireSize(block.bytes, maxBlock));
+  }
+  const checks: Promise<void>[] = [];
+  for (const [at, block] of batch.entries()) {
+    const check = checkHash(block, at === 0 ? before : batch[at - 1]?.cid);
     if (check !== undefined) checks.push(check);
   }
   await Promise.all(checks);
-  for (const { cid, bytes } of batch) {
-    const links = linksWithTurns(cid, bytes);
-    if (links instanceof Promise) await links;
-  }
+  const cbor = rules === "0.9" ? "lenient" : "strict";
+  for (const block of batch) await requireImportable(block, () => linksWithTurns(block.cid, block.bytes, cbor));
   // As in the reference: what an archive brings is left to the reprovider.
   await blocks.put(batch, { offline: true });
 }
 
-/** @throws NodeError that names the block */
-function requireBlockSize({ cid, bytes }: Block, maxBlock: number | undefined): void {
+/**
+ * Adds the block to a failure of its check; no promise where the check gives none. @throws
+ * NodeError
+ */
+function requireImportable({ cid }: Block, check: () => unknown): Promise<void> | undefined {
+  const fail = (error: unknown): never => {
+    if (!(error instanceof NodeError)) throw error;
+    throw failure("BLOCK_NOT_IMPORTED", { reason: error.message, cid: String(cid) }, error);
+  };
   try {
-    requireSize(bytes, maxBlock);
+    const checked = check();
+    return checked instanceof Promise ? checked.then(() => {}, fail) : undefined;
   } catch (error) {
-    throw new NodeError(`import failed at block "${cid}": ${(error as Error).message}`, { cause: error });
+    return fail(error);
   }
 }
 
 /** Checks small blocks synchronously. @throws NodeError when the bytes do not fit the CID */
-function checkHash({ cid, bytes }: Block): Promise<void> | undefined {
+function checkHash({ cid, bytes }: Block, before: CID | undefined): Promise<void> | undefined {
   const { code, digest } = cid.multihash;
   const hash = hashCoded(code);
   const made = hash?.digest?.(bytes);
   if (made === undefined) throw hashUnavailable(code);
   const compare = (found: Uint8Array): Promise<void> | undefined => {
     const cut = code === identity.code ? found : found.subarray(0, digest.length);
-    return Buffer.compare(cut, digest) === 0 ? undefined : mismatch(cid, bytes);
+    return Buffer.compare(cut, digest) === 0 ? undefined : mismatch(cid, bytes, before);
   };
   return made instanceof Promise ? made.then(compare) : compare(made);
 }
 
-async function mismatch(cid: CID, bytes: Uint8Array): Promise<void> {
+async function mismatch(cid: CID, bytes: Uint8Array, before: CID | undefined): Promise<void> {
   requireAllowed(cid.multihash);
   const hash = hashCoded(cid.multihash.code) as NonNullable<ReturnType<typeof hashCoded>>;
   const length = cid.multihash.code === identity.code ? -1 : cid.multihash.digest.length;
   const made = makeCid(cid.version, cid.code, await multihash(hash, bytes, length));
-  throw new NodeError(`mismatch in content integrity, name: ${cid}, data: ${made}`);
+  throw brokenAfter(before, failure("BLOCK_OF_OTHER_HASH", { cid: String(cid), made: String(made) }));
 }

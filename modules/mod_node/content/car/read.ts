@@ -1,12 +1,15 @@
-/** Reads archives ("CARv1 specification") as they come: only an incomplete section is held in memory. */
+/**
+ * Reads archives ("CARv1 specification", "CARv2 specification") as they arrive. Only an incomplete
+ * section stays in memory.
+ */
 
 import { CID } from "multiformats/cid";
 import { allocUnsafe, type BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { MAX_BLOCK } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { ownBytes } from "../../util/own_bytes.ts";
-import { readHeader } from "./header.ts";
+import { faultOf, lengthAt } from "./lengths.ts";
+import { type CarRules, openPayload, SourceBytes } from "./payload.ts";
 
 export interface CarPart {
   /** Of the first part only. */
@@ -16,32 +19,48 @@ export interface CarPart {
 }
 
 /**
- * Gives sections as they are complete, those of one piece of the source together. Blocks are copies, in `buffers` if
- * given: whoever gets a block calls its `release`.
+ * Gives sections as they are complete, those of one piece of the source together. Blocks are
+ * copies, in `buffers` if given: whoever gets a block calls its `release`.
  *
  * @throws NodeError with the reference's text, after the parts before it
  */
 export async function* readCar(
   source: AsyncIterable<Uint8Array>,
   buffers?: BufferPool,
+  rules: CarRules = "0.43",
 ): AsyncGenerator<CarPart, void, undefined> {
-  const sections = new Sections(buffers);
-  let begun = false;
-  for await (const piece of source) {
-    const whole = sections.push(piece);
-    const header = begun ? undefined : whole.shift();
-    if (header !== undefined) {
-      // A copy: the CIDs of the roots are views of it.
-      const roots = readHeader(ownBytes(header.bytes));
-      header.release?.();
-      begun = true;
-      yield { roots, blocks: whole.map(blockIn) };
-    } else if (whole.length > 0) {
-      yield { roots: undefined, blocks: whole.map(blockIn) };
+  const bytes = new SourceBytes(source);
+  try {
+    const { roots, pieces } = await openPayload(bytes, rules);
+    yield { roots, blocks: [] };
+    const sections = new Sections(buffers);
+    let last: CID | undefined;
+    try {
+      for await (const piece of pieces) {
+        const whole = sections.push(piece);
+        const blocks: Block[] = [];
+        for (const section of whole) {
+          const block = blockIn(section);
+          blocks.push(block);
+          last = block.cid;
+        }
+        if (blocks.length > 0) yield { roots: undefined, blocks };
+        sections.check();
+      }
+      sections.end();
+    } catch (error) {
+      throw brokenAfter(last, error);
     }
-    sections.check();
+  } finally {
+    await bytes.close();
   }
-  sections.end();
+}
+
+/** The error that names the last intact block before the fault. */
+export function brokenAfter(last: CID | undefined, error: unknown): unknown {
+  if (!(error instanceof NodeError)) return error;
+  const place = last === undefined ? "" : ` after block "${last}"`;
+  return failure("ARCHIVE_BROKEN", { reason: error.message, place }, error);
 }
 
 type Section = Pick<Block, "bytes" | "release">;
@@ -54,7 +73,6 @@ class Sections {
   /** A section that is cut off, and how much of it has come. */
   #body: Uint8Array | undefined;
   #filled = 0;
-  #begun = false;
   #fault: NodeError | undefined;
 
   constructor(buffers: BufferPool | undefined) {
@@ -63,7 +81,6 @@ class Sections {
 
   /** The sections that this piece completes; nothing of the piece is kept. */
   push(piece: Uint8Array): Section[] {
-    this.#begun ||= piece.length > 0;
     const found: Section[] = [];
     const rest = this.#fill(piece, found);
     if (rest.length === 0) return found;
@@ -129,31 +146,11 @@ class Sections {
     if (this.#fault !== undefined) throw this.#fault;
   }
 
-  /** @throws NodeError when there was nothing, or the last section is incomplete */
+  /** @throws NodeError when the last section is incomplete */
   end(): void {
     this.check();
-    if (!this.#begun || this.#head.length > 0 || this.#body !== undefined) throw new NodeError("unexpected EOF");
+    if (this.#head.length > 0 || this.#body !== undefined) throw new NodeError("unexpected EOF");
   }
-}
-
-function faultOf(length: number): NodeError | undefined {
-  if (length <= MAX_BLOCK) return undefined;
-  if (!Number.isFinite(length)) return new NodeError("binary: varint overflows a 64-bit integer");
-  return new NodeError(`invalid car: a section of ${length} bytes is longer than ${MAX_BLOCK}`);
-}
-
-/** A varint and the offset after it; infinite beyond 64 bits, undefined when it is cut off. */
-function lengthAt(bytes: Uint8Array, start: number): readonly [length: number, from: number] | undefined {
-  let length = 0;
-  let scale = 1;
-  for (let at = start; at < bytes.length; at += 1) {
-    const byte = bytes[at] as number;
-    if (at - start === 9 && byte > 1) return [Number.POSITIVE_INFINITY, at];
-    length += (byte & 0x7f) * scale;
-    if (byte < 0x80) return [length, at + 1];
-    scale *= 128;
-  }
-  return undefined;
 }
 
 const isVersion0 = (bytes: Uint8Array): boolean => bytes[0] === 0x12 && bytes[1] === 0x20;

@@ -14,8 +14,9 @@ export const isRead = (block: { readonly cid: CID; readonly bytes: Uint8Array | 
   block.bytes !== undefined;
 
 /**
- * The pieces of an archive of blocks, which come in pages; they are not changed afterwards. With `buffers`, the pool that the blocks are from, whoever consumes the
- * pieces releases each to it. @throws what the source throws, after the pieces before it
+ * The pieces of an archive of blocks, which come in pages; they are not changed afterwards. With
+ * `buffers`, the pool that the blocks are from, whoever consumes the pieces releases each to it.
+ * @throws what the source throws, after the pieces before it
  */
 export async function* writeCar(
   roots: readonly CID[],

@@ -1,7 +1,8 @@
 /**
- * Blocks that are lent to clients until they have taken them. What all clients hold together is bounded, however many they are
- * and however slow: while there is room each gets its blocks as they are; beyond that, copies of slices, and the block itself is
- * let go while its client takes nothing, and read again for the next slice.
+ * Blocks that are lent to clients until they have taken them. What all clients hold together is
+ * bounded, however many they are and however slow: while there is room each gets its blocks as they
+ * are; beyond that, copies of slices, and the block itself is let go while its client takes
+ * nothing, and read again for the next slice.
  */
 import { type BlockPart, MIN_REMEMBERED_BYTES, originOf } from "../../storage/blockstore/origins.ts";
 import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
@@ -87,7 +88,9 @@ export interface LendingOptions {
 
 type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** What one client is lent. Whoever makes one calls `end` when the answer is over, complete or not. */
+/**
+ * What one client is lent. Whoever makes one calls `end` when the answer is over, complete or not.
+ */
 export class Lending {
   readonly #release: (piece: Uint8Array) => void;
   readonly #waiting: (isWaiting: boolean) => void;
@@ -105,13 +108,19 @@ export class Lending {
     this.#budget = budget;
   }
 
-  /** Lends a piece as it is until `release`, or the end; false when there is no room, and it can be read again later. */
+  /**
+   * Lends a piece as it is until `release`, or the end; false when there is no room, and it can be
+   * read again later.
+   */
   lend(piece: Uint8Array): boolean {
     const part = originOf(piece);
     return part === undefined || this.#isOver || this.#lendWhole(piece, part.capacity);
   }
 
-  /** The pieces as they are, or in slices. Whoever consumes them calls `release` with each that the client has taken. */
+  /**
+   * The pieces as they are, or in slices. Whoever consumes them calls `release` with each that the
+   * client has taken.
+   */
   async *pieces(source: AsyncIterable<Uint8Array>): Pieces {
     for await (const piece of source) {
       if (this.#isOver) return;
@@ -121,7 +130,10 @@ export class Lending {
     }
   }
 
-  /** Bytes of a piece that could not be lent, from `first` to `last`, in slices. The piece itself is let go of. */
+  /**
+   * Bytes of a piece that could not be lent, from `first` to `last`, in slices. The piece itself is
+   * let go of.
+   */
   again(piece: Uint8Array): (first: number, last: number) => Pieces {
     const part = originOf(piece) as BlockPart;
     return (first, last) => this.#sliced({ ...part, offset: part.offset + first, length: last - first + 1 }, undefined);

@@ -65,8 +65,8 @@ const ownProperty = <T>(table: Readonly<Record<string, T>>, key: string): T | un
   Object.hasOwn(table, key) ? table[key] : undefined;
 
 /**
- * Makes the nodes of one call; an empty `hashName` is the default. A dag-pb node gets CID version 0 when possible. The
- * function rejects with NodeError.
+ * Makes the nodes of one call; an empty `hashName` is the default. A dag-pb node gets CID version 0
+ * when possible. The function rejects with NodeError.
  *
  * @throws NodeError for an unknown hash function
  */
@@ -82,7 +82,8 @@ export function nodeMaker(inputName: string, format: string, hashName: string): 
 }
 
 /**
- * Makes nodes as later versions of the reference do: codecs by their names in the multicodec table, and CIDs of version 1.
+ * Makes nodes as later versions of the reference do: codecs by their names in the multicodec table,
+ * and CIDs of version 1.
  *
  * @throws NodeError for an unknown codec or hash function
  */

@@ -1,4 +1,7 @@
-/** How far ahead it is worth reading: by what is on its way at the rate at which blocks come, from as far as they come. */
+/**
+ * How far ahead it is worth reading: by what is on its way at the rate at which blocks come, from
+ * as far as they come.
+ */
 
 /** What is read ahead of a reader that need not wait. */
 export interface Usual {
@@ -13,19 +16,28 @@ export interface Mark {
   readonly usuals: number;
 }
 
-/** Milliseconds from which on a block comes from afar: nearer ones are there as soon as they are asked for. */
+/**
+ * Milliseconds from which on a block comes from afar: nearer ones are there as soon as they are
+ * asked for.
+ */
 const FAR_MS = 5;
 /** Times the usual, at most. */
 const MAX_REACH = 8;
 /**
- * Times what is on its way. Twice of it keeps a line busy once it is full; until then, what is on its way only grows when more is
- * asked for, and blocks come in bursts.
+ * Times what is on its way. Twice of it keeps a line busy once it is full; until then, what is on
+ * its way only grows when more is asked for, and blocks come in bursts.
  */
 const GAIN = 3;
-/** A rate counts for so many of the shortest waits, or up to twice as many: one wait that is longer for once changes nothing. */
+/**
+ * A rate counts for so many of the shortest waits, or up to twice as many: one wait that is longer
+ * for once changes nothing.
+ */
 const WAITS_IN_PERIOD = 8;
 const MIN_PERIOD_MS = 100;
-/** Part of the usual after which the first blocks tell a rate by themselves: they come without a pause. */
+/**
+ * Part of the usual after which the first blocks tell a rate by themselves: they come without a
+ * pause.
+ */
 const FIRST_PART = 1 / 2;
 
 export class Reach {
@@ -36,9 +48,14 @@ export class Reach {
   #blocks = 0;
   #firstAt: number | undefined;
   #isFirstPart = true;
-  /** Milliseconds that the quickest block took. What waits because much was asked for at once says nothing of how far it comes. */
+  /**
+   * Milliseconds that the quickest block took. What waits because much was asked for at once says
+   * nothing of how far it comes.
+   */
   #least = Number.POSITIVE_INFINITY;
-  /** The usual amounts that came in a millisecond, at most, in this period and in the one before. */
+  /**
+   * The usual amounts that came in a millisecond, at most, in this period and in the one before.
+   */
   #rates: [now: number, before: number] = [0, 0];
   #since = 0;
 
@@ -48,7 +65,10 @@ export class Reach {
     this.#now = now;
   }
 
-  /** Times the usual. 1 for what is near, for a slow line and for a slow reader: more of the same would only wait there. */
+  /**
+   * Times the usual. 1 for what is near, for a slow line and for a slow reader: more of the same
+   * would only wait there.
+   */
   get times(): number {
     if (this.#least < FAR_MS || this.#least === Number.POSITIVE_INFINITY) return 1;
     const onTheWay = Math.max(...this.#rates) * this.#least;

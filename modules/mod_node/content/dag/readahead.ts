@@ -1,6 +1,6 @@
 /**
- * Blocks that are read before their turn, within what all who read may hold of such together: a reader that is slow holds what
- * was read for it, and there may be thousands of them.
+ * Blocks that are read before their turn, within what all who read may hold of such together: a
+ * reader that is slow holds what was read for it, and there may be thousands of them.
  */
 import { Reach, type Usual } from "./reach.ts";
 

@@ -7,7 +7,9 @@ import { failure, NodeError } from "../../util/errors.ts";
 /** Reads one block; rejects with the failure that the caller should see. */
 export interface ReadBlock {
   (cid: CID): Promise<Uint8Array>;
-  /** The same without a promise where the bytes are at hand: see `readSoon`. @throws as it rejects */
+  /**
+   * The same without a promise where the bytes are at hand: see `readSoon`. @throws as it rejects
+   */
   soon?(cid: CID): Uint8Array | Promise<Uint8Array>;
   /** Some of the bytes of a block; fewer where it ends before. */
   part?(cid: CID, span: Span): Promise<Uint8Array>;
@@ -24,8 +26,8 @@ export const readSoon = (read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8A
 
 export interface NodeReadOptions extends ReadOptions {
   /**
-   * Do not name the block that was awaited when the call is aborted: the reference does not where it reads in a
-   * session.
+   * Do not name the block that was awaited when the call is aborted: the reference does not where
+   * it reads in a session.
    */
   readonly nameless?: boolean | undefined;
 }
@@ -72,7 +74,10 @@ function failed(error: unknown): never {
     : error;
 }
 
-/** Bitswap rejects with a copy of the signal's reason that tells, as its cause, how far the search had come. */
+/**
+ * Bitswap rejects with a copy of the signal's reason that tells, as its cause, how far the search
+ * had come.
+ */
 function isAbort(error: NodeError, reason: unknown): boolean {
   return error === reason || (error.cause instanceof Error && error.cause.cause === reason);
 }

@@ -11,7 +11,10 @@ export interface RefsOptions {
   readonly unique: boolean;
   /** Levels below the root; negative for no limit. */
   readonly maxDepth: number;
-  /** The CIDs seen so far, with the least depth; share it between walks to list each CID once in all. */
+  /**
+   * The CIDs seen so far, with the least depth; share it between walks to list each CID once in
+   * all.
+   */
   readonly seen: CidNumberMap;
   readonly signal?: AbortSignal | undefined;
 }
@@ -33,7 +36,8 @@ interface Level {
 }
 
 /**
- * The links below the root whose bytes are given, in order; the links of a node come after the link to it.
+ * The links below the root whose bytes are given, in order; the links of a node come after the link
+ * to it.
  *
  * @throws at a block that is missing
  */
@@ -58,7 +62,8 @@ export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions):
 }
 
 /**
- * A node that is met again nearer to a root is followed again, since more of it is within the limit, but not listed.
+ * A node that is met again nearer to a root is followed again, since more of it is within the
+ * limit, but not listed.
  */
 function visit(cid: CID, depth: number, { unique, maxDepth, seen }: RefsOptions): { list: boolean; follow: boolean } {
   const limited = maxDepth >= 0;

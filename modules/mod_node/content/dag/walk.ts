@@ -14,7 +14,11 @@ import type { ReadBlock } from "./reader.ts";
 export interface WalkOptions {
   /** Reads one block; what it throws ends the walk. */
   readonly read: ReadBlock;
-  /** CIDs in this set are neither read nor walked; share it between walks to walk their union. */
+  /**
+   * CIDs in this set are neither read nor walked; share it between walks to walk their union. A
+   * block is added once its links are followed. A missing block is not added, so that a later walk
+   * that finds it walks below it.
+   */
   readonly seen?: CidSet | undefined;
   /** Do not read blocks whose codec has no links: their `bytes` are undefined. Default false. */
   readonly skipLeaves?: boolean | undefined;
@@ -24,7 +28,10 @@ export interface WalkOptions {
   readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
   /** Whether a block's links are followed; all are by default. */
   readonly follows?: ((cid: CID, bytes: Uint8Array) => boolean) | undefined;
-  /** The pool that `read` takes its buffers from: one that is not large, and has links, is not returned to it. */
+  /**
+   * The pool that `read` takes its buffers from: one that is not large, and has links, is not
+   * returned to it.
+   */
   readonly buffers?: BufferPool | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -36,8 +43,9 @@ export interface WalkedBlock {
 }
 
 /**
- * Blocks that are requested ahead: eight, or more small ones up to a number of bytes. The next ones are requested together, so that
- * neighbours in the store are read in one go: once half of them have come, or all where none had to be waited for.
+ * Blocks that are requested ahead: eight, or more small ones up to a number of bytes. The next ones
+ * are requested together, so that neighbours in the store are read in one go: once half of them
+ * have come, or all where none had to be waited for.
  */
 const READAHEAD = { blocks: 8, bytes: 256 * 1024, maxBlocks: 64 };
 /** What a page has at most, but for its last block. */
@@ -49,7 +57,10 @@ const TURN_STEPS = 1024;
 export const walk = (root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> =>
   oneByOne(walkPages(root, options));
 
-/** As `walk`, in pages, each of which costs a promise: none is kept back while a block is waited for, or before a fault is told. */
+/**
+ * As `walk`, in pages, each of which costs a promise: none is kept back while a block is waited
+ * for, or before a fault is told.
+ */
 export async function* walkPages(
   root: CID,
   options: WalkOptions,
@@ -61,16 +72,21 @@ export async function* walkPages(
   const asked = new Readahead<string, Uint8Array>(({ length }) => length);
   let isAtHand = false;
   const page = new Page();
+  /** Missing and malformed blocks, each of which is reported once. */
+  const faulty = new CidSet();
+  const isMet = (cid: CID) => seen.has(cid) || faulty.has(cid);
 
-  function requestAhead(): void {
+  /** Requests the blocks that follow `own`, which is being read. */
+  function requestAhead(own: CID): void {
     const small = Math.floor(READAHEAD.bytes / asked.bytesOf(0));
     const most = Math.max(READAHEAD.blocks, Math.min(READAHEAD.maxBlocks, small));
     if (asked.size > (isAtHand ? 0 : most / 2)) return;
     const coming = new Map<string, CID>();
+    const ownKey = keyOf(own);
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= most; at -= 1) {
       const next = stack[at] as CID;
       const key = keyOf(next);
-      if (wanted(next) && !asked.has(key) && !seen.has(next)) coming.set(key, next);
+      if (wanted(next) && key !== ownKey && !asked.has(key) && !isMet(next)) coming.set(key, next);
     }
     const here = small >= READAHEAD.blocks ? read.peek?.([...coming.values()]) : undefined;
     isAtHand = here !== undefined;
@@ -89,11 +105,11 @@ export async function* walkPages(
       if (steps % TURN_STEPS === 0) await nextTurn();
       signal?.throwIfAborted();
       const reading = asked.size === 0 ? undefined : asked.take(keyOf(cid));
-      if (!seen.add(cid)) continue;
+      if (isMet(cid)) continue;
       let links: readonly CID[] = [];
       if (wanted(cid)) {
         const own = reading ?? read(cid);
-        requestAhead();
+        requestAhead(cid);
         if (own instanceof Promise) {
           own.catch(() => {});
           if (!page.isEmpty) yield page.take();
@@ -106,12 +122,15 @@ export async function* walkPages(
           if (!(found instanceof NodeError))
             links = follows?.(cid, bytes) === false ? [] : lasting(found, bytes, buffers);
           else if (!lenient) throw found;
+          seen.add(cid);
         } catch (error) {
           if (!page.isEmpty) yield page.take();
           if (failed === undefined || !(error instanceof NodeError)) throw error;
+          faulty.add(cid);
           failed(cid, error);
         }
       } else {
+        seen.add(cid);
         page.add({ cid, bytes: undefined });
       }
       if (page.isFull) yield page.take();

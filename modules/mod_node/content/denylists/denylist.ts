@@ -1,12 +1,14 @@
 /** The items of one denylist file. */
-import { createReadStream } from "node:fs";
+
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { base58btc } from "multiformats/bases/base58";
 import { CID } from "multiformats/cid";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { libp2pKey } from "../../formats/cid/codecs.ts";
-import { digestHere } from "../../formats/cid/hashes.ts";
+import { digestHere, loadDigest } from "../../formats/cid/hashes.ts";
+import { openPlainFile } from "../../storage/plain_file.ts";
 import { ITEMS_PER_STEP } from "../../util/async/steps.ts";
+import { counted } from "../../util/counted.ts";
 import { NodeError } from "../../util/errors.ts";
 import { parseHeader } from "./header.ts";
 import { linesOf } from "./lines.ts";
@@ -39,7 +41,8 @@ export class Denylist {
   }
 
   /**
-   * Reads a file, in steps that let others have their turn. A line that is no item is told of and passed over.
+   * Reads a file, in steps that let others have their turn. A line that is no item is told of and
+   * passed over.
    *
    * @throws NodeError for a header that cannot be read, Error when the file cannot be
    */
@@ -65,7 +68,7 @@ export class Denylist {
       for (const [index, text] of (before ?? []).entries()) take(text, index + 1);
       before = undefined;
     };
-    for await (const text of linesOf(createReadStream(file))) {
+    for await (const text of linesOf((await openPlainFile(file)).createReadStream())) {
       at += 1;
       if (at % ITEMS_PER_STEP === 0) await nextTurn();
       if (before === undefined) {
@@ -83,7 +86,8 @@ export class Denylist {
       }
     }
     noHeader();
-    if (faults > MAX_TOLD) warn(`${file}: ${faults - MAX_TOLD} more lines are passed over`);
+    for (const code of list.#hashed.keys()) await loadDigest(code);
+    if (faults > MAX_TOLD) warn(`${file}: ${counted(faults - MAX_TOLD, "more line is", "more lines are")} passed over`);
     return list;
   }
 

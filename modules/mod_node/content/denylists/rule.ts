@@ -1,7 +1,7 @@
 /** One line of a denylist, in the compact format (IPIP-383 of the public specifications). */
 import { base58btc } from "multiformats/bases/base58";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
-import { digestsHere, sha256 } from "../../formats/cid/hashes.ts";
+import { hashCoded, sha256 } from "../../formats/cid/hashes.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { parsePeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -81,7 +81,9 @@ function hashed(text: string): RuleKey {
     return { kind: "hashed", code: sha256.code, key: Buffer.from(text, "hex").toString("latin1") };
   }
   const { code, digest } = multihashIn(text);
-  if (!digestsHere(code)) throw new NodeError(`it is hashed by a function (code ${code}) that cannot be used here`);
+  if (hashCoded(code)?.digest === undefined) {
+    throw new NodeError(`it is hashed by a function (code ${code}) that cannot be used here`);
+  }
   return { kind: "hashed", code, key: keyOfBytes(digest) };
 }
 

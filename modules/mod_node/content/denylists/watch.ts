@@ -4,7 +4,9 @@ import { realpath, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import type { Denylists } from "./denylists.ts";
 
-/** Milliseconds from a change until the lists are read: whoever writes may do so in several steps. */
+/**
+ * Milliseconds from a change until the lists are read: whoever writes may do so in several steps.
+ */
 const SETTLE_MS = 200;
 
 type Followed = Pick<Denylists, "folders" | "files" | "reread">;

@@ -14,7 +14,10 @@ export interface CidOptions {
   readonly names?: Names;
 }
 
-/** Undefined when no option was given. @throws NodeError for an unknown version or an unusable hash function */
+/**
+ * Undefined when no option was given. @throws NodeError for an unknown version or an unusable hash
+ * function
+ */
 export function cidSettings(options: CidOptions): CidSettings | undefined {
   const { version: given = 0, hash: name } = options;
   if (options.version === undefined && name === undefined) return undefined;
@@ -26,7 +29,9 @@ export function cidSettings(options: CidOptions): CidSettings | undefined {
   return { version, hash };
 }
 
-/** The settings that give CIDs of the same form. @throws NodeError when the hash cannot be computed */
+/**
+ * The settings that give CIDs of the same form. @throws NodeError when the hash cannot be computed
+ */
 export function settingsOf({ version, multihash: { code } }: CID): CidSettings {
   const hash = hashCoded(code);
   if (hash?.digest === undefined) throw hashUnavailable(code);

@@ -1,6 +1,7 @@
 /**
- * Makes the changes of a tree durable that this host alone changes. A commit writes them to the journal or, now and then, stores
- * the root that they lead to. Calls that come while a commit is being written share the next one.
+ * Makes the changes of a tree durable that this host alone changes. A commit writes them to the
+ * journal or, now and then, stores the root that they lead to. Calls that come while a commit is
+ * being written share the next one.
  */
 import type { CID } from "multiformats/cid";
 import type { Change, Journal } from "./journal.ts";

@@ -7,8 +7,8 @@ import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 export type OnStored = () => void;
 
 /**
- * The entries of one directory. Only `find` reads blocks: once it has resolved for a name, that name can be set and
- * removed synchronously.
+ * The entries of one directory. Only `find` reads blocks: once it has resolved for a name, that
+ * name can be set and removed synchronously.
  */
 export interface Directory {
   /** Of the directory itself. */

@@ -1,4 +1,7 @@
-/** Changes to a directory that is named by its CID: each gives another one, and the first stays as it is. */
+/**
+ * Changes to a directory that is named by its CID: each gives another one, and the first stays as
+ * it is.
+ */
 import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
@@ -20,8 +23,8 @@ export interface EditTreeOptions {
 }
 
 /**
- * Puts an entry, replacing whatever is there, and makes the directories above it. `link` is what it is, with its size as links
- * have it. Nothing is pinned.
+ * Puts an entry, replacing whatever is there, and makes the directories above it. `link` is what it
+ * is, with its size as links have it. Nothing is pinned.
  *
  * @throws NodeError for a root that is no directory, and for a file on the way
  */
@@ -44,7 +47,10 @@ export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): P
   });
 }
 
-/** Removes an entry; the same root where there is none. @throws NodeError where there is no directory that it could be in */
+/**
+ * Removes an entry; the same root where there is none. @throws NodeError where there is no
+ * directory that it could be in
+ */
 export function removeFromTree(root: CID, options: EditTreeOptions): Promise<CID> {
   return edited(root, options, async (top) => {
     const { path } = options;

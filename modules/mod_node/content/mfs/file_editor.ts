@@ -1,17 +1,18 @@
 /**
- * Edits a file in place: overwritten leaves keep their length, and new content is appended as a trickle DAG, as in the
- * reference. Memory does not grow with the file.
+ * Edits a file in place: overwritten leaves keep their length, and new content is appended as a
+ * trickle DAG, as in the reference. Memory does not grow with the file.
  */
 
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
+import { sha256 } from "../../formats/cid/hashes.ts";
 import { type Chunker, SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
 import type { ModeAndTime, UnixTime } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import { ownBytes } from "../../util/own_bytes.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { type BlockSink, type CidSettings, cidOf } from "../unixfs/build.ts";
+import { type BlockSink, type CidSettings, cidOf, defaultCid } from "../unixfs/build.ts";
 import { fillLayer, interior, MAX_LINKS, TRICKLE_REPEAT, trickleTree } from "../unixfs/layout.ts";
 import { type FilePart, Leaves } from "../unixfs/leaves.ts";
 import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
@@ -26,7 +27,7 @@ const nothing = new Uint8Array();
 
 /** A node of a file that is being changed. */
 interface Open extends ModeAndTime {
-  readonly settings: CidSettings;
+  settings: CidSettings;
   mtime: UnixTime | undefined;
   /** Whether it is a raw block, which has no parts. */
   raw: boolean;
@@ -45,6 +46,18 @@ export interface NewLeaves {
   readonly rawLeaves?: boolean | undefined;
   /** By default chunks of 256 KiB. */
   readonly chunker?: (() => Chunker) | undefined;
+  /**
+   * As in Kubo 0.43, what is appended to a file of one raw block are raw blocks, and another leaf
+   * that is truncated keeps its type and gets a CID of version 0. Otherwise, as in go-ipfs 0.9,
+   * `rawLeaves` decides, and such a leaf becomes a `Raw` node.
+   */
+  readonly keepsLeaves?: boolean | undefined;
+  /**
+   * Greatest block in bytes that is put into its CID, in a file whose hash function is `identity`:
+   * greater raw leaves are refused, and other nodes get a digest by sha2-256. Any by default.
+   */
+  readonly maxInline?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export class FileEditor {
@@ -53,20 +66,28 @@ export class FileEditor {
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
   readonly #rawLeaves: boolean;
+  readonly #keepsLeaves: boolean;
   readonly #chunker: () => Chunker;
+  readonly #signal: AbortSignal | undefined;
+  readonly #maxInline: number | undefined;
   /** The root, and the nodes below it that were opened and not built again. */
   readonly #opened: Set<Open>;
 
   /**
-   * Whenever `read` is called, everything that was built is in the sink and below `cids`. @throws NodeError
+   * Whenever `read` is called, everything that was built is in the sink and below `cids`. @throws
+   * NodeError
    */
-  constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, { rawLeaves, chunker }: NewLeaves = {}) {
+  constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, options: NewLeaves = {}) {
+    const { rawLeaves, keepsLeaves = false, chunker, maxInline, signal } = options;
     this.#cid = root.cid;
-    this.#root = openNode(root);
+    this.#maxInline = maxInline;
+    this.#root = openNode(root, maxInline);
     this.#opened = new Set([this.#root]);
     this.#read = read;
     this.#sink = sink;
     this.#rawLeaves = rawLeaves ?? root.cid.version > 0;
+    this.#keepsLeaves = keepsLeaves;
+    this.#signal = signal;
     this.#chunker = chunker ?? (() => new SizeChunker(defaultChunkSize));
   }
 
@@ -85,7 +106,10 @@ export class FileEditor {
     if (this.size > 0) await this.#empty(this.#root);
   }
 
-  /** Overwrites existing bytes from `offset` on; content beyond the end of the file stays in `content`. */
+  /**
+   * Overwrites existing bytes from `offset` on; content beyond the end of the file stays in
+   * `content`.
+   */
   async overwrite(offset: number, content: ByteReader): Promise<void> {
     if (offset < this.size && (await content.more())) await this.#overwrite(this.#root, offset, content);
   }
@@ -95,14 +119,17 @@ export class FileEditor {
   }
 
   /** Appends zeros up to a size. */
-  async extend(size: number, signal: AbortSignal | undefined): Promise<void> {
-    if (size > this.size) await this.#append(zerosOf(size - this.size, signal), () => new SizeChunker(ZERO_CHUNK));
+  async extend(size: number): Promise<void> {
+    if (size > this.size)
+      await this.#append(zerosOf(size - this.size, this.#signal), () => new SizeChunker(ZERO_CHUNK));
   }
 
   /**
-   * Hands the root to the sink and describes it. A file that has a time and has become another one has changed now.
+   * Hands the root to the sink and describes it. A file that has a time and has become another one
+   * has changed now.
    *
-   * @param joinsLeaf a root with one raw leaf, and neither mode nor time, gives way to that leaf, where new leaves are raw
+   * @param joinsLeaf a root with one raw leaf, and neither mode nor time, gives way to that leaf,
+   * where new leaves are raw
    */
   async finish(joinsLeaf = false): Promise<FilePart> {
     const root = this.#root;
@@ -134,7 +161,7 @@ export class FileEditor {
   async #open(cid: CID): Promise<Open> {
     const node = unixfsNode(cid, await this.#read(cid));
     if (node === undefined) throw new NodeError(`${cid} is not a part of a file`);
-    const opened = openNode(node);
+    const opened = openNode(node, this.#maxInline);
     this.#opened.add(opened);
     return opened;
   }
@@ -142,7 +169,8 @@ export class FileEditor {
   async #empty(node: Open): Promise<void> {
     const at = node.parts.findIndex(({ filesize }) => filesize > 0);
     if (at < 0 || (node.data?.length ?? 0) > 0) {
-      if (!node.raw) node.type = "Raw";
+      if (!node.raw && this.#keepsLeaves) node.settings = defaultCid;
+      else if (!node.raw) node.type = "Raw";
       node.data = node.data && nothing;
       node.parts = [];
       return;
@@ -176,12 +204,13 @@ export class FileEditor {
   async #append(content: AsyncIterable<Uint8Array>, chunker: () => Chunker): Promise<void> {
     const root = this.#root;
     const { settings } = root;
-    // Leaves are built ahead of use. A peer that has the nodes they are appended to must be awaited before there are
-    // any.
+    const rawLeaves = this.#rawLeaves || (this.#keepsLeaves && root.raw);
+    // Leaves are built ahead of use. A peer that has the nodes they are appended to must be awaited
+    // before there are any.
     await this.#openLast(root);
     const leaves = new Leaves(
       content,
-      { ...settings, chunker, rawLeaves: this.#rawLeaves, leafType: "Raw" },
+      { ...settings, chunker, rawLeaves, leafType: "Raw", signal: this.#signal },
       this.#sink,
     );
     try {
@@ -207,16 +236,20 @@ export class FileEditor {
 }
 
 /** @throws NodeError when it is not a node of a file */
-function openNode({ cid, links, unixfs }: UnixfsNode): Open {
+function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefined): Open {
   const { type, data, blocksizes = [], mode, mtime } = unixfs;
   if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
     throw new NodeError(`${cid} is not a part of a file`);
   }
   const parts = links.map((link, at) => ({ cid: link.cid, size: link.size, filesize: blocksizes[at] as number }));
-  return { settings: settingsOf(cid), raw: cid.code === raw, type, data, parts, mode, mtime };
+  const settings = { ...settingsOf(cid), ...(maxInline !== undefined && { maxInline, hashOfLarge: sha256 }) };
+  return { settings, raw: cid.code === raw, type, data, parts, mode, mtime };
 }
 
-/** Nobody can tell where an offset is in what does not have the bytes that are said of it, and few blocks may say that for ever. */
+/**
+ * Nobody can tell where an offset is in what does not have the bytes that are said of it, and few
+ * blocks may say that for ever.
+ */
 function requireSize(node: Open, { cid, filesize }: FilePart): void {
   const size = sizeOf(node);
   if (size !== filesize)
@@ -230,7 +263,10 @@ async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncG
   }
 }
 
-/** How far a trickle node is filled: the depth of its last subtrees, and how many of that depth it has. */
+/**
+ * How far a trickle node is filled: the depth of its last subtrees, and how many of that depth it
+ * has.
+ */
 function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: number } {
   const subtrees = parts.length - MAX_LINKS;
   if (subtrees < 0) return { depth: 0, repeat: 0 };
@@ -238,8 +274,8 @@ function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: n
 }
 
 /**
- * Appends as the reference does: it fills up what an earlier append has left, but then continues at other depths than a
- * file that is laid out at once. The depths below are those of the reference.
+ * Appends as the reference does: it fills up what an earlier append has left, but then continues at
+ * other depths than a file that is laid out at once. The depths below are those of the reference.
  */
 class Trickle {
   readonly #leaves: Leaves;

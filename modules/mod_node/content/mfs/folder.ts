@@ -166,7 +166,8 @@ export class Folder {
   }
 
   /**
-   * Reads what `remove` needs, so that it reads nothing; true when the directory is plain without that entry.
+   * Reads what `remove` needs, so that it reads nothing; true when the directory is plain without
+   * that entry.
    *
    * @throws NodeError when there is none
    */
@@ -193,9 +194,21 @@ export class Folder {
     this.#change({ at: this.path, settings });
   }
 
+  /**
+   * As `changeSettings`, for a root whose settings the configuration says at each start: that is no
+   * change for the journal.
+   */
+  assumeSettings(settings: CidSettings): void {
+    const { version, hash } = this.#settings;
+    if (version === settings.version && hash.code === settings.hash.code) return;
+    this.#settings = settings;
+    this.#markDirty();
+  }
+
   /** Of the directory itself. */
   get facts(): ModeAndTime {
-    // No entry has this name: whoever changes the directory itself is in the way of who looks at it.
+    // No entry has this name: whoever changes the directory itself is in the way of who looks at
+    // it.
     this.#deps.looked?.(this, "");
     return this.#directory.facts;
   }
@@ -205,7 +218,10 @@ export class Folder {
     this.#change({ at: this.path, facts });
   }
 
-  /** Hands the changed blocks in it and below to the sink. Iterative, since trees may be arbitrarily deep. */
+  /**
+   * Hands the changed blocks in it and below to the sink. Iterative, since trees may be arbitrarily
+   * deep.
+   */
   async write(sink: BlockSink, settled: OnStored[]): Promise<Built> {
     this.#deps.stored?.(this);
     const changed: Folder[] = [this];

@@ -1,4 +1,7 @@
-/** A share of the garbage collector's lock, for a call that changes MFS and may have to fetch from peers on the way. */
+/**
+ * A share of the garbage collector's lock, for a call that changes MFS and may have to fetch from
+ * peers on the way.
+ */
 import type { CID } from "multiformats/cid";
 import { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
@@ -17,7 +20,10 @@ export class GcGuard {
     this.#signal = signal;
   }
 
-  /** `voids`: of the lock, when the call had put what it now links. @throws NodeError SESSION_LOST when that may have gone since */
+  /**
+   * `voids`: of the lock, when the call had put what it now links. @throws NodeError SESSION_LOST
+   * when that may have gone since
+   */
   async acquire(voids?: number): Promise<void> {
     const lock = this.#lock;
     this.#releaseLock = await (voids === undefined
@@ -44,7 +50,10 @@ export class GcGuard {
     }
   }
 
-  /** Gives up the lock while `run` puts blocks into a preemptible batch, no faster than a client sends them. */
+  /**
+   * Gives up the lock while `run` puts blocks into a preemptible batch, no faster than a client
+   * sends them.
+   */
   withBatch<T>(blocks: Pick<BlockStore, "put">, run: (batch: PreemptibleBatch) => Promise<T>): Promise<T> {
     const batch = new PreemptibleBatch(blocks, this.#lock, { signal: this.#signal });
     this.protect(() => batch.unlinked());

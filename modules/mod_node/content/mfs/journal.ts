@@ -1,7 +1,8 @@
 /**
- * How MFS is kept in the metadata: a root, and a journal of the changes since. The cost of a change does not depend on
- * the size of the directories above it. From time to time the root is stored anew, and the journal loses what is part of it. Where
- * several hosts share the metadata, the order in the journal is that in which all of them have made their changes.
+ * How MFS is kept in the metadata: a root, and a journal of the changes since. The cost of a change
+ * does not depend on the size of the directories above it. From time to time the root is stored
+ * anew, and the journal loses what is part of it. Where several hosts share the metadata, the order
+ * in the journal is that in which all of them have made their changes.
  */
 import { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
@@ -16,15 +17,15 @@ const folder = "files/";
 /** Key of the root; the value is the bytes of its CID. */
 export const rootKey = `${folder}root`;
 /**
- * The number of the first change that is not part of the root, and that of the next one. Numbers go on, so that other hosts miss
- * none. Versions without this key count from 0 again once the root is stored, and may find it here: of no harm, as numbers
- * only have to grow.
+ * The number of the first change that is not part of the root, and that of the next one. Numbers go
+ * on, so that other hosts miss none. Versions without this key count from 0 again once the root is
+ * stored, and may find it here: of no harm, as numbers only have to grow.
  */
 const numbersKey = `${folder}numbers`;
 
 /**
- * A change in one directory: an entry was put or removed, or it got new settings, mode and time, or another form: sharded with so
- * many slots, or plain with 0.
+ * A change in one directory: an entry was put or removed, or it got new settings, mode and time, or
+ * another form: sharded with so many slots, or plain with 0.
  */
 export type Change = { readonly at: readonly string[] } & (
   | { readonly put: PbLink }
@@ -176,7 +177,9 @@ export class Journal {
     return listed;
   }
 
-  /** All of them are durable when it resolves, none when it rejects. For a store of this host alone. */
+  /**
+   * All of them are durable when it resolves, none when it rejects. For a store of this host alone.
+   */
   async add(changes: readonly Change[]): Promise<void> {
     const first = this.#next;
     await this.#metadata.transaction((writer) => putAll(writer, first, changes));
@@ -185,8 +188,8 @@ export class Journal {
   }
 
   /**
-   * What other hosts have added since it was read last, or since the last `append`; undefined when a root was stored that has some of
-   * it: then the state is to be read again.
+   * What other hosts have added since it was read last, or since the last `append`; undefined when
+   * a root was stored that has some of it: then the state is to be read again.
    */
   async since(): Promise<readonly Change[] | undefined> {
     const known = await this.#metadata.get(numbersKey);
@@ -199,8 +202,8 @@ export class Journal {
   }
 
   /**
-   * Adds the changes of calls, in one transaction, after those of other hosts; but not of a call that depends on what others have
-   * added meanwhile, or on such a call.
+   * Adds the changes of calls, in one transaction, after those of other hosts; but not of a call
+   * that depends on what others have added meanwhile, or on such a call.
    */
   async append(calls: readonly CallMade[]): Promise<Appended> {
     const first = this.#next;
@@ -240,8 +243,8 @@ export class Journal {
   }
 
   /**
-   * Stores a root instead of all that there is, if `isMeant` says so, which is asked in the same transaction. Other hosts read it
-   * anew. Tells whether it did.
+   * Stores a root instead of all that there is, if `isMeant` says so, which is asked in the same
+   * transaction. Other hosts read it anew. Tells whether it did.
    */
   async replace(root: CID, isMeant: (now: MfsState) => boolean = () => true): Promise<boolean> {
     return this.#metadata.transaction((writer) => {

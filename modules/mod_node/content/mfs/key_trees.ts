@@ -1,6 +1,7 @@
 /**
- * Trees besides that of the files: one behind each of a node's keys, as mounts show them. Where they are in the metadata: that of a
- * node alone has `mounts/<key>/`; that of several hosts `mounts/<peer>/<key>/`, as each host changes its own trees only.
+ * Trees besides that of the files: one behind each of a node's keys, as mounts show them. Where
+ * they are in the metadata: that of a node alone has `mounts/<key>/`; that of several hosts
+ * `mounts/<peer>/<key>/`, as each host changes its own trees only.
  */
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -18,7 +19,10 @@ export const treesOf = (metadata: MetadataStore, host?: string): MetadataStore =
 /** The tree of a key, among the trees of a node. */
 export const treeOf = (trees: MetadataStore, key: PeerId): MetadataStore => prefixedStore(trees, `${key}/`);
 
-/** The roots of all stored trees, open or not, which garbage collection must keep: those of every host that has the metadata. */
+/**
+ * The roots of all stored trees, open or not, which garbage collection must keep: those of every
+ * host that has the metadata.
+ */
 export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
   const names = new Set<string>();
   for await (const [key] of metadata.range({ prefix: treesPrefix })) {
@@ -63,8 +67,8 @@ export async function removeTrees(trees: MetadataStore): Promise<void> {
 }
 
 /**
- * Copies trees, each in one transaction; one that `to` has stays as it is there. Both are what `treesOf` gives. `check` is called
- * within each transaction, to throw what comes in the way.
+ * Copies trees, each in one transaction; one that `to` has stays as it is there. Both are what
+ * `treesOf` gives. `check` is called within each transaction, to throw what comes in the way.
  */
 export async function copyTrees(from: MetadataStore, to: MetadataStore, check = () => {}): Promise<void> {
   const entries = await Array.fromAsync(from.range());

@@ -17,8 +17,8 @@ export interface AddedRoot {
 }
 
 /**
- * Links roots one after the other, as they are given. Where `to` ends with a slash, or is empty, it is a directory that takes all of
- * them; else it is the path of the only one.
+ * Links roots one after the other, as they are given. Where `to` ends with a slash, or is empty, it
+ * is a directory that takes all of them; else it is the path of the only one.
  */
 export class AddedLinks {
   readonly #files: Namespace;

@@ -39,7 +39,10 @@ export interface Entry {
 const PAGE_LINKS = 256;
 const nothing = new Uint8Array();
 
-/** @throws NodeError for a block that is neither a file nor a directory, nor a symlink where these are described as well */
+/**
+ * @throws NodeError for a block that is neither a file nor a directory, nor a symlink where these
+ * are described as well
+ */
 export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
   if (cid.code === raw) {
     return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
@@ -68,7 +71,10 @@ export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
   return { name, cid, kind: kindIn(unixfs), size: sizeOf(unixfs) };
 }
 
-/** The links of a directory in order, in pages; only the blocks of the directory itself are held in memory. */
+/**
+ * The links of a directory in order, in pages; only the blocks of the directory itself are held in
+ * memory.
+ */
 export async function* linkPages(
   cid: CID,
   bytes: Uint8Array,
@@ -103,7 +109,10 @@ const describing: Describing<Entry> = {
   read: ({ name, cid }, bytes) => describe(name, cid, bytes),
 };
 
-/** The entries of a directory, in pages. @throws NodeError at one that is missing or that MFS cannot hold */
+/**
+ * The entries of a directory, in pages. @throws NodeError at one that is missing or that MFS cannot
+ * hold
+ */
 export const pagesOfEntries = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly Entry[]> =>
   described(linkPages(cid, bytes, read), read, describing);
 

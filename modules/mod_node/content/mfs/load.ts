@@ -18,7 +18,8 @@ export async function loadTree(
     try {
       await replay(root, change);
     } catch (error) {
-      // A missing block may be fetched later: until then calls fail, and the change stays in the journal.
+      // A missing block may be fetched later: until then calls fail, and the change stays in the
+      // journal.
       if (!(error instanceof NodeError)) throw error;
       log.write("mfs", "error", `a change in /${change.at.join("/")} is lost: ${error.message}`);
     }

@@ -4,7 +4,7 @@ import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { defaultCid } from "../unixfs/build.ts";
+import { type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
 import type { Folder, FolderDeps, NamespaceSharding } from "./folder.ts";
 import type { Change, Journal } from "./journal.ts";
@@ -12,7 +12,10 @@ import { loadTree } from "./load.ts";
 import type { Trace } from "./trace.ts";
 import type { UnstoredBlocks } from "./unstored.ts";
 
-/** Bytes of directories that are read before the directories without changes are dropped from memory. */
+/**
+ * Bytes of directories that are read before the directories without changes are dropped from
+ * memory.
+ */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 export interface LoadedTreeDeps {
@@ -21,6 +24,8 @@ export interface LoadedTreeDeps {
   readonly journal: Journal;
   /** When a directory becomes sharded for calls that do not say it. */
   readonly sharded: () => boolean;
+  /** The form of the root; by default it keeps the one that it has. */
+  readonly rootForm?: (() => CidSettings | undefined) | undefined;
   readonly log: NodeLog;
 }
 
@@ -58,7 +63,10 @@ export class LoadedTree {
   #fetched: ReadonlyMap<string, Uint8Array> = new Map();
   /** Of the present attempt. */
   #sharding: NamespaceSharding | undefined;
-  /** Of the present attempt; undefined while the tree is loaded or takes over changes that are in the journal. */
+  /**
+   * Of the present attempt; undefined while the tree is loaded or takes over changes that are in
+   * the journal.
+   */
   #recorder: Recorder | undefined;
 
   constructor(deps: LoadedTreeDeps) {
@@ -124,7 +132,7 @@ export class LoadedTree {
 
   /** The tree as it was stored, with the changes of the journal. */
   async #load(): Promise<Folder> {
-    const { journal, sharded, log } = this.#deps;
+    const { journal, sharded, rootForm, log } = this.#deps;
     const deps: FolderDeps = {
       read: this.readLocal,
       sharding: () => this.#sharding ?? { sharded: sharded() },
@@ -133,6 +141,9 @@ export class LoadedTree {
       stored: (folder) => this.#recorder?.stored?.(folder.path),
     };
     const state = await journal.load();
-    return loadTree(state.root ?? (await this.emptyDirectory()), state, deps, log);
+    const root = await loadTree(state.root ?? (await this.emptyDirectory()), state, deps, log);
+    const form = rootForm?.();
+    if (form !== undefined) root.assumeSettings(form);
+    return root;
   }
 }

@@ -26,8 +26,8 @@ interface Level {
 const TURN_STEPS = 256;
 
 /**
- * Each block is read once, however often it is linked, and the blocks on one way down are held. Of each other one with
- * links only the result is kept.
+ * Each block is read once, however often it is linked, and the blocks on one way down are held. Of
+ * each other one with links only the result is kept.
  */
 export async function localityOf(blocks: BlockService, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
   const known = new Results();

@@ -1,9 +1,9 @@
 /**
- * MFS, the mutable file system of a node: a tree of directories under one root. Every state that was answered as
- * flushed survives a crash.
+ * MFS, the mutable file system of a node: a tree of directories under one root. Every state that
+ * was answered as flushed survives a crash.
  *
- * Changes are made in memory, one at a time, and committed to the journal: by `commits.ts` where this host alone has the tree, and by
- * `rounds.ts` where several do.
+ * Changes are made in memory, one at a time, and committed to the journal: by `commits.ts` where
+ * this host alone has the tree, and by `rounds.ts` where several do.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
@@ -29,9 +29,14 @@ import { type CallOptions, Rounds } from "./rounds.ts";
 import { UnflushedCalls } from "./unflushed_calls.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
 
-/** Changes in the journal before the root is stored: at most this many are replayed at a start after a crash. */
+/**
+ * Changes in the journal before the root is stored: at most this many are replayed at a start after
+ * a crash.
+ */
 const MAX_CHANGES = 1024;
-/** How often as long as directories were stored for a reader nobody else makes that happen again. */
+/**
+ * How often as long as directories were stored for a reader nobody else makes that happen again.
+ */
 const SETTLE_PAUSE = 4;
 
 export interface NamespaceDeps {
@@ -39,8 +44,13 @@ export interface NamespaceDeps {
   readonly metadata: MetadataStore;
   /** The lock that garbage collection holds exclusively. */
   readonly lock: SharedLock;
-  /** Whether a directory becomes sharded when an entry is put into it, for changes that do not say it. */
+  /**
+   * Whether a directory becomes sharded when an entry is put into it, for changes that do not say
+   * it.
+   */
   readonly sharded: () => boolean;
+  /** The form of the root; by default it keeps the one that it has. */
+  readonly rootForm?: () => CidSettings | undefined;
   readonly log: NodeLog;
   /** Once it aborts, no peer is asked any more. */
   readonly noPeers?: AbortSignal;
@@ -51,9 +61,15 @@ export interface NamespaceDeps {
 }
 
 export interface ChangeOptions extends ReadOptions {
-  /** The change and all before it are on the disk when the call resolves; so they always are where several hosts share a store. */
+  /**
+   * The change and all before it are on the disk when the call resolves; so they always are where
+   * several hosts share a store.
+   */
   readonly flush: boolean;
-  /** Of the lock of garbage collection, when what the change links was put: it fails when that may have gone since. */
+  /**
+   * Of the lock of garbage collection, when what the change links was put: it fails when that may
+   * have gone since.
+   */
   readonly voids?: number | undefined;
   readonly sharding?: NamespaceSharding | undefined;
 }
@@ -82,7 +98,9 @@ export class Namespace implements PendingBlocks {
   readonly #noPeers: AbortSignal | undefined;
   /** Held exclusively by whoever walks or changes the tree. */
   readonly #treeLock = new SharedLock();
-  /** Serializes writers of one file, by its path. To be acquired before `withGcGuard`, never within. */
+  /**
+   * Serializes writers of one file, by its path. To be acquired before `withGcGuard`, never within.
+   */
   readonly writers = new KeyedMutex();
   readonly unflushed = new UnflushedCalls();
   /** Of the calls that are under way. */
@@ -97,7 +115,8 @@ export class Namespace implements PendingBlocks {
   #settleAt = 0;
   #keeping: Promise<void> | undefined;
 
-  constructor({ blocks, metadata, lock, sharded, log, noPeers, shared = false, isOwn = false }: NamespaceDeps) {
+  constructor(deps: NamespaceDeps) {
+    const { blocks, metadata, lock, sharded, rootForm, log, noPeers, shared = false, isOwn = false } = deps;
     this.blocks = blocks;
     this.isShared = shared;
     this.#unstored = new UnstoredBlocks(blocks);
@@ -106,8 +125,9 @@ export class Namespace implements PendingBlocks {
     this.#sharded = sharded;
     this.#log = log;
     this.#noPeers = noPeers;
-    this.#tree = new LoadedTree({ blocks, unstored: this.#unstored, journal: this.#journal, sharded, log });
-    const [journal, sync] = [this.#journal, () => blocks.store.sync()];
+    this.#tree = new LoadedTree({ blocks, unstored: this.#unstored, journal: this.#journal, sharded, rootForm, log });
+    const journal = this.#journal;
+    const sync = () => blocks.store.sync();
     const storeRoot = (stored: () => void) => this.#storeRoot(stored);
     this.#commits = new Commits({ journal, storeRoot, sync, isLarge: () => this.#isLarge });
     const rounds = { journal, sync, tree: this.#tree, lock: this.#treeLock, gcLock: lock, isOwn };
@@ -115,12 +135,13 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * The roots that garbage collection must keep, including blocks on their way into the tree. The caller holds the lock
-   * exclusively.
+   * The roots that garbage collection must keep, including blocks on their way into the tree. The
+   * caller holds the lock exclusively.
    */
   async roots(): Promise<CID[]> {
     if (this.#rounds !== undefined) return this.#sharedRoots();
-    // Changes in the journal refer to blocks that are not below the stored root. On a full disk, both are kept.
+    // Changes in the journal refer to blocks that are not below the stored root. On a full disk,
+    // both are kept.
     const unwritten = await this.commit({ whole: true }).then(
       () => [],
       async (error: unknown) => {
@@ -132,7 +153,10 @@ export class Namespace implements PendingBlocks {
     return [root, ...unwritten, ...this.#guarded()];
   }
 
-  /** The root, what all hosts have put into the journal, and the tree here, whose directories may be stored on this host alone. */
+  /**
+   * The root, what all hosts have put into the journal, and the tree here, whose directories may be
+   * stored on this host alone.
+   */
   async #sharedRoots(): Promise<CID[]> {
     const { cid } = await this.withTree({ offline: true }, (root) => this.store(root));
     const { root = cid, changes } = await this.#journal.state();
@@ -144,10 +168,11 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * Gives `run` the tree for itself. Other callers must not wait for peers, so `run` never fetches: an attempt that needs a
-   * block which is not on this machine ends, the block is fetched with the tree unlocked, and `run` starts again from the
-   * beginning. It must therefore read all it needs before it changes anything. `guard` is that of a caller within
-   * `withGcGuard`: it protects the blocks that were fetched.
+   * Gives `run` the tree for itself. Other callers must not wait for peers, so `run` never fetches:
+   * an attempt that needs a block which is not on this machine ends, the block is fetched with the
+   * tree unlocked, and `run` starts again from the beginning. It must therefore read all it needs
+   * before it changes anything. `guard` is that of a caller within `withGcGuard`: it protects the
+   * blocks that were fetched.
    */
   async withTree<T>(
     options: ReadOptions & CallOptions & Partial<ChangeOptions>,
@@ -168,7 +193,9 @@ export class Namespace implements PendingBlocks {
     }
   }
 
-  /** Fetches the block of the root, or one that the journal needs. @throws NodeError FILES_ROOT_LOST */
+  /**
+   * Fetches the block of the root, or one that the journal needs. @throws NodeError FILES_ROOT_LOST
+   */
   async #fetchRoot(cid: CID, options: ReadOptions): Promise<Uint8Array> {
     const enough = AbortSignal.timeout(ROOT_FETCH_MS);
     const signal = options.signal === undefined ? enough : AbortSignal.any([options.signal, enough]);
@@ -181,8 +208,8 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * Makes a directory of this machine the root, an empty one by default; before anything else was asked of the tree.
-   * Durable when it resolves.
+   * Makes a directory of this machine the root, an empty one by default; before anything else was
+   * asked of the tree. Durable when it resolves.
    *
    * @throws NodeError when it is not on this machine, or no directory
    */
@@ -244,7 +271,10 @@ export class Namespace implements PendingBlocks {
     return this.withGcGuard(options.signal, made, options.voids);
   }
 
-  /** To be awaited after a change. Changes that need no flush are committed as well once they are many. */
+  /**
+   * To be awaited after a change. Changes that need no flush are committed as well once they are
+   * many.
+   */
   async afterChange({ flush }: Pick<ChangeOptions, "flush">): Promise<void> {
     if (this.#rounds === undefined) {
       if (flush || this.#commits.pending >= MAX_CHANGES) await this.commit();
@@ -262,8 +292,8 @@ export class Namespace implements PendingBlocks {
   }
 
   /**
-   * Stores what has changed in a directory and below, or holds it in memory when the disk is full; it is durable after
-   * `commit` only. To be called within `withTree`.
+   * Stores what has changed in a directory and below, or holds it in memory when the disk is full;
+   * it is durable after `commit` only. To be called within `withTree`.
    */
   async store(folder: Folder): Promise<Built> {
     const batch = new BlockBatch(this.#unstored);

@@ -30,7 +30,10 @@ async function linkTo(files: Namespace, entry: Folder | FileEntry) {
   return { cid: node.cid, size: cumulativeSize(node) };
 }
 
-/** Like `linkTo`, for a link that will be part of the tree: what it leads to is stored. @throws NodeError STORE_FULL */
+/**
+ * Like `linkTo`, for a link that will be part of the tree: what it leads to is stored. @throws
+ * NodeError STORE_FULL
+ */
 async function storedLinkTo(files: Namespace, entry: Folder | FileEntry) {
   const link = await linkTo(files, entry);
   await files.write();
@@ -49,8 +52,10 @@ export async function flush(files: Namespace, path: NamespacePath, options: Read
 export interface MakeOptions extends ChangeOptions {
   /** Make missing parents as well, and accept an existing directory. */
   readonly parents: boolean;
-  /** Of new directories, and with `parents` of an existing last one. */
+  /** Of new directories; by default those of the directory above. */
   readonly settings: CidSettings | undefined;
+  /** With `parents`: an existing last directory gets the settings, too. */
+  readonly changesExisting?: boolean | undefined;
 }
 
 export async function makeDirectory(files: Namespace, path: NamespacePath, options: MakeOptions): Promise<void> {
@@ -66,7 +71,7 @@ export async function make(
   files: Namespace,
   root: Folder,
   { segments }: NamespacePath,
-  { parents, settings }: Pick<MakeOptions, "parents" | "settings">,
+  { parents, settings, changesExisting }: Pick<MakeOptions, "parents" | "settings" | "changesExisting">,
 ): Promise<void> {
   let folder = root;
   for (const [at, name] of segments.entries()) {
@@ -77,9 +82,9 @@ export async function make(
     }
     const found = await folder.child(name);
     if (last && !(parents && found instanceof Folder)) throw alreadyExists();
-    if (!(found instanceof Folder)) throw new NodeError(`/${segments.slice(0, at + 1).join("/")} was not a directory`);
+    if (!(found instanceof Folder)) throw new NodeError(`${segments.slice(0, at).join("/")} was not a directory`);
     folder = found;
-    if (last && settings !== undefined) folder.changeSettings(settings);
+    if (last && settings !== undefined && changesExisting === true) folder.changeSettings(settings);
   }
 }
 
@@ -96,9 +101,13 @@ export interface CopyOptions extends ChangeOptions {
   readonly force?: boolean | undefined;
   /** Make missing directories above it. */
   readonly parents?: boolean | undefined;
+  /** Of these; by default those of the directory above. */
+  readonly settings?: CidSettings | undefined;
 }
 
-/** Links a block into the tree, in one step; nothing is copied, and only the first block is read. */
+/**
+ * Links a block into the tree, in one step; nothing is copied, and only the first block is read.
+ */
 export async function copy(files: Namespace, source: Source, dest: NamespacePath, options: CopyOptions): Promise<void> {
   const into = dest.trailingSlash || dest.segments.length === 0;
   const text = into ? `${withTrailingSlash(dest)}${source.name ?? ""}` : dest.text;
@@ -109,11 +118,12 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
     const link = await prefixFailure(from, () => sourceLink(files, root, source.at));
     if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
     const above = into ? dest : parentOf(dest);
-    // A block that cannot be an entry is refused before it becomes one, and before anything is made for it.
+    // A block that cannot be an entry is refused before it becomes one, and before anything is made
+    // for it.
     const check = async () => requireEntry(link.cid, await files.readLocal(link.cid), text);
     if (options.parents) {
       await check();
-      await prefixFailure(to, () => make(files, root, above, { parents: true, settings: undefined }));
+      await make(files, root, above, { parents: true, settings: options.settings });
     }
     const folder = await prefixFailure(to, () => lookupFolder(root, above));
     const isThere = (await prefixFailure(to, () => folder.find(name))) !== undefined;
@@ -171,7 +181,8 @@ export async function move(
   await files.change(options, async (root) => {
     let place = asked;
     let folder = await lookupFolder(root, parentOf(place));
-    const from = await lookupFolder(root, parentOf(source));
+    const from = await lookupFolder(root, source.trailingSlash ? source : parentOf(source));
+    if (source.trailingSlash) throw missing();
     const entry = await from.child(own);
     if (isWithin(place, source) && isWithin(source, place)) return;
     let there = await folder.findChild(nameOf(place));
@@ -209,7 +220,7 @@ export async function remove(files: Namespace, path: NamespacePath, options: Rem
     try {
       const folder = await parentLookup(root, path);
       if (!force && (await folder.child(name)) instanceof Folder && !recursive) {
-        throw new NodeError(`/${path.segments.join("/")} is a directory, use -r to remove directories`);
+        throw failure("NOT_RECURSIVE", { path: `/${path.segments.join("/")}` });
       }
       await folder.remove(name);
     } catch (error) {
@@ -229,7 +240,10 @@ async function parentLookup(root: Folder, path: NamespacePath): Promise<Folder> 
   throw new NodeError("parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition");
 }
 
-/** Changes the CID settings of a directory, which also hold for later entries. Without settings it only flushes. */
+/**
+ * Changes the CID settings of a directory, which also hold for later entries. Without settings it
+ * only flushes.
+ */
 export async function changeCid(
   files: Namespace,
   path: NamespacePath,
@@ -247,7 +261,10 @@ export async function changeCid(
   });
 }
 
-/** Changes mode or time of a file, directory or symlink. A raw block becomes a node that has its bytes. */
+/**
+ * Changes mode or time of a file, directory or symlink. A raw block becomes a node that has its
+ * bytes.
+ */
 export async function changeFacts(
   files: Namespace,
   path: NamespacePath,

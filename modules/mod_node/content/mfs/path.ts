@@ -20,7 +20,10 @@ export function namespacePath(text: string): NamespacePath {
   return pathOf(segments, inside && segments.length > 0);
 }
 
-/** Parses paths as `files/flush` and `files/chcid` do: unchecked and not cleaned; the empty path is the root. */
+/**
+ * Parses paths as `files/flush` and `files/chcid` do: unchecked and not cleaned; the empty path is
+ * the root.
+ */
 export function uncheckedPath(text: string): NamespacePath {
   const trimmed = trimBoth(text, "/");
   return pathOf(trimmed === "" ? [] : trimmed.split("/"), false);

@@ -1,6 +1,7 @@
 /**
- * A directory in one block, kept in its encoded form: entries are found by binary search and inserted or removed in
- * place, so a change moves bytes but decodes nothing, however many entries there are.
+ * A directory in one block, kept in its encoded form: entries are found by binary search and
+ * inserted or removed in place, so a change moves bytes but decodes nothing, however many entries
+ * there are.
  */
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { decodeLink, decodePb, encodeLink, encodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
@@ -13,6 +14,7 @@ import {
 } from "../../formats/dag_pb/field_numbers.ts";
 import { FieldReader } from "../../formats/protobuf/fields.ts";
 import { decodeUnixfs, encodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
+import { textBytes } from "../../util/byte_text.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "../unixfs/build.ts";
 import { dataField, directoryData } from "../unixfs/directory.ts";
 import { DirectorySize, type ShardLimits } from "../unixfs/sharding.ts";
@@ -80,7 +82,7 @@ export class PlainDirectory implements Directory {
   }
 
   async find(name: string): Promise<PbLink | undefined> {
-    const bytes = Buffer.from(name);
+    const bytes = textBytes(name);
     const at = this.#place(bytes);
     return at < this.#count && this.#compare(at, bytes) === 0 ? this.#link(at) : undefined;
   }
@@ -92,7 +94,7 @@ export class PlainDirectory implements Directory {
 
   set(link: PbLink): void {
     this.remove(link.name);
-    const at = this.#place(Buffer.from(link.name));
+    const at = this.#place(textBytes(link.name));
     const field = encodeLink(link);
     const from = this.#start(at);
     this.#reserve(field.length);
@@ -107,7 +109,7 @@ export class PlainDirectory implements Directory {
   }
 
   remove(name: string): boolean {
-    const bytes = Buffer.from(name);
+    const bytes = textBytes(name);
     const at = this.#place(bytes);
     let removed = false;
     // Other writers may have used a name twice.

@@ -1,8 +1,9 @@
 /**
- * Calls on a tree that other hosts change as well. They go in rounds: the tree takes over what others have committed, the calls that
- * were waiting run one after the other, and their changes are committed together. A call whose result could be another one
- * after what was committed meanwhile runs again, in the next round. So all calls of all hosts have the order in which they are in
- * the journal, and nobody sees what is not committed.
+ * Calls on a tree that other hosts change as well. They go in rounds: the tree takes over what
+ * others have committed, the calls that were waiting run one after the other, and their changes are
+ * committed together. A call whose result could be another one after what was committed meanwhile
+ * runs again, in the next round. So all calls of all hosts have the order in which they are in the
+ * journal, and nobody sees what is not committed.
  */
 import type { SharedLock } from "../../util/async/shared_lock.ts";
 import type { Change, Journal } from "./journal.ts";
@@ -56,8 +57,8 @@ export class Rounds {
   }
 
   /**
-   * Runs `run` in a round, as often as it takes; it reads and changes the tree, and resolves to the result of the call. When it resolves
-   * the changes are durable.
+   * Runs `run` in a round, as often as it takes; it reads and changes the tree, and resolves to the
+   * result of the call. When it resolves the changes are durable.
    *
    * @throws what `run` throws; of the store, when nothing was changed
    */
@@ -128,7 +129,8 @@ export class Rounds {
 
   async #takeOver(): Promise<void> {
     const { journal, tree, gcLock, isOwn } = this.#deps;
-    // Directories that were stored here, and that no root had yet, may have gone: they are stored again.
+    // Directories that were stored here, and that no root had yet, may have gone: they are stored
+    // again.
     if (this.#voids !== gcLock.voids) tree.drop();
     this.#voids = gcLock.voids;
     // The first call loads it as it is now.

@@ -1,6 +1,6 @@
 /**
- * A sharded directory ("HAMT" of the "UnixFS specification"). Only the shards on the way to changed names are held in
- * memory, until they are stored. Shards are split and merged as in the reference.
+ * A sharded directory ("HAMT" of the "UnixFS specification"). Only the shards on the way to changed
+ * names are held in memory, until they are stored. Shards are split and merged as in the reference.
  */
 
 import type { CID } from "multiformats/cid";
@@ -38,7 +38,10 @@ const tooDeep = () => new NodeError("sharded directory too deep");
 export class ShardedDirectory implements Directory {
   readonly #root: Shard;
   readonly #read: ReadBlock;
-  /** Of the entries that were counted: of all, or of so many that they exceeded the limits when they were counted. */
+  /**
+   * Of the entries that were counted: of all, or of so many that they exceeded the limits when they
+   * were counted.
+   */
   #size: DirectorySize | undefined;
 
   private constructor(root: Shard, read: ReadBlock) {
@@ -100,8 +103,9 @@ export class ShardedDirectory implements Directory {
   }
 
   /**
-   * Whether it would still exceed the limits without an entry. Of a large directory only a part is read, and not again for
-   * each of many entries; of one that fits all shards are loaded afterwards.
+   * Whether it would still exceed the limits without an entry. Of a large directory only a part is
+   * read, and not again for each of many entries; of one that fits all shards are loaded
+   * afterwards.
    */
   async exceedsWithout(link: PbLink, limits: ShardLimits): Promise<boolean> {
     // Nothing says when it is small.

@@ -1,4 +1,7 @@
-/** What a call has looked at in a tree that several hosts change: whether it would have gone the same way after their changes. */
+/**
+ * What a call has looked at in a tree that several hosts change: whether it would have gone the
+ * same way after their changes.
+ */
 import type { CallMade, Change } from "./journal.ts";
 
 /** Of a directory or an entry, with a slash before each name; the root is empty. */

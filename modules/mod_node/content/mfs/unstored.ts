@@ -1,4 +1,7 @@
-/** Directories of MFS that are not in the block store, since the disk has no room for them: reading needs none. */
+/**
+ * Directories of MFS that are not in the block store, since the disk has no room for them: reading
+ * needs none.
+ */
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
@@ -20,7 +23,10 @@ export class UnstoredBlocks {
     this.#blocks = blocks;
   }
 
-  /** Stores blocks, or holds them when the disk is full. @throws NodeError STORE_FULL when they are too many for that */
+  /**
+   * Stores blocks, or holds them when the disk is full. @throws NodeError STORE_FULL when they are
+   * too many for that
+   */
   async put(blocks: readonly Block[]): Promise<void> {
     if (blocks.length === 0) return;
     try {

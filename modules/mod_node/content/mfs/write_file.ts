@@ -1,16 +1,18 @@
 /** Writes into a file of MFS. */
 
+import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
+import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Built, buildNode, type CidSettings } from "../unixfs/build.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { type ReadRange, readFile } from "../unixfs/read.ts";
 import { ByteReader } from "./byte_reader.ts";
 import { FileEditor } from "./file_editor.ts";
-import { type FileEntry, Folder, isMissing } from "./folder.ts";
+import { type FileEntry, Folder, isMissing, missing } from "./folder.ts";
 import type { GcGuard } from "./gc_guard.ts";
 import { lookup, lookupFolder } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
@@ -34,8 +36,13 @@ export interface WriteOptions extends ChangeOptions {
   readonly chunker?: (() => Chunker) | undefined;
   /** A file with one raw leaf is that leaf. */
   readonly joinsLeaf?: boolean | undefined;
+  /** See `NewLeaves`. */
+  readonly keepsLeaves?: boolean | undefined;
+  readonly maxInline?: number | undefined;
   /** For a new file and new directories; by default those of the parent directory. */
   readonly settings: CidSettings | undefined;
+  /** With `parents`: an existing parent directory gets the settings, too. */
+  readonly changesExisting?: boolean | undefined;
 }
 
 /** Bytes; less than that is synced together with the change itself. */
@@ -43,10 +50,17 @@ const MAX_UNSYNCED = 256 * 1024;
 
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
+/** A file to write into: one of the tree, or an empty one that is not in the tree yet. */
+interface Target {
+  readonly node: UnixfsNode;
+  readonly isNew: boolean;
+}
+
 /**
- * The file is looked up, or made empty, before `content` is called. It changes when all content has come, and not at
- * all when that fails. Writers of one file wait for each other; one on another host of a shared store does not, and what has
- * come is then written into the file that it has left.
+ * The file is looked up before `content` is called, and refusals are thrown then. It changes when
+ * all content has come, and not at all when that fails: a new file gets its name, missing parents
+ * and content in one step. Writers of one file wait for each other; one on another host of a shared
+ * store does not, and what has come is then written into the file that it has left.
  */
 export async function writeFile(
   files: Namespace,
@@ -60,19 +74,17 @@ export async function writeFile(
   const release = await files.writers.acquire(path.segments.join("/"), signal);
   try {
     await files.withGcGuard(signal, async (guard) => {
-      let file: UnixfsNode | undefined = await files.withTree(
-        options,
-        (root) => open(files, root, path, options),
-        guard,
-      );
+      let target: Target | undefined = await files.withTree(options, (root) => open(files, root, path, options), guard);
       let source = async () => new ByteReader(await content(), count);
-      for (; file !== undefined; ) {
-        const before: UnixfsNode = file;
+      for (; target !== undefined; ) {
+        const { node, isNew }: Target = target;
         let bytes: ByteReader | undefined;
         const take = async () => (bytes = await source());
-        const edited: Built | undefined = await editFile(files, before, take, options, guard);
+        const empty = isNew ? { cid: node.cid, size: cumulativeSize(node) } : undefined;
+        const edited: Built | undefined = (await editFile(files, node, take, options, guard)) ?? empty;
         if (edited === undefined) break;
-        file = await files.withTree(options, (root) => relink(files, root, path, before, edited), guard);
+        const change: Change = { path, edited, target: { node, isNew }, ...options };
+        target = await files.withTree(options, (root) => relink(files, root, change), guard);
         const range = { offset, length: bytes?.taken };
         source = async () => new ByteReader(await contentOf(files, edited, range, signal));
       }
@@ -83,27 +95,54 @@ export async function writeFile(
   }
 }
 
-/** Finds the file, or makes it. */
+/**
+ * Finds the file, or makes an empty one for the entry that `relink` adds. @throws NodeError where
+ * that could not be added
+ */
 async function open(
   files: Namespace,
   root: Folder,
   path: NamespacePath,
-  { create, parents, settings }: WriteOptions,
-): Promise<UnixfsNode> {
+  { create, parents, settings, changesExisting }: WriteOptions,
+): Promise<Target> {
   const above = path.trailingSlash ? path : parentOf(path);
-  if (parents && above.segments.length > 0) await make(files, root, above, { parents, settings });
-  const found = await lookup(root, path).catch(async (error: unknown) => {
-    if (!create || !isMissing(error)) throw error;
-    const folder = await lookupFolder(root, above);
-    const put = (block: Parameters<Parameters<typeof buildNode>[2]>[0]) => files.blocks.put([block]);
-    const built = await buildNode({ data: emptyFile, links: [] }, settings ?? folder.settings, put);
-    await folder.add({ name: nameOf(path), ...built });
-    return folder.child(nameOf(path));
+  if (parents) await nearestFolder(root, above);
+  const found = await lookup(root, path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
   });
-  return fileOf(path, found).node;
+  // Those of a new file are made when it gets its name.
+  const makesParents = parents && (found !== undefined || !create || path.trailingSlash);
+  if (makesParents && above.segments.length > 0) {
+    await make(files, root, above, { parents, settings, changesExisting });
+  }
+  if (found !== undefined) return { node: fileOf(path, found).node, isNew: false };
+  if (path.trailingSlash && parents) throw notFile(path);
+  if (!create) throw missing();
+  const folder = parents ? await nearestFolder(root, above) : await lookupFolder(root, above);
+  const made: Block[] = [];
+  const built = await buildNode({ data: emptyFile, links: [] }, settings ?? folder.settings, (block) => {
+    made.push(block);
+  });
+  await files.blocks.put(made);
+  return { node: unixfsNode(built.cid, made[0]?.bytes ?? emptyFile) as UnixfsNode, isNew: true };
 }
 
-/** The file at a path and its size in bytes. @throws NodeError when there is none, or it is not a file */
+/** The last directory of a path that exists. @throws NodeError when something else is on the way */
+async function nearestFolder(root: Folder, { segments }: NamespacePath): Promise<Folder> {
+  let folder = root;
+  for (const [at, name] of segments.entries()) {
+    if ((await folder.find(name)) === undefined) return folder;
+    const found = await folder.child(name);
+    if (!(found instanceof Folder)) throw new NodeError(`${segments.slice(0, at).join("/")} was not a directory`);
+    folder = found;
+  }
+  return folder;
+}
+
+/**
+ * The file at a path and its size in bytes. @throws NodeError when there is none, or it is not a
+ * file
+ */
 export async function fileAt(
   files: Namespace,
   path: NamespacePath,
@@ -113,8 +152,10 @@ export async function fileAt(
   return { node, size: fileSize(node) };
 }
 
-function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
-  if (found instanceof Folder) throw new NodeError(`${text} was not a file`);
+const notFile = ({ text }: NamespacePath) => new NodeError(`${text} was not a file`);
+
+function fileOf(path: NamespacePath, found: Folder | FileEntry): FileEntry {
+  if (found instanceof Folder) throw notFile(path);
   const { type } = found.node.unixfs;
   if (type === "Symlink") throw new NodeError("symlinks not yet supported");
   if (type !== "File" && type !== "Raw") throw new NodeError("unsupported fsnode type for 'file'");
@@ -123,12 +164,12 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
 
 type EditOptions = Pick<
   WriteOptions,
-  "offset" | "truncate" | "rawLeaves" | "chunker" | "joinsLeaf" | "signal" | "offline"
+  "offset" | "truncate" | "rawLeaves" | "chunker" | "joinsLeaf" | "keepsLeaves" | "maxInline" | "signal" | "offline"
 >;
 
 /**
- * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks. Undefined when nothing
- * changes. `content` is closed in the end.
+ * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks.
+ * Undefined when nothing changes. `content` is closed in the end.
  */
 export async function editFile(
   files: Namespace,
@@ -148,7 +189,7 @@ async function editInBatch(
   files: Namespace,
   file: UnixfsNode,
   content: ByteReader,
-  { offset, truncate, rawLeaves, chunker, joinsLeaf, ...options }: EditOptions,
+  { offset, truncate, joinsLeaf, rawLeaves, chunker, keepsLeaves, maxInline, ...options }: EditOptions,
   guard: GcGuard,
   batch: PreemptibleBatch,
 ): Promise<Built | undefined> {
@@ -158,19 +199,20 @@ async function editInBatch(
     await batch.flush();
     return read(cid);
   };
-  const editor = new FileEditor(file, readBack, batch.add, { rawLeaves, chunker });
+  const leaves = { rawLeaves, keepsLeaves, chunker, maxInline, signal: options.signal };
+  const editor = new FileEditor(file, readBack, batch.add, leaves);
   guard.protect(() => editor.cids());
   const cut = truncate && editor.size > 0;
   if (cut) await editor.truncate();
   const gap = offset > editor.size;
-  await editor.extend(offset, options.signal);
+  await editor.extend(offset);
   const filled = await content.more();
   if (!cut && !gap && !filled) return undefined;
   await editor.overwrite(offset, content);
   if (await content.more()) await editor.append(content.rest());
   const edited = await editor.finish(joinsLeaf);
-  // Content that may not fit on the disk is made durable before the file refers to it: a write that fails changes
-  // nothing.
+  // Content that may not fit on the disk is made durable before the file refers to it: a write that
+  // fails changes nothing.
   await batch.flushThen(async () => {
     if (batch.total > MAX_UNSYNCED) await files.blocks.store.sync();
   });
@@ -183,20 +225,32 @@ async function contentOf(files: Namespace, { cid }: Built, range: ReadRange, sig
   return readFile(unixfsNode(cid, await read(cid)) as UnixfsNode, read, range);
 }
 
-/** Replaces the old file by the edited one; gives the one that another host of a shared store has put there meanwhile. */
+interface Change extends Pick<WriteOptions, "parents" | "settings" | "changesExisting"> {
+  readonly path: NamespacePath;
+  readonly target: Target;
+  readonly edited: Built;
+}
+
+/**
+ * Replaces the old file by the edited one, or adds a new one; gives the one that another host of a
+ * shared store has put there meanwhile.
+ */
 async function relink(
   files: Namespace,
   root: Folder,
-  path: NamespacePath,
-  file: UnixfsNode,
-  { cid, size }: Built,
-): Promise<UnixfsNode | undefined> {
-  const folder = await lookupFolder(root, parentOf(path));
+  { path, target: { node, isNew }, edited: { cid, size }, parents, settings, changesExisting }: Change,
+): Promise<Target | undefined> {
+  const above = parentOf(path);
+  if (isNew && parents && above.segments.length > 0) {
+    await make(files, root, above, { parents, settings, changesExisting });
+  }
+  const folder = await lookupFolder(root, above);
   const link = await folder.find(nameOf(path));
-  if (link !== undefined && !link.cid.equals(file.cid)) {
-    if (files.isShared) return fileOf(path, await folder.child(nameOf(path))).node;
+  if (link !== undefined && (isNew || !link.cid.equals(node.cid))) {
+    if (files.isShared) return { node: fileOf(path, await folder.child(nameOf(path))).node, isNew: false };
     throw new NodeError(`${path.text} was replaced while it was being written`);
   }
-  await folder.replace({ name: nameOf(path), cid, size });
+  if (isNew) await folder.add({ name: nameOf(path), cid, size });
+  else await folder.replace({ name: nameOf(path), cid, size });
   return undefined;
 }

@@ -1,10 +1,11 @@
 /** Garbage collection: removes all blocks that nothing keeps, as `repo/gc` does. */
 import type { CID } from "multiformats/cid";
-import { CidSet } from "../../formats/cid/set.ts";
+import type { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+import { RetainedBlocks } from "../../storage/blockstore/retained_blocks.ts";
 import { TimeSlices } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { type WalkOptions, walkPages } from "../dag/walk.ts";
 import type { Pins } from "./pins.ts";
@@ -30,14 +31,15 @@ export interface Marking {
 }
 
 /** Damage on the disk stops a collection, also of what somebody has read just before. */
-export const markingBuffers = (): BufferPool => new BufferPool({ readsAnew: true });
+export const markingBuffers = (): BufferPool => new BufferPool({ bypassesCache: true });
 
 /** Blocks that are removed together. */
 const MAX_BATCH = 256;
 
 /**
- * Reports what was removed and what went wrong. Nothing is removed unless every pin could be walked. The caller holds
- * the lock exclusively until it resolves; `compact` of the store gives the space back to the disk later.
+ * Reports what was removed and what went wrong. Nothing is removed unless every pin could be
+ * walked. The caller holds the lock exclusively until it resolves; `compact` of the store gives the
+ * space back to the disk later.
  */
 export async function collectGarbage(
   blocks: BlockService,
@@ -57,10 +59,10 @@ export async function collectGarbage(
     failed = !(await remove(blocks, doomed, tell)) || failed;
     doomed = [];
   };
-  const { joinsForms = false } = blocks.store;
   for await (const cid of blocks.store.keys()) {
     signal?.throwIfAborted();
-    if (joinsForms ? kept.hasForm(cid) : kept.has(cid)) continue;
+    const isKept = kept.keeps(cid, blocks.store);
+    if (isKept instanceof Promise ? await isKept : isKept) continue;
     doomed.push(cid);
     if (doomed.length === MAX_BATCH) await sweep();
   }
@@ -73,8 +75,8 @@ async function mark(
   pins: Pins,
   partial: readonly CID[],
   signal: AbortSignal | undefined,
-): Promise<{ readonly kept: CidSet; readonly errors: readonly string[] }> {
-  const kept = new CidSet();
+): Promise<{ readonly kept: RetainedBlocks; readonly errors: readonly string[] }> {
+  const kept = new RetainedBlocks();
   const buffers = markingBuffers();
   const read = nodeReader(blocks, { offline: true, signal, evenDenied: true, buffers });
   const errors = await markPinned(pins, kept, read, { buffers, signal });
@@ -86,7 +88,7 @@ async function mark(
 /** Marks what pins keep; gives a sentence for each that could not be walked. */
 export async function markPinned(
   pins: Pins,
-  kept: CidSet,
+  kept: RetainedBlocks,
   read: (cid: CID) => Promise<Uint8Array>,
   marking: Marking,
 ): Promise<string[]> {
@@ -96,24 +98,24 @@ export async function markPinned(
     const turn = slices.due();
     if (turn !== undefined) await turn;
     try {
-      for await (const _ of cidsBelow(root, { read, seen: kept, ...marking }));
+      for await (const _ of cidsBelow(root, { read, seen: kept.walked, ...marking }));
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       errors.push(`could not retrieve links for ${root}: ${error.message}`);
     }
   }
-  for await (const cid of pins.list("direct")) kept.add(cid);
+  for await (const cid of pins.list("direct")) kept.addAlone(cid);
   return errors;
 }
 
 /** Marks the local blocks of a DAG that need not be complete. */
 export async function markPresent(
   root: CID,
-  kept: CidSet,
+  kept: RetainedBlocks,
   find: (cid: CID) => Promise<Uint8Array | undefined>,
   marking: Marking,
 ): Promise<void> {
-  for await (const _ of present(root, kept, find, marking));
+  for await (const _ of present(root, kept.walked, find, marking));
 }
 
 /** The blocks of a DAG that need not be complete, without those that are in `seen`. */
@@ -123,9 +125,16 @@ export async function* present(
   find: (cid: CID) => Promise<Uint8Array | undefined>,
   marking: Marking,
 ): AsyncGenerator<CID> {
-  const none = new Uint8Array();
-  const read = async (cid: CID) => (await find(cid)) ?? none;
-  yield* cidsBelow(root, { read, seen, ...marking });
+  const missing = failure("BLOCK_NOT_FOUND");
+  const read = async (cid: CID) => {
+    const bytes = await find(cid);
+    if (bytes === undefined) throw missing;
+    return bytes;
+  };
+  const failed = (_: CID, error: NodeError) => {
+    if (error !== missing) throw error;
+  };
+  yield* cidsBelow(root, { read, seen, failed, ...marking });
 }
 
 /** The root as well. */

@@ -24,11 +24,14 @@ export interface FetchOptions {
 }
 
 export interface PinOptions extends FetchOptions {
-  /** What the pin is called; a pin that has a name loses it where there is none. At most `MAX_PIN_NAME` bytes. */
+  /**
+   * What the pin is called; a pin that has a name loses it where there is none. At most
+   * `MAX_PIN_NAME` bytes.
+   */
   readonly name?: string | undefined;
   /**
-   * Owner of a recursive pin, which `release` takes back. A pin that somebody else also asks for, or has asked for
-   * before, has no owner from then on.
+   * Owner of a recursive pin, which `release` takes back. A pin that somebody else also asks for,
+   * or has asked for before, has no owner from then on.
    */
   readonly owner?: string | undefined;
 }
@@ -36,7 +39,9 @@ export interface PinOptions extends FetchOptions {
 /** Recursive pins whose blocks are looked for together. */
 const PEEKED_ROOTS = 32;
 
-/** Whether a root has nothing below it, as many small files have; false where only a walk can tell. */
+/**
+ * Whether a root has nothing below it, as many small files have; false where only a walk can tell.
+ */
 function isAlone(root: CID, bytes: Uint8Array | undefined): boolean {
   if (root.code === raw) return true;
   return root.code === dagPb && bytes !== undefined && scanLinks(bytes)?.length === 0;
@@ -44,7 +49,9 @@ function isAlone(root: CID, bytes: Uint8Array | undefined): boolean {
 
 /** Prefix of the keys of pins. */
 export const pinPrefix = (mode: PinMode) => `pins/${mode}/`;
-/** Characters of the longest CID that can be pinned: the CID is part of a key of the metadata store. */
+/**
+ * Characters of the longest CID that can be pinned: the CID is part of a key of the metadata store.
+ */
 const MAX_PINNED = 1900;
 
 const canBePinned = (cid: CID): boolean => cid.toString().length <= MAX_PINNED;
@@ -95,7 +102,10 @@ function set(writer: MetadataWriter, cid: CID, mode: PinMode, { owner, name }: P
   writer.put(key, isAlone && owner !== undefined ? Buffer.from(owner) : empty);
 }
 
-/** Adds a pin as it is stored elsewhere: `value` is that of its key. A recursive pin is more than a direct one. Its name stays. */
+/**
+ * Adds a pin as it is stored elsewhere: `value` is that of its key. A recursive pin is more than a
+ * direct one. Its name stays.
+ */
 export function mergePin(writer: MetadataWriter, cid: CID, mode: PinMode, value: Uint8Array): void {
   if (mode === "direct" && writer.has(pinKey("recursive", cid))) return;
   const name = Buffer.from(writer.get(nameKey(cid)) ?? empty).toString();
@@ -126,7 +136,10 @@ export class Pins {
     return (await this.#metadata.has(pinKey("direct", cid))) ? "direct" : undefined;
   }
 
-  /** Stored pins of one mode, sorted by the text of their CIDs; for slow readers as well (see `pagedRange`). */
+  /**
+   * Stored pins of one mode, sorted by the text of their CIDs; for slow readers as well (see
+   * `pagedRange`).
+   */
   async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
     for await (const text of this.texts(mode)) yield parseCid(text);
   }
@@ -143,8 +156,8 @@ export class Pins {
   }
 
   /**
-   * Fetches what is missing, then pins. The caller does not hold the lock: fetching may take long, and nobody should
-   * wait for it.
+   * Fetches what is missing, then pins. The caller does not hold the lock: fetching may take long,
+   * and nobody should wait for it.
    *
    * @throws NodeError at a missing block, or when a recursive pin should become a direct one
    */
@@ -177,7 +190,10 @@ export class Pins {
     }
   }
 
-  /** Gives a pin another name, or none; what is not pinned gets none. @throws NodeError for a name that is too long */
+  /**
+   * Gives a pin another name, or none; what is not pinned gets none. @throws NodeError for a name
+   * that is too long
+   */
   async rename(cid: CID, name: string): Promise<void> {
     requirePinName(name);
     await this.#metadata.transaction((writer) => {
@@ -217,8 +233,8 @@ export class Pins {
   }
 
   /**
-   * Pins recursively what is known to be complete on this machine, such as what was just added. Durable when it
-   * resolves. The caller has held a share of the lock since the blocks were put.
+   * Pins recursively what is known to be complete on this machine, such as what was just added.
+   * Durable when it resolves. The caller has held a share of the lock since the blocks were put.
    */
   async keep(cids: readonly CID[], name?: string): Promise<void> {
     await this.#metadata.transaction((writer) => {
@@ -227,8 +243,8 @@ export class Pins {
   }
 
   /**
-   * Protects local blocks below `roots()`, without any pin, while they are on their way to one; `roots` is called when
-   * a collection begins. The returned function ends the protection.
+   * Protects local blocks below `roots()`, without any pin, while they are on their way to one;
+   * `roots` is called when a collection begins. The returned function ends the protection.
    */
   guard(roots: () => Iterable<CID>): () => void {
     this.#guards.add(roots);
@@ -240,19 +256,24 @@ export class Pins {
     for (const roots of this.#guards) yield* roots();
   }
 
-  /** All blocks below are on this machine afterwards; existing raw leaves are not read. */
+  /**
+   * Makes sure that all blocks below are on this machine. Existing raw leaves are not read, unless
+   * they are stored only under another codec: reading stores such a leaf under its own CID, so that
+   * it survives the removal of the other one.
+   */
   async #fetch(cid: CID, options: FetchOptions): Promise<void> {
     const { signal, progress } = options;
+    const { store } = this.#blocks;
     const read = nodeReader(this.#blocks, options);
     let blocks = 0;
-    let bytes = 0;
-    const sizeOf = async (leaf: CID) => (await this.#blocks.size(leaf)) ?? (await read(leaf)).length;
-    for await (const block of walk(cid, { read, signal, skipLeaves: true })) {
-      if (progress !== undefined) {
-        blocks += 1;
-        bytes += block.bytes?.length ?? (await sizeOf(block.cid));
-        progress(blocks, bytes);
-      } else if (block.bytes === undefined && !(await this.#blocks.has(block.cid))) await read(block.cid);
+    let size = 0;
+    for await (const { cid: below, bytes } of walk(cid, { read, signal, skipLeaves: true })) {
+      const isRead = bytes === undefined && !(await store.has(below));
+      const length = (isRead ? await read(below) : bytes)?.length;
+      if (progress === undefined) continue;
+      blocks += 1;
+      size += length ?? (await this.#blocks.size(below)) ?? 0;
+      progress(blocks, size);
     }
   }
 
@@ -289,8 +310,8 @@ export class Pins {
   }
 
   /**
-   * Replaces the recursive pin of `from` by one of `to`, which gets its name; only what they do not share is fetched. For the
-   * lock see `add`.
+   * Replaces the recursive pin of `from` by one of `to`, which gets its name; only what they do not
+   * share is fetched. For the lock see `add`.
    */
   async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
     const check = (isPinned: boolean) => {

@@ -12,8 +12,8 @@ export interface RemovedBlock {
 }
 
 /**
- * Removes the blocks that may be removed; durable when it resolves. The caller holds the lock of garbage collection
- * exclusively. With `ignoreMissing` a block that is not here counts as removed.
+ * Removes the blocks that may be removed; durable when it resolves. The caller holds the lock of
+ * garbage collection exclusively. With `ignoreMissing` a block that is not here counts as removed.
  */
 export async function removeBlocks(
   blocks: BlockService,

@@ -1,4 +1,7 @@
-/** What a host of a shared store tells a collection across hosts of its roots, and of what its calls refer to. */
+/**
+ * What a host of a shared store tells a collection across hosts of its roots, and of what its calls
+ * refer to.
+ */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { CollectingHost } from "../../storage/shared/gc/collections.ts";
@@ -10,13 +13,16 @@ import type { Pins } from "./pins.ts";
 export interface CollectingHostDeps {
   readonly pins: Pins;
   readonly lock: SharedLock;
-  /** More roots, of the files and of what is mounted: those of all hosts, as far as they are known. The lock is held. */
+  /**
+   * More roots, of the files and of what is mounted: those of all hosts, as far as they are known.
+   * The lock is held.
+   */
   readonly roots: () => Promise<readonly CID[]>;
   /** Those among them that may be known to this host alone. The lock is held. */
-  readonly underWay: () => Promise<readonly CID[]>;
+  readonly rootsInProgress: () => Promise<readonly CID[]>;
 }
 
-export function collectingHost({ pins, lock, roots, underWay }: CollectingHostDeps): CollectingHost {
+export function collectingHost({ pins, lock, roots, rootsInProgress: underWay }: CollectingHostDeps): CollectingHost {
   const alone = async <T>(run: () => Promise<T>): Promise<T> => {
     const release = await lock.acquireExclusive();
     return await run().finally(release);

@@ -22,7 +22,9 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
   ["name", "ipns"],
 ]);
 
-/** What is wrong with a path: it has too few components, names no namespace, or its root is no CID. */
+/**
+ * What is wrong with a path: it has too few components, names no namespace, or its root is no CID.
+ */
 type Fault = "components" | "namespace" | "root";
 
 /** `later`: of a root, why it is none in the words of later versions of the reference. */
@@ -48,6 +50,31 @@ const SHOWN_LENGTH = 100;
 export function pathOfUri(text: string): string {
   const [whole, scheme] = /^(ip[fn]s|ipld):\/{0,2}/i.exec(text) ?? [];
   return whole === undefined ? text : `/${scheme?.toLowerCase()}/${text.slice(whole.length)}`;
+}
+
+/**
+ * The content path that a text means in Kubo: a URI is a path, and `//`, `.` and `..` are resolved
+ * before the root is looked for. A text without a namespace begins with a CID, also behind `/` or
+ * `./`. Any other text stays as it is.
+ */
+export function kuboPath(text: string): string {
+  const path = pathOfUri(text);
+  const isClean = !path.startsWith(".") && !/\/\.{0,2}\//.test(path) && namespaces.has(path.split("/")[1] ?? "ipfs");
+  if (isClean || path.length > MAX_PATH_LENGTH) return path;
+  const parts = clean(path.split("/"));
+  const root = parts[0] ?? "";
+  const isNamed = path.startsWith("/") && namespaces.has(root);
+  if (!isNamed && !isCidText(root)) return path;
+  return `${isNamed ? "/" : ""}${parts.join("/")}${path.endsWith("/") ? "/" : ""}`;
+}
+
+function isCidText(text: string): boolean {
+  try {
+    parseCid(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** @throws NodeError with the reference's text */
@@ -86,7 +113,10 @@ function bare(text: string, parts: readonly string[]): ContentPath {
   return contentPath(`/ipfs/${text}`, "ipfs", parts);
 }
 
-/** Cleaning may remove the root that was checked, since `..` goes above it: the new root is checked again. */
+/**
+ * Cleaning may remove the root that was checked, since `..` goes above it: the new root is checked
+ * again.
+ */
 function contentPath(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
   if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { detachedCid } from "../../formats/cid/detached.ts";
 import { parseCid } from "../../formats/cid/text.ts";
-import { member, type Value } from "../../formats/dag_cbor/value.ts";
+import { member, type Value, wrongKind } from "../../formats/dag_cbor/value.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { isCid, valueWithTurns } from "../../formats/ipld/data_model.ts";
 import { failure, NodeError } from "../../util/errors.ts";
@@ -20,8 +20,8 @@ export interface Resolved {
   /** The rest of the path inside that block: keys and indexes of a CBOR node. */
   readonly remainder: readonly string[];
   /**
-   * The block of the root, then that of each segment, as the links have them; without the inner nodes of shards. A value
-   * inside a block has the CID of that block.
+   * The block of the root, then that of each segment, as the links have them; without the inner
+   * nodes of shards. A value inside a block has the CID of that block.
    */
   readonly roots: readonly CID[];
 }
@@ -29,7 +29,8 @@ export interface Resolved {
 /** Where the next components of a path lead: to a link, or to a value inside the block. */
 type Step = { readonly cid: CID; readonly used: number } | "inside";
 
-const noLink = (name: string, cid: CID) => failure("NO_LINK", { name: quote(name), cid: String(cid) });
+const noLink = (name: string, cid: CID, later?: string) =>
+  failure("NO_LINK", { name: quote(name), cid: String(cid), ...(later !== undefined && { later }) });
 
 /** Below /ipfs a sharded directory is one directory; below /ipld every link has its stored name. */
 async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
@@ -59,13 +60,13 @@ async function step(cid: CID, path: readonly string[], read: ReadBlock, namespac
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
   const value = await valueWithTurns(cid, bytes);
   if (value !== undefined) return stepInside(value, path);
-  if (cid.code === raw) throw noLink(path[0] as string, cid);
-  throw new NodeError(`unrecognized object type: ${cid.code}`);
+  if (cid.code === raw) throw noLink(path[0] as string, cid, wrongKind("bytes"));
+  throw failure("CODEC_UNREADABLE", { codec: cid.code });
 }
 
 /**
- * Follows a path of /ipfs or /ipld; the path of a name must be resolved to one of these first. The last block is not
- * read unless the path continues inside it.
+ * Follows a path of /ipfs or /ipld; the path of a name must be resolved to one of these first. The
+ * last block is not read unless the path continues inside it.
  *
  * @throws NodeError when there is no such link, or what `read` rejects with
  */
@@ -75,7 +76,10 @@ export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<R
   return followNames(parseCid(path.root), path.segments, read, namespace);
 }
 
-/** As `resolvePath`, from a block on. Blocks are read in the order of the path, inner nodes of shards among them. */
+/**
+ * As `resolvePath`, from a block on. Blocks are read in the order of the path, inner nodes of
+ * shards among them.
+ */
 export async function followNames(
   root: CID,
   names: readonly string[],

@@ -18,7 +18,9 @@ export const rootData: Uint8Array = Buffer.from("ipfs/tar");
 /** Name of the link from an entry to its content; names of entries have a dash in front. */
 export const contentLink = "data";
 
-/** Maximum number of nodes that no entry names: a name may have as many components as it has bytes. */
+/**
+ * Maximum number of nodes that no entry names: a name may have as many components as it has bytes.
+ */
 const MAX_IMPLIED = 250_000;
 
 const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeaves: false, trickle: false };
@@ -31,8 +33,8 @@ interface Branch {
 }
 
 /**
- * Stores an archive as it comes; only the name and CID of every entry are held. A later entry replaces an earlier one
- * of the same name, with everything below it.
+ * Stores an archive as it comes; only the name and CID of every entry are held. A later entry
+ * replaces an earlier one of the same name, with everything below it.
  *
  * @throws NodeError for malformed archives
  */

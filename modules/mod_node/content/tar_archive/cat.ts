@@ -17,8 +17,8 @@ export function requireArchive({ data }: ObjectNode): void {
 }
 
 /**
- * Every entry with its header, content and padding, links in order, without an end marker. As in the reference, entries
- * below one that has content are not reached.
+ * Every entry with its header, content and padding, links in order, without an end marker. As in
+ * the reference, entries below one that has content are not reached.
  */
 export async function* catArchive(
   root: ObjectNode,

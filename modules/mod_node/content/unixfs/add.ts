@@ -1,6 +1,7 @@
 /** Adds trees of files, with the events of the reference's `add` in its order. */
 import { tmpdir } from "node:os";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
+import { unixMode } from "../../formats/unixfs/mode.ts";
 import { AbortableSources } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
 import { TimeSlices } from "../../util/async/steps.ts";
@@ -10,13 +11,20 @@ import type { DirectorySettings } from "./directory.ts";
 import { DirectoryTree } from "./directory_tree.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
 
-/** An entry to add. Directories may come before their files or not at all, in any order within one top-level entry. */
+/**
+ * An entry to add, with its mode as Go has file modes. Directories may come before their files or
+ * not at all, in any order within one top-level entry.
+ */
 export interface AddEntry extends ModeAndTime {
-  /** Components separated by `/`; "" for a file without a name. */
+  /**
+   * Components separated by `/`; "" for a file without a name. A directory with the path "" is a
+   * top-level directory without a name, which contains all further entries.
+   */
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
   /**
-   * The content of a file or the target of a symlink; nothing for directories. Read before the next entry is requested.
+   * The content of a file or the target of a symlink; nothing for directories. Read before the next
+   * entry is requested.
    */
   readonly body: AsyncIterable<Uint8Array>;
   /** Path or URL of a file with the same bytes, which the filestore may refer to. */
@@ -24,7 +32,9 @@ export interface AddEntry extends ModeAndTime {
 }
 
 export interface AddSettings extends FileSettings, DirectorySettings {
-  /** Of every file and directory, also of those that no entry names; a symlink has the time of them. */
+  /**
+   * Of every file and directory, also of those that no entry names; a symlink has the time of them.
+   */
   readonly facts?: ModeAndTime | undefined;
   /** Which of its own an entry keeps where `facts` do not say it. */
   readonly preserve?: { readonly mode: boolean; readonly mtime: boolean } | undefined;
@@ -46,9 +56,11 @@ export interface AddEvent {
   readonly bytes?: number;
   /** The last event of a top-level entry, or of the wrapper: everything below it was built. */
   readonly root?: boolean;
-  /** Whether it came without a name: `name` is its CID then. */
+  /** Whether the entry had no name: `name` is its CID then, or "" for a directory. */
   readonly unnamed?: boolean;
-  /** What the top-level entry that it belongs to has said of itself, whether that is kept or not. */
+  /**
+   * What the top-level entry that it belongs to has said of itself, whether that is kept or not.
+   */
   readonly said?: ModeAndTime | undefined;
 }
 
@@ -56,10 +68,11 @@ export interface AddEvent {
 const PROGRESS_STEP = 262_144;
 
 /**
- * Imports entries and yields events. Entries of directories wait in `tree`, which is empty before and after. `signal`
- * ends waiting for an entry or its bytes.
+ * Imports entries and yields events. Entries of directories wait in `tree`, which is empty before
+ * and after. `signal` ends waiting for an entry or its bytes.
  *
- * @throws NodeError when an entry cannot have its name; the signal's reason; what was yielded before is stored
+ * @throws NodeError when an entry cannot have its name; the signal's reason; what was yielded
+ * before is stored
  */
 export async function* addTree(
   entries: AsyncIterable<AddEntry>,
@@ -68,13 +81,16 @@ export async function* addTree(
   tree = new DirectoryTree(settings.sharded, tmpdir()),
   signal?: AbortSignal,
 ): AsyncGenerator<AddEvent, void, undefined> {
-  /** The directory that is built next: a top-level one, or the wrapper. */
+  /**
+   * The directory that is built next: a top-level one, or the one without a name that contains all
+   * other entries.
+   */
   let open = settings.wrap ? "" : undefined;
   let said: ModeAndTime | undefined;
 
   async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
     for await (const { path, built, last } of tree.build(open as string, settings, sink)) {
-      yield { name: path, kind: "directory", built, root: last, said };
+      yield { name: path, kind: "directory", built, root: last, unnamed: path === "", said };
     }
     await tree.clear();
     open = undefined;
@@ -84,18 +100,23 @@ export async function* addTree(
   const slices = new TimeSlices();
   const sources = new AbortableSources(signal);
   try {
-    for await (const entry of sources.read(entries)) {
+    const source = sources.read(entries);
+    for await (const entry of settings.noEmpty ? withoutEmpty(source, settings) : source) {
       const turn = slices.due();
       if (turn !== undefined) await turn;
       requireEntry(entry, settings);
-      const slash = entry.path.indexOf("/");
-      const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
-      const single = slash < 0;
-      if (!settings.wrap && (top !== open || single)) {
-        if (open !== undefined) yield* finish();
-        said = single ? { mode: entry.mode, mtime: entry.mtime } : undefined;
+      if (open === "") {
+        if (entry.kind === "directory" && entry.path === "") throw new NodeError("no path given to Mkdir");
+      } else {
+        const slash = entry.path.indexOf("/");
+        const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
+        const single = slash < 0;
+        if (top !== open || single) {
+          if (open !== undefined) yield* finish();
+          said = single ? { mode: entry.mode, mtime: entry.mtime } : undefined;
+        }
+        if (!single || entry.kind === "directory") open = top;
       }
-      if (!settings.wrap && (!single || entry.kind === "directory")) open = top;
       if (entry.kind === "directory") {
         await tree.open(entry.path, factsOf(entry, settings));
         continue;
@@ -103,8 +124,8 @@ export async function* addTree(
       const body = sources.read(entry.body);
       const built =
         settings.progress && entry.kind === "file"
-          ? yield* importTold({ ...entry, body }, settings, sink)
-          : await importEntry(entry, body, settings, sink);
+          ? yield* importTold({ ...entry, body }, settings, sink, { said, signal })
+          : await importEntry({ ...entry, body }, settings, sink, signal);
       const name = entry.path === "" ? built.cid.toString() : entry.path;
       if (open !== undefined) await tree.put(name, built);
       yield { name, kind: entry.kind, built, root: open === undefined, unnamed: entry.path === "", said };
@@ -116,7 +137,34 @@ export async function* addTree(
   }
 }
 
-/** Entries of JavaScript programs were not checked by a compiler. @throws NodeError that says what is missing */
+/**
+ * Skips a directory that does not contain the next entry, unless it is at the top level. A later
+ * entry can then use the name of that directory, as in Kubo.
+ */
+async function* withoutEmpty(
+  entries: AsyncIterable<AddEntry>,
+  settings: AddSettings,
+): AsyncGenerator<AddEntry, void, undefined> {
+  let isBelowUnnamed = settings.wrap;
+  let waiting: AddEntry | undefined;
+  for await (const entry of entries) {
+    requireEntry(entry, settings);
+    const { path, kind } = entry;
+    if (waiting !== undefined && (waiting.path === "" || path.startsWith(`${waiting.path}/`))) yield waiting;
+    waiting = undefined;
+    if (kind !== "directory") yield entry;
+    else if (isBelowUnnamed || path.includes("/")) waiting = entry;
+    else {
+      isBelowUnnamed = path === "";
+      yield entry;
+    }
+  }
+}
+
+/**
+ * Entries of JavaScript programs were not checked by a compiler. @throws NodeError that says what
+ * is missing
+ */
 function requireEntry({ path, kind, body, backing }: Partial<AddEntry>, settings: AddSettings): void {
   if (typeof path !== "string") throw new NodeError("an entry needs a path");
   if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
@@ -132,21 +180,21 @@ function requireEntry({ path, kind, body, backing }: Partial<AddEntry>, settings
 /** What is kept of an entry; undefined where that is nothing. */
 function factsOf(entry: AddEntry, { facts, preserve }: AddSettings): ModeAndTime | undefined {
   if (preserve === undefined) return facts;
-  const mode = facts?.mode ?? (preserve.mode ? entry.mode : undefined);
+  const mode = facts?.mode ?? (preserve.mode ? unixMode(entry.mode ?? 0) : undefined);
   const mtime = facts?.mtime ?? (preserve.mtime ? entry.mtime : undefined);
   return mode === undefined && mtime === undefined ? undefined : { mode, mtime };
 }
 
 async function importEntry(
   entry: AddEntry,
-  body: AsyncIterable<Uint8Array>,
   settings: AddSettings,
   sink: BlockSink,
+  signal: AbortSignal | undefined,
 ): Promise<Built> {
   const facts = factsOf(entry, settings);
-  if (entry.kind === "symlink") return importSymlink(await readUpTo(body), settings, sink, facts?.mtime);
+  if (entry.kind === "symlink") return importSymlink(await readUpTo(entry.body), settings, sink, facts?.mtime);
   const backing = settings.backing === "ignored" ? undefined : entry.backing;
-  return importFile(body, settings, sink, { backing, facts });
+  return importFile(entry.body, settings, sink, { backing, facts, signal });
 }
 
 /** A file, with events of its progress. */
@@ -154,11 +202,14 @@ async function* importTold(
   entry: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
+  { said, signal }: { readonly said: ModeAndTime | undefined; readonly signal: AbortSignal | undefined },
 ): AsyncGenerator<AddEvent, Built, undefined> {
   const meter = new Meter(entry.body);
-  const importing = importEntry(entry, meter.source(), settings, sink);
+  const importing = importEntry({ ...entry, body: meter.source() }, settings, sink, signal);
   importing.catch(() => {});
-  for await (const bytes of meter.steps(importing)) yield { name: entry.path, kind: "progress", bytes };
+  for await (const bytes of meter.steps(importing)) {
+    yield { name: entry.path, kind: "progress", bytes, said };
+  }
   return importing;
 }
 

@@ -6,6 +6,7 @@ import { dagPb } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashUnavailable, identity, sha256 } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { cumulativeSize, encodePb, type PbNode } from "../../formats/dag_pb/dag_pb.ts";
+import { requireInline } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 
 /** How CIDs of new nodes are made. */
@@ -14,13 +15,21 @@ export interface CidSettings {
   readonly hash: HashFunction;
   /** Nodes of at most this many bytes are inlined in their CID; undefined: none are. */
   readonly inlineLimit?: number | undefined;
+  /**
+   * Bytes of the greatest node that is its own CID by the hash function `identity`; any by default.
+   */
+  readonly maxInline?: number | undefined;
+  /**
+   * Hash function of dag-pb nodes over `maxInline`; without it they are refused, as raw blocks are.
+   */
+  readonly hashOfLarge?: HashFunction | undefined;
 }
 
 export const defaultCid: CidSettings = { version: 0, hash: sha256 };
 
 /**
- * Takes new blocks, with their links to blocks that it took before. Callers await what it returns: that is the
- * backpressure of the disk.
+ * Takes new blocks, with their links to blocks that it took before. Callers await what it returns:
+ * that is the backpressure of the disk.
  */
 export type BlockSink = (block: Block, links?: readonly { readonly cid: CID }[]) => Promise<void> | undefined;
 
@@ -35,9 +44,16 @@ const inlined = (codec: number, bytes: Uint8Array) => makeCid(1, codec, createDi
 
 /** The CID of a block under these settings. Raw blocks always have version 1. */
 export function cidOf(codec: number, bytes: Uint8Array, settings: CidSettings): CID | Promise<CID> {
-  const { version, hash, inlineLimit } = settings;
+  const { version, hash, inlineLimit, maxInline = Number.POSITIVE_INFINITY, hashOfLarge } = settings;
   if (inlineLimit !== undefined && bytes.length <= inlineLimit) return inlined(codec, bytes);
-  if (hash.code === identity.code) return inlined(codec, bytes);
+  if (hash.code === identity.code) {
+    if (hashOfLarge !== undefined && codec === dagPb && bytes.length > maxInline) {
+      return cidOf(codec, bytes, { version, hash: hashOfLarge });
+    }
+    const cid = inlined(codec, bytes);
+    requireInline(cid, maxInline);
+    return cid;
+  }
   if (hash.digest === undefined) throw hashUnavailable(hash.code);
   const of = (digest: Uint8Array) => {
     const made = createDigest(hash.code, digest);

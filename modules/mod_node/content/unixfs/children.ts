@@ -1,4 +1,7 @@
-/** Describes the entries of directories page by page: what is known already at once, and small blocks in memory together. */
+/**
+ * Describes the entries of directories page by page: what is known already at once, and small
+ * blocks in memory together.
+ */
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../formats/cid/codecs.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
@@ -31,8 +34,9 @@ export interface Describing<T> {
 }
 
 /**
- * What `describing` makes of each link, in their order. Those for which nobody has to be waited come in pages, all others as soon as
- * they are there. @throws what reading throws, and `describing`, after what comes before it
+ * What `describing` makes of each link, in their order. Those for which nobody has to be waited
+ * come in pages, all others as soon as they are there. @throws what reading throws, and
+ * `describing`, after what comes before it
  */
 export async function* described<T>(
   links: AsyncIterable<readonly PbLink[]>,
@@ -81,7 +85,10 @@ async function* completed<T>(
   }
 }
 
-/** Undefined for those whose blocks are to be waited for, and from a fault on: reading it in its turn tells of that. */
+/**
+ * Undefined for those whose blocks are to be waited for, and from a fault on: reading it in its
+ * turn tells of that.
+ */
 function describedNow<T>(links: readonly PbLink[], read: ReadBlock, describing: Describing<T>): (T | undefined)[] {
   const { notes } = read;
   const made: (T | undefined)[] = [];

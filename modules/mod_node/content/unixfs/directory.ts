@@ -45,7 +45,10 @@ export async function buildDirectory(
 
 type Pages = AsyncIterable<readonly KeyedEntry[]> | Iterable<readonly KeyedEntry[]>;
 
-/** Entries sorted by key; a sharded directory is built in constant memory, and is plain without entries. */
+/**
+ * Entries sorted by key; a sharded directory is built in constant memory, and is plain without
+ * entries.
+ */
 export async function buildOrdered(
   pages: Pages,
   settings: ShardSettings & { readonly sharded: boolean },

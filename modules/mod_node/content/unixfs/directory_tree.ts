@@ -4,6 +4,7 @@ import { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { decodeUnixfs, encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
+import { NodeError } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildOrdered, buildPlain, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
 import type { Sharding } from "./sharding.ts";
@@ -34,7 +35,10 @@ function factsIn(bytes: Uint8Array): ModeAndTime {
   return { mode, mtime };
 }
 
-/** A size followed by a CID; a directory that is not built yet is a number, with a UnixFS message if it has mode or time. */
+/**
+ * A size followed by a CID; a directory that is not built yet is a number, with a UnixFS message if
+ * it has mode or time.
+ */
 const form: ValueCodec<Entry> = {
   encode(held) {
     const [number, rest] = isOpen(held) ? [held.number, factsBytes(held)] : [held.size, held.cid.bytes];
@@ -54,11 +58,12 @@ const form: ValueCodec<Entry> = {
   },
 };
 
-const root: Open = { number: 0 };
+const plainRoot: Open = { number: 0 };
 
 /**
- * Each directory has three lists: built entries by sort key, directories that are not built yet by name, and, where it turns out
- * to be too large for one block, the built entries once more in the order of a HAMT.
+ * Each directory has three lists: built entries by sort key, directories that are not built yet by
+ * name, and, where it turns out to be too large for one block, the built entries once more in the
+ * order of a HAMT.
  */
 const builtIn = ({ number }: Open): number => number * 3;
 const openIn = ({ number }: Open): number => number * 3 + 1;
@@ -68,8 +73,6 @@ const hashedIn = ({ number }: Open): number => number * 3 + 2;
 export interface TreeSettings extends DirectorySettings {
   /** Of directories that have none of their own. */
   readonly facts?: ModeAndTime | undefined;
-  /** Leave out directories that nothing was put into; the one that is asked for stays. */
-  readonly noEmpty?: boolean | undefined;
 }
 
 export interface BuiltDirectory {
@@ -84,22 +87,27 @@ export class DirectoryTree {
   readonly #sharded: boolean;
   readonly #entries: ExternalSortedMap<Entry>;
   #directories = 1;
+  #root = plainRoot;
   /** Where the last entry was put: the next one often goes there as well. */
   #path = "";
-  #directory: Open = root;
+  #directory = plainRoot;
 
   constructor(sharded: Sharding, folder: string) {
     this.#sharded = sharded === true;
     this.#entries = new ExternalSortedMap(folder, form);
   }
 
-  /** Makes a directory and its parents, unless they exist. @throws NodeError when something else has the name */
+  /**
+   * Makes a directory and its parents, unless they exist. @throws NodeError when something else has
+   * the name
+   */
   async open(path: string, facts?: ModeAndTime): Promise<Open> {
-    if (facts !== undefined && path !== "") return this.#openWith(path, facts);
+    if (facts !== undefined) return this.#openWith(path, facts);
     if (path === this.#path) return this.#directory;
-    // A directory below the last one is found from there: a walk down a deep tree costs each level once.
+    // A directory below the last one is found from there: a walk down a deep tree costs each level
+    // once.
     const isBelow = this.#path !== "" && path.startsWith(`${this.#path}/`);
-    let directory = isBelow ? this.#directory : root;
+    let directory = isBelow ? this.#directory : this.#root;
     const rest = isBelow ? path.slice(this.#path.length) : path;
     for (const name of rest.split("/")) if (name !== "") directory = await this.#openIn(directory, name);
     this.#path = path;
@@ -108,14 +116,20 @@ export class DirectoryTree {
   }
 
   async #openWith(path: string, facts: ModeAndTime): Promise<Open> {
+    const directory = path === "" ? { ...plainRoot, facts } : await this.#setFacts(path, facts);
+    if (path === "") this.#root = directory;
+    this.#path = path;
+    this.#directory = directory;
+    return directory;
+  }
+
+  async #setFacts(path: string, facts: ModeAndTime): Promise<Open> {
     const slash = path.lastIndexOf("/");
     const above = await this.open(path.slice(0, Math.max(0, slash)));
     const name = path.slice(slash + 1);
     const { number } = await this.#openIn(above, name);
     const directory = { number, facts };
     await this.#entries.set(openIn(above), name, directory);
-    this.#path = path;
-    this.#directory = directory;
     return directory;
   }
 
@@ -143,13 +157,11 @@ export class DirectoryTree {
       const next = await level.below.next();
       if (next.done !== true) {
         const [name, directory] = next.value;
-        level.isUsed = true;
         way.push(this.#level(directory, level.path === "" ? name : `${level.path}/${name}`, name));
         continue;
       }
       way.pop();
       const above = way.at(-1);
-      if (settings.noEmpty && above !== undefined && !level.isUsed && (await this.#isEmpty(level.directory))) continue;
       const built = await this.#buildOne(level.directory, settings, sink);
       if (above !== undefined) {
         await this.#entries.set(builtIn(above.directory), entryKey(level.name, this.#sharded), built);
@@ -172,23 +184,21 @@ export class DirectoryTree {
     return buildOrdered(this.#built(list), { ...settings, sharded: true }, sink, facts);
   }
 
-  async #isEmpty(directory: Open): Promise<boolean> {
-    for await (const page of this.#entries.pages(builtIn(directory))) if (page.length > 0) return false;
-    return true;
-  }
-
   /** Removes everything; the tree can be used again. */
   async clear(): Promise<void> {
     this.#directories = 1;
     this.#path = "";
-    this.#directory = root;
+    this.#root = plainRoot;
+    this.#directory = plainRoot;
     await this.#entries.clear();
   }
 
   async #openIn(directory: Open, name: string): Promise<Open> {
     const found = this.#entries.get(openIn(directory), name);
     if (isOpen(found)) return found;
-    if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) throw duplicateEntry();
+    if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) {
+      throw new NodeError("file already exists");
+    }
     const made: Open = { number: this.#directories };
     this.#directories += 1;
     await this.#entries.set(openIn(directory), name, made);
@@ -196,7 +206,7 @@ export class DirectoryTree {
   }
 
   #level(directory: Open, path: string, name: string) {
-    return { directory, path, name, below: this.#directoriesIn(directory), isUsed: false };
+    return { directory, path, name, below: this.#directoriesIn(directory) };
   }
 
   async *#directoriesIn(directory: Open): AsyncGenerator<readonly [name: string, directory: Open], void, undefined> {

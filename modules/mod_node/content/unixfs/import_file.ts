@@ -18,23 +18,24 @@ export interface FileKnown {
   readonly backing?: string | undefined;
   /** Not together with raw leaves. */
   readonly facts?: ModeAndTime | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Chunks, hashes and stores a file as it comes, in constant memory. The CID is the one that the reference gives under
- * the same settings.
+ * Chunks, hashes and stores a file as it comes, in constant memory. The CID is the one that the
+ * reference gives under the same settings.
  */
 export async function importFile(
   source: AsyncIterable<Uint8Array>,
   settings: FileSettings,
   sink: BlockSink,
-  { backing, facts }: FileKnown = {},
+  { backing, facts, signal }: FileKnown = {},
 ): Promise<FilePart> {
   const { trickle: isTrickle } = settings;
   // In a trickle DAG even one chunk has a node above it.
   const leafFacts = isTrickle ? undefined : facts;
   const leafType = isTrickle ? "Raw" : "File";
-  const leaves = new Leaves(source, { ...settings, leafType, backing, facts: leafFacts }, sink);
+  const leaves = new Leaves(source, { ...settings, leafType, backing, facts: leafFacts, signal }, sink);
   try {
     return await (isTrickle ? trickle : balanced)(leaves, settings, sink, facts);
   } finally {

@@ -65,7 +65,9 @@ export const balanced: Layout = async (leaves, settings, sink, facts) => {
   return leaves.empty();
 };
 
-/** Leaves near the root first, then ever deeper subtrees: reading the beginning needs few blocks. */
+/**
+ * Leaves near the root first, then ever deeper subtrees: reading the beginning needs few blocks.
+ */
 export const trickle: Layout = (leaves, settings, sink, facts) =>
   trickleTree(leaves, settings, sink, { depthLimit: Number.POSITIVE_INFINITY, facts });
 

@@ -1,6 +1,6 @@
 /**
- * Cuts the bytes of a file into leaves: encoded and hashed in the buffer where they were received, in order, several at
- * a time.
+ * Cuts the bytes of a file into leaves: encoded and hashed in the buffer where they were received,
+ * in order, several at a time.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
@@ -34,6 +34,8 @@ export interface LeafSettings extends CidSettings {
   readonly backing?: string | undefined;
   /** Of the file, for a leaf that is all of it; raw leaves cannot have any. */
   readonly facts?: ModeAndTime | undefined;
+  /** Aborts the work on a piece that is cut into very many leaves. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Bytes around a chunk for the fields of the node that it becomes. */
@@ -59,7 +61,10 @@ export class Leaves {
   /** The part of the last piece that belongs to later chunks. */
   #rest: Uint8Array | undefined;
   #ended = false;
-  /** Buffers of full size that the sink has released: new ones for each leaf would keep the garbage collector busy. */
+  /**
+   * Buffers of full size that the sink has released: new ones for each leaf would keep the garbage
+   * collector busy.
+   */
   readonly #free: Uint8Array<ArrayBuffer>[] = [];
   /** Offset of that chunk in the file. */
   #offset = 0;
@@ -117,7 +122,9 @@ export class Leaves {
       else this.#take(piece);
       // Small leaves are hashed and stored without any wait, and a piece can be cut into very many.
       this.#steps += 1;
-      if (this.#steps % TURN_STEPS === 0) await nextTurn();
+      if (this.#steps % TURN_STEPS !== 0) continue;
+      await nextTurn();
+      this.#settings.signal?.throwIfAborted();
     }
   }
 
@@ -132,6 +139,8 @@ export class Leaves {
     this.#reserve(before + taken);
     this.#buffer.set(taken === piece.length ? piece : piece.subarray(0, taken), before);
     const cut = this.#chunker.cut(this.#buffer, HEADROOM, before + taken);
+    // Both would loop for ever.
+    if (cut < 0 ? taken === 0 && piece.length > 0 : cut <= HEADROOM) throw new Error("the chunker makes no progress");
     if (cut < 0) {
       this.#end = before + taken;
       if (taken < piece.length) this.#rest = piece.subarray(taken);
@@ -150,8 +159,9 @@ export class Leaves {
   }
 
   /**
-   * Makes room for a chunk up to `end`. The buffer grows by doubling for the first chunk and has full size for later
-   * ones: small files also come in several pieces, and do not deserve a large buffer.
+   * Makes room for a chunk up to `end`. The buffer grows by doubling for the first chunk and has
+   * full size for later ones: small files also come in several pieces, and do not deserve a large
+   * buffer.
    */
   #reserve(end: number): void {
     if (end + TAILROOM <= this.#buffer.length) return;
@@ -202,7 +212,9 @@ export class Leaves {
   }
 }
 
-/** The node of the chunk from `HEADROOM` to `end`: a part of the buffer, unless it has mode or time. */
+/**
+ * The node of the chunk from `HEADROOM` to `end`: a part of the buffer, unless it has mode or time.
+ */
 function encodeLeaf(
   buffer: Uint8Array,
   end: number,

@@ -23,9 +23,9 @@ function shardOf(link: PbLink, bytes: Uint8Array): UnixfsNode {
 }
 
 /**
- * The links of a directory under their real names: in stored order in a plain directory, in the order of the HAMT in a
- * sharded one. A million entries take little more memory than one shard of each level. A shard that is linked twice is
- * listed once.
+ * The links of a directory under their real names: in stored order in a plain directory, in the
+ * order of the HAMT in a sharded one. A million entries take little more memory than one shard of
+ * each level. A shard that is linked twice is listed once.
  */
 export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
   for await (const page of entryPages(directory, read)) yield* page;
@@ -110,7 +110,10 @@ function linkIn({ links }: UnixfsNode, prefix: string): PbLink | undefined {
   return link?.name.startsWith(prefix) ? link : links.find((candidate) => candidate.name.startsWith(prefix));
 }
 
-/** The link of a name; undefined when there is none. In a sharded directory only the shards on the way are read. */
+/**
+ * The link of a name; undefined when there is none. In a sharded directory only the shards on the
+ * way are read.
+ */
 export async function lookup(directory: UnixfsNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
   if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
   const fanout = directory.unixfs.fanout ?? SHARD_WIDTH;

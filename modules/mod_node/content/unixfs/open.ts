@@ -1,9 +1,10 @@
 /** Opens blocks as files, directories and symlinks, with the reference's texts for other blocks. */
 import type { CID } from "multiformats/cid";
-import { dagCbor, dagPb } from "../../formats/cid/codecs.ts";
+import { dagPb } from "../../formats/cid/codecs.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
+import { hasValues } from "../../formats/ipld/data_model.ts";
 import { decodeUnixfs } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 
@@ -11,14 +12,17 @@ import { type UnixfsNode, unixfsNode } from "./node.ts";
 export function openNode(cid: CID, bytes: Uint8Array): UnixfsNode {
   const node = unixfsNode(cid, bytes);
   if (node !== undefined) return node;
-  if (cid.code === dagCbor) throw new NodeError("unknown node type");
-  if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
+  if (hasValues(cid.code)) throw new NodeError("unknown node type");
+  if (cid.code !== dagPb) throw failure("CODEC_UNREADABLE", { codec: cid.code });
   // It is malformed: decoding it again throws the reason.
   decodeUnixfs(decodePb(bytes).data ?? new Uint8Array());
   throw new NodeError("unrecognized node type");
 }
 
-/** A file, directory or symlink; a Metadata node stands for the file that it describes. @throws NodeError */
+/**
+ * A file, directory or symlink; a Metadata node stands for the file that it describes. @throws
+ * NodeError
+ */
 export async function openFile(cid: CID, read: ReadBlock): Promise<UnixfsNode> {
   const coming = readSoon(read, cid);
   let node = openNode(cid, coming instanceof Promise ? await coming : coming);

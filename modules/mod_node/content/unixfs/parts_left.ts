@@ -1,4 +1,7 @@
-/** What is left of a file while it is read: the parts whose turn comes next, of which some are requested ahead. */
+/**
+ * What is left of a file while it is read: the parts whose turn comes next, of which some are
+ * requested ahead.
+ */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { detachedCid, isLarge } from "../../formats/cid/detached.ts";
@@ -10,17 +13,27 @@ import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { isSized, partOfFile, type UnixfsNode, unixfsNode } from "./node.ts";
 
 /**
- * What is read ahead, since every request to a peer costs a round trip: `blocks` blocks, and of small ones as many more as make
- * `bytes`, up to `maxBlocks`; several times as much of what comes quickly from far away (`Readahead.reach`). Half of it fills two
- * large messages of a peer near by, so that the other half can be on its way. Of large blocks that the system has in memory only
- * one is read ahead: the processor still has its bytes when they are sent.
+ * What is read ahead, since every request to a peer costs a round trip: `blocks` blocks, and of
+ * small ones as many more as make `bytes`, up to `maxBlocks`; several times as much of what comes
+ * quickly from far away (`Readahead.reach`). Half of it fills two large messages of a peer near by,
+ * so that the other half can be on its way. Of large blocks that the system has in memory only one
+ * is read ahead: the processor still has its bytes when they are sent.
  */
 const READAHEAD = { blocks: 8, bytes: 4 * 1024 * 1024, maxBlocks: 256 };
-/** Part of these that are requested together, once as many have come: neighbours in the store are then read in one go. */
+/**
+ * Part of these that are requested together, once as many have come: neighbours in the store are
+ * then read in one go.
+ */
 const REFILL = 1 / 2;
-/** Part of the requested blocks that are read until those are looked at again, where there was no more to request. */
+/**
+ * Part of the requested blocks that are read until those are looked at again, where there was no
+ * more to request.
+ */
 const LOOKED_AT_AGAIN = 1 / 8;
-/** Bytes of a block from which on reading it alone costs no more than reading it together with its neighbours. */
+/**
+ * Bytes of a block from which on reading it alone costs no more than reading it together with its
+ * neighbours.
+ */
 const LARGE_PART = 64 * 1024;
 /** Whether that many blocks and bytes are as much as is to be read ahead, or `times` as much. */
 const isEnough = ({ blocks, bytes }: { readonly blocks: number; readonly bytes: number }, times: number): boolean =>
@@ -50,7 +63,10 @@ export interface LaterParts {
 /** Parts that are spelled out at a time; more than are read ahead. */
 const MAX_PARTS = 512;
 
-/** The next parts below a node that overlap the range `from` to `to`, in order; the last may stand for all others. */
+/**
+ * The next parts below a node that overlap the range `from` to `to`, in order; the last may stand
+ * for all others.
+ */
 function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number): (Part | LaterParts)[] {
   const { links, unixfs } = node;
   const parts: (Part | LaterParts)[] = [];
@@ -74,14 +90,20 @@ export interface Reading {
   readonly buffers: BufferPool | undefined;
 }
 
-/** What is read of a leaf that is its bytes and nothing else, and is not all within the range; undefined for all others. */
+/**
+ * What is read of a leaf that is its bytes and nothing else, and is not all within the range;
+ * undefined for all others.
+ */
 export function spanOf({ cid, start, size }: Part, { from, to, read }: Reading): Span | undefined {
   const isWhole = start >= from && start + size <= to;
   if (isWhole || cid.code !== raw || read.part === undefined) return undefined;
   return { from: Math.max(0, from - start), to: to - start };
 }
 
-/** The bytes themselves where they are at hand; small blocks that are read together are better read in one go. */
+/**
+ * The bytes themselves where they are at hand; small blocks that are read together are better read
+ * in one go.
+ */
 function readPart(part: Part, reading: Reading): Uint8Array | Promise<Uint8Array> {
   const { read } = reading;
   const span = spanOf(part, reading);
@@ -190,7 +212,10 @@ export class PartsLeft {
     this.#lookAgainAt = isEnough(next, reach) ? next.blocks : next.blocks * (1 - LOOKED_AT_AGAIN);
   }
 
-  /** Adds to `next` what is requested of the parts that come next, until it is enough or nothing more can be requested now. */
+  /**
+   * Adds to `next` what is requested of the parts that come next, until it is enough or nothing
+   * more can be requested now.
+   */
   #requestUpTo(reach: number, next: { blocks: number; bytes: number }): void {
     const requested = this.#requested;
     for (let at = this.#stack.length - 1; at >= 0 && !isEnough(next, reach); at -= 1) {
@@ -211,7 +236,10 @@ export class PartsLeft {
     }
   }
 
-  /** The parts below one that has come before its turn and is nothing but a node above them; undefined for any other. */
+  /**
+   * The parts below one that has come before its turn and is nothing but a node above them;
+   * undefined for any other.
+   */
   #partsOfNext(part: Part): (Part | LaterParts)[] | undefined {
     const bytes = this.#requested.came(part);
     if (bytes === undefined || bytes.length >= part.size || part.cid.code === raw) return undefined;

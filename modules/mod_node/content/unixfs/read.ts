@@ -16,7 +16,10 @@ export interface ReadRange {
 }
 
 export interface ReadFileOptions extends ReadRange {
-  /** The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it after use. */
+  /**
+   * The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it
+   * after use.
+   */
   readonly buffers?: BufferPool | undefined;
 }
 
@@ -24,8 +27,9 @@ export interface ReadFileOptions extends ReadRange {
 const TURN_PARTS = 256;
 
 /**
- * The data of the leaves below a node that does not say their sizes, as of one that `object/patch/add-link` made: nobody
- * can tell where an offset is. As in the reference, data of nodes with links is left out.
+ * The data of the leaves below a node that does not say their sizes, as of one that
+ * `object/patch/add-link` made: nobody can tell where an offset is. As in the reference, data of
+ * nodes with links is left out.
  */
 async function* leavesOf(
   root: UnixfsNode,
@@ -52,18 +56,21 @@ async function* leavesOf(
 
 const notSeekable = () => new NodeError("file does not support seeking");
 
-/** The bytes of a node itself, which begin at `start`, as far as they are within the range; undefined when none is. */
+/**
+ * The bytes of a node itself, which begin at `start`, as far as they are within the range;
+ * undefined when none is.
+ */
 function dataIn({ unixfs: { data } }: UnixfsNode, start: number, from: number, to: number): Uint8Array | undefined {
   if (data === undefined || data.length === 0 || start >= to || start + data.length <= from) return undefined;
   return data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
 }
 
 /**
- * The bytes of a file, or the target of a symlink, piece by piece in constant memory. Blocks beyond the range are not
- * read.
+ * The bytes of a file, or the target of a symlink, piece by piece in constant memory. Blocks beyond
+ * the range are not read.
  *
- * @throws NodeError IS_DIRECTORY at once; later for a block that is missing or not part of a file: what was yielded
- *   before that is correct
+ * @throws NodeError IS_DIRECTORY at once; later for a block that is missing or not part of a file:
+ *   what was yielded before that is correct
  */
 export function readFile(
   root: UnixfsNode,
@@ -98,7 +105,8 @@ async function* pieces(
   try {
     yield* enter(root, 0);
     for (let part = left.take(), steps = 1; part !== undefined; part = left.take(), steps += 1) {
-      // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to no bytes.
+      // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to
+      // no bytes.
       if (steps % TURN_PARTS === 0) await nextTurn();
       if (!("cid" in part)) {
         await left.spellOut(part);

@@ -15,7 +15,8 @@ export interface RangeReaders {
 }
 
 /**
- * The bytes of such a range; undefined for any other, or where nobody can tell without reading more: that is for `readFile`.
+ * The bytes of such a range; undefined for any other, or where nobody can tell without reading
+ * more: that is for `readFile`.
  *
  * @throws NodeError for a block that is missing or not part of a file
  */
@@ -41,7 +42,10 @@ export async function readWithin(
   }
 }
 
-/** A link of a node that begins at `start`, if all of a range is below it: with its bytes of the file, from `start` on. */
+/**
+ * A link of a node that begins at `start`, if all of a range is below it: with its bytes of the
+ * file, from `start` on.
+ */
 function partAround(
   node: UnixfsNode,
   start: number,

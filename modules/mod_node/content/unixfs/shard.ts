@@ -1,7 +1,11 @@
-/** Sharded directories: names are spread over a trie by their hash ("HAMT" of the "UnixFS specification"). */
+/**
+ * Sharded directories: names are spread over a trie by their hash ("HAMT" of the "UnixFS
+ * specification").
+ */
 import { murmur3128 } from "@multiformats/murmur3";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
+import { textBytes } from "../../util/byte_text.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
 
@@ -11,9 +15,12 @@ export const SHARD_WIDTH = 256;
 /** Bytes of the hash of a name that count. */
 const HASH_LENGTH = 8;
 
-/** The hash of a name, which leads through a HAMT of any fan-out: sorted by it, entries have the order of the HAMT. */
+/**
+ * The hash of a name, which leads through a HAMT of any fan-out: sorted by it, entries have the
+ * order of the HAMT.
+ */
 export function shardPath(name: string): Uint8Array {
-  return (murmur3128.encode(Buffer.from(name)) as Uint8Array).subarray(0, HASH_LENGTH);
+  return (murmur3128.encode(textBytes(name)) as Uint8Array).subarray(0, HASH_LENGTH);
 }
 
 /** Digits before the names of links in a shard of so many slots. */
@@ -61,7 +68,10 @@ export interface ShardSettings extends CidSettings {
   readonly fanout?: number | undefined;
 }
 
-/** Builds a shard over links that have the digits of their slots. Mode and time are for the first shard of a directory alone. */
+/**
+ * Builds a shard over links that have the digits of their slots. Mode and time are for the first
+ * shard of a directory alone.
+ */
 export function buildShard(
   links: readonly PbLink[],
   settings: ShardSettings,
@@ -91,8 +101,8 @@ interface Entry {
 }
 
 /**
- * Builds a HAMT from links in its order, with distinct names. Only the shards on the way to the last link are held;
- * each is handed to the sink when it is complete.
+ * Builds a HAMT from links in its order, with distinct names. Only the shards on the way to the
+ * last link are held; each is handed to the sink when it is complete.
  */
 export class ShardBuilder {
   readonly #settings: ShardSettings;

@@ -1,5 +1,7 @@
 /** When a directory is spread over several blocks. */
+
 import { encodeLink, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { byteLength } from "../../util/byte_text.ts";
 
 /** What counts as the size of a directory: names and CIDs of its links, its block, or nothing. */
 export const sizeEstimates = ["links", "block", "disabled"] as const;
@@ -47,7 +49,7 @@ export class DirectorySize {
 
   #count({ name, cid }: PbLink, encoded: number, times: 1 | -1): void {
     this.#links += times;
-    this.#bytes += times * (Buffer.byteLength(name) + cid.bytes.length);
+    this.#bytes += times * (byteLength(name) + cid.bytes.length);
     this.#block += times * encoded;
   }
 }

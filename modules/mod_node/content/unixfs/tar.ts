@@ -6,6 +6,7 @@ import { blockSize, isAscii } from "../../formats/tar/header.ts";
 import { type PlainEntry, padding, writeEntry } from "../../formats/tar/write.ts";
 import type { UnixTime } from "../../formats/unixfs/format.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+import { byteText, textBytes } from "../../util/byte_text.ts";
 import { NodeError } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -21,7 +22,10 @@ const TURN_ENTRIES = 256;
 const none = new Uint8Array();
 const trailer = new Uint8Array(2 * blockSize);
 
-/** The text of later versions of the reference: unpacking such an archive could overwrite other files. */
+/**
+ * The text of later versions of the reference: unpacking such an archive could overwrite other
+ * files.
+ */
 const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
 
 /** Names are text. */
@@ -30,19 +34,25 @@ interface Entry extends Omit<PlainEntry, "linkname"> {
 }
 
 export interface TarOptions {
-  /** The pool that `read` takes its buffers from: whoever consumes the pieces releases each to it. */
+  /**
+   * The pool that `read` takes its buffers from: whoever consumes the pieces releases each to it.
+   */
   readonly buffers?: BufferPool | undefined;
-  /** Entries without a time get the present one with the fraction of its second, which takes a block more. */
+  /**
+   * Entries without a time get the present one with the fraction of its second, which takes a block
+   * more.
+   */
   readonly exactNow?: boolean | undefined;
   /** Times have no fraction of their second. */
   readonly wholeSeconds?: boolean | undefined;
 }
 
 /**
- * `name` is the name of the root; only a few blocks of a file, the first blocks of some entries that follow, and one node of each
- * level above are held.
+ * `name` is the name of the root; only a few blocks of a file, the first blocks of some entries
+ * that follow, and one node of each level above are held.
  *
- * @throws NodeError at an entry that would be unpacked outside of the root; what was yielded before that is correct
+ * @throws NodeError at an entry that would be unpacked outside of the root; what was yielded before
+ * that is correct
  */
 export async function* exportTar(
   root: UnixfsNode,
@@ -87,7 +97,7 @@ async function* writeTar(
       out.add(header({ name: path, type: "5", size: 0, ...stated(node, DIRECTORY_MODE, ahead) }));
       levels.push({ name: at.name, links: linksOf(node, ahead.readShard), next: [], over: false, areAtHand: false });
     } else if (node.unixfs.type === "Symlink") {
-      const target = Buffer.from(node.unixfs.data ?? []).toString();
+      const target = byteText(node.unixfs.data ?? new Uint8Array());
       const { mtime = EPOCH } = node.unixfs;
       out.add(header({ name: path, type: "2", size: 0, target, mode: 0o777, mtime }));
     } else if (isSingle(node)) {
@@ -182,14 +192,17 @@ interface Level {
 }
 
 /**
- * Entries of one directory, and of all levels of a tree, that are opened ahead, and what they have together: neighbours in the
- * store are read in one go.
+ * Entries of one directory, and of all levels of a tree, that are opened ahead, and what they have
+ * together: neighbours in the store are read in one go.
  */
 const AHEAD = { entries: 64, all: 64, bytes: 256 * 1024 };
 
 interface Ahead {
   readonly read: ReadBlock;
-  /** For nodes of directories, whose links are used for long: what is inlined in a CID is a view of them as well. */
+  /**
+   * For nodes of directories, whose links are used for long: what is inlined in a CID is a view of
+   * them as well.
+   */
   readonly readShard: ReadBlock;
   readonly buffers: BufferPool | undefined;
   /** On all levels. */
@@ -198,7 +211,10 @@ interface Ahead {
   readonly wholeSeconds: boolean;
 }
 
-/** The next entry, where nothing has to be waited for: most of so many are here, and each promise costs. */
+/**
+ * The next entry, where nothing has to be waited for: most of so many are here, and each promise
+ * costs.
+ */
 function entryHere(levels: readonly Level[], ahead: Ahead): Named | undefined {
   const level = levels.at(-1);
   const next = level?.next[0];
@@ -215,7 +231,10 @@ function named(name: string, node: UnixfsNode, { buffers }: Ahead): Named {
   return { name, node };
 }
 
-/** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
+/**
+ * The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily
+ * deep.
+ */
 async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     if (isShort(level)) await openAhead(level, ahead);
@@ -234,13 +253,16 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
 const linksOf = (node: UnixfsNode, read: ReadBlock): Level["links"] =>
   node.unixfs.type === "HAMTShard" ? entries(node, read) : node.links.values();
 
-/** More of its entries should be opened: half of them were taken, or all where none had to be waited for. */
+/**
+ * More of its entries should be opened: half of them were taken, or all where none had to be waited
+ * for.
+ */
 const isShort = ({ over, next, areAtHand }: Level): boolean =>
   !over && next.length <= (areAtHand ? 0 : AHEAD.entries / 2);
 
 /**
- * At least the next one. More are opened all at once, since blocks that are asked for together are read together; and none
- * beyond a large one.
+ * At least the next one. More are opened all at once, since blocks that are asked for together are
+ * read together; and none beyond a large one.
  */
 async function openAhead(level: Level, ahead: Ahead): Promise<void> {
   const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened.size);
@@ -308,7 +330,10 @@ const EPOCH: UnixTime = { seconds: 0, nanoseconds: 0 };
 
 const wholeNow = (): UnixTime => ({ seconds: Math.floor(Date.now() / 1000), nanoseconds: 0 });
 
-/** What UnixFS 1.5 says of a node, else what the reference writes: the epoch where there is a mode alone. */
+/**
+ * What UnixFS 1.5 says of a node, else what the reference writes: the epoch where there is a mode
+ * alone.
+ */
 function stated(
   { unixfs: { mode, mtime } }: UnixfsNode,
   usual: number,
@@ -329,4 +354,4 @@ function header({ name, target = "", ...rest }: Entry): Uint8Array {
 }
 
 /** Text as its bytes, one character for each. */
-const binary = (text: string): string => (isAscii(text) ? text : Buffer.from(text).toString("latin1"));
+const binary = (text: string): string => (isAscii(text) ? text : textBytes(text).toString("latin1"));

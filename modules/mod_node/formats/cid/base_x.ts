@@ -1,12 +1,14 @@
 /**
- * Text of bytes in a base that is no power of two, such as base58 and base36: the bytes are one large number. The usual
- * way, digit by digit over all of the number, takes time with the square of the length: minutes for a text of 200 KB.
+ * Text of bytes in a base that is no power of two, such as base58 and base36: the bytes are one
+ * large number. The usual way, digit by digit over all of the number, takes time with the square of
+ * the length: minutes for a text of 200 KB.
  */
 
 /**
- * Bytes that are written, and that a text may stand for; beyond it, both ways end in an error. Digests, keys and peer ids
- * have less than 100, and of the CIDs that hold their block only those that were made with a large `inline-limit`
- * come near it. The bases that are a power of two have no such bound.
+ * Bytes that are written, and that a text may stand for; beyond it, both ways end in an error.
+ * Digests, keys and peer ids have less than 100, and of the CIDs that hold their block only those
+ * that were made with a large `inline-limit` come near it. The bases that are a power of two have
+ * no such bound.
  */
 export const MAX_BASE_X_BYTES = 8 * 1024;
 
@@ -14,7 +16,10 @@ export const MAX_BASE_X_BYTES = 8 * 1024;
 const LIMB_BITS = 24;
 const LIMB = 2 ** LIMB_BITS;
 const GROUP_BITS = 28.9;
-/** Numbers of more digits or bytes are divided in halves, by bigints: their cost is that of a multiplication. */
+/**
+ * Numbers of more digits or bytes are divided in halves, by bigints: their cost is that of a
+ * multiplication.
+ */
 const MAX_SHORT = 256;
 /** Numbers of at most so many bytes, such as those of CIDs and peer ids, are written by a table. */
 const MAX_TABLED = 40;
@@ -34,7 +39,10 @@ export class BaseX {
   readonly #maxDigits: number;
   #table: WordTable | undefined;
 
-  /** `alphabet`: the digits, from zero. Without case, letters of both cases are digits; the alphabet's is written. */
+  /**
+   * `alphabet`: the digits, from zero. Without case, letters of both cases are digits; the
+   * alphabet's is written.
+   */
   constructor(alphabet: string, name: string, caseInsensitive = false) {
     const bitsPerDigit = Math.log2(alphabet.length);
     this.#alphabet = alphabet;
@@ -120,7 +128,10 @@ export class BaseX {
     return start < 0 ? bytes.slice(0, 0) : bytes.slice(start);
   }
 
-  /** Joins neighbours, and then those: each time there are half as many numbers, which are twice as long. */
+  /**
+   * Joins neighbours, and then those: each time there are half as many numbers, which are twice as
+   * long.
+   */
   #decodeLong(text: string, from: number): Uint8Array<ArrayBuffer> {
     let numbers: bigint[] = [];
     for (let to = text.length; to > from; to -= this.#bigGroup) {
@@ -170,7 +181,10 @@ export class BaseX {
   }
 }
 
-/** Writes short numbers: what each word of 16 bits stands for is known in groups of digits, so that they need only be added up. */
+/**
+ * Writes short numbers: what each word of 16 bits stands for is known in groups of digits, so that
+ * they need only be added up.
+ */
 class WordTable {
   readonly #base: number;
   /** Of a group. */

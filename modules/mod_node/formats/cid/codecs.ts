@@ -6,6 +6,7 @@ export const raw = 0x55;
 export const dagPb = 0x70;
 export const dagCbor = 0x71;
 export const libp2pKey = 0x72;
+export const dagJose = 0x85;
 export const dagJson = 0x0129;
 export const cbor = 0x51;
 export const json = 0x0200;
@@ -38,11 +39,16 @@ export const codecs: ReadonlyMap<string, number> = new Map([
 
 const names = new Map([...codecs].map(([name, code]) => [code, name]));
 
-/** Undefined for an unknown name. `libp2p-key` is accepted, though it is neither listed nor printed. */
+/**
+ * Undefined for an unknown name. `libp2p-key` is accepted, though it is neither listed nor printed.
+ */
 export const codecNamed = (name: string): number | undefined => (name === "libp2p-key" ? libp2pKey : codecs.get(name));
 export const codecName = (code: number): string => names.get(code) ?? `codec?${code}`;
 
-/** Names of the multicodec table that later versions of the reference take, where they are others or not in its list. */
+/**
+ * Names of the multicodec table that later versions of the reference take, where they are others or
+ * not in its list.
+ */
 const laterNames: ReadonlyMap<string, number> = new Map([
   ["identity", 0x00],
   ["dag-pb", dagPb],
@@ -57,7 +63,7 @@ const laterNames: ReadonlyMap<string, number> = new Map([
   ["leofcoin-block", 0x81],
   ["leofcoin-tx", 0x82],
   ["leofcoin-pr", 0x83],
-  ["dag-jose", 0x85],
+  ["dag-jose", dagJose],
   ["dag-cose", 0x86],
   ["eth-receipt-log-trie", 0x9a],
   ["eth-receipt-log", 0x9b],
@@ -67,7 +73,7 @@ const laterNames: ReadonlyMap<string, number> = new Map([
   ["swarm-manifest", 0xfa],
   ["swarm-feed", 0xfb],
   ["beeson", 0xfc],
-  ["json", 0x0200],
+  ["json", json],
   ["messagepack", 0x0201],
   ["car", 0x0202],
   ["swhid-1-snp", 0x01f0],
@@ -75,13 +81,19 @@ const laterNames: ReadonlyMap<string, number> = new Map([
   ["json-jcs", 0xb601],
 ]);
 
-/** A name of either generation, or a number such as `0x70`. Where they differ, as in `cbor`, the older one counts. */
+/**
+ * A name of either generation, or a number such as `0x70`. Where they differ, as in `cbor`, the
+ * older one counts.
+ */
 export function anyCodec(text: string): number | undefined {
   if (/^0x[0-9a-f]{1,8}$/i.test(text)) return Number(text);
   return codecNamed(text) ?? laterNames.get(text);
 }
 
-/** The multicodec table, where `cbor` and `protobuf` are not the codecs that go-ipfs 0.9 means by these words. */
+/**
+ * The multicodec table, where `cbor` and `protobuf` are not the codecs that go-ipfs 0.9 means by
+ * these words.
+ */
 const multicodecs: ReadonlyMap<string, number> = new Map([
   ...codecs,
   ...laterNames,
@@ -90,7 +102,10 @@ const multicodecs: ReadonlyMap<string, number> = new Map([
 ]);
 const laterNamesByCode = new Map([...multicodecs].map(([name, code]) => [code, name]));
 
-/** Which names codecs and hash functions have: those of go-ipfs 0.9 by default, or those of the multicodec table as Kubo 0.43 has it. */
+/**
+ * Which names codecs and hash functions have: those of go-ipfs 0.9 by default, or those of the
+ * multicodec table as Kubo 0.43 has it.
+ */
 export type Names = "multicodec" | undefined;
 
 /** Of the table, but no codecs of content there; sealed storage has gone to another kind. */
@@ -123,5 +138,8 @@ export function multicodecNamed(text: string): number {
   return code;
 }
 
-/** The name in the multicodec table, as later versions of the reference write it: `dag-pb`, not `protobuf`. */
+/**
+ * The name in the multicodec table, as later versions of the reference write it: `dag-pb`, not
+ * `protobuf`.
+ */
 export const multicodecName = (code: number): string | undefined => laterNamesByCode.get(code);

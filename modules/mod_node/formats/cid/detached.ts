@@ -1,4 +1,6 @@
-/** CIDs of links are views of their block: as long as one is used, all of the block is in memory. */
+/**
+ * CIDs of links are views of their block: as long as one is used, all of the block is in memory.
+ */
 
 import type { CID } from "multiformats/cid";
 import { ownBytes } from "../../util/own_bytes.ts";
@@ -20,7 +22,10 @@ export const isLarge = ({ buffer }: Uint8Array): boolean => buffer.byteLength > 
 /** A CID that keeps no large block in memory. */
 export const detachedCid = (cid: CID): CID => (isLarge(cid.multihash.bytes) ? castCid(ownBytes(cid.bytes)) : cid);
 
-/** The links of a block, as they may be used once its buffer is released to the pool, which keeps no large one for them. */
+/**
+ * The links of a block, as they may be used once its buffer is released to the pool, which keeps no
+ * large one for them.
+ */
 export function lasting(links: readonly CID[], block: Uint8Array, pool: Pool | undefined): readonly CID[] {
   const [first] = links;
   if (pool === undefined || first === undefined) return links;

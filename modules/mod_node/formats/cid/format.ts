@@ -27,7 +27,10 @@ type Given = Readonly<Record<"format" | "version" | "codec", string>> & {
 /** An invalid format string: a fault of the call, while others are faults of the CID. */
 export class FormatError extends NodeError {}
 
-/** Parses all but the base. By the names of today another base makes CIDs of version 1. @throws NodeError with the reference's text */
+/**
+ * Parses all but the base. By the names of today another base makes CIDs of version 1. @throws
+ * NodeError with the reference's text
+ */
 export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
   if (!format.includes("%")) throw failure("CID_FORMAT_INVALID", { format });
   const codec = given.codec === "" ? undefined : codecIn(given.codec, names);
@@ -52,7 +55,10 @@ function versionIn(version: string): 0 | 1 | undefined {
   return version === "" ? undefined : version === "0" ? 0 : 1;
 }
 
-/** @throws FormatError for an invalid format string, NodeError for a CID that cannot be written that way */
+/**
+ * @throws FormatError for an invalid format string, NodeError for a CID that cannot be written that
+ * way
+ */
 export function formatCid(text: string, { format, version, codec, base, names }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);
   const recoded = codec === undefined || codec === cid.code ? cid : CID.createV1(codec, cid.multihash);

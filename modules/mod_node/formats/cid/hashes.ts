@@ -1,6 +1,6 @@
 /**
- * The hash functions of the reference (go-multihash 0.0.15, and what came until Kubo 0.43): names, codes, which of them may be used,
- * and how they are computed.
+ * The hash functions of the reference (go-multihash 0.0.15, and what came until Kubo 0.43): names,
+ * codes, which of them may be used, and how they are computed.
  */
 import { createHash, hash as hashOnce } from "node:crypto";
 import type { IHasher } from "hash-wasm";
@@ -10,8 +10,8 @@ import { failure, NodeError } from "../../util/errors.ts";
 import type { Names } from "./codecs.ts";
 
 /**
- * Computes a digest: at once, but for long inputs, which are hashed on another thread. That takes a copy of the input, which costs as
- * much as its hash does.
+ * Computes a digest: at once, but for long inputs, which are hashed on another thread. That takes a
+ * copy of the input, which costs as much as its hash does.
  */
 export type Digest = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 
@@ -24,7 +24,10 @@ export interface HashFunction {
   readonly allowed: boolean;
   /** Undefined when it cannot be computed, here as in the reference. */
   readonly digest: Digest | undefined;
-  /** Whether it came after go-ipfs 0.9: blocks with it are stored and read, but it is not among the names of that version. */
+  /**
+   * Whether it came after go-ipfs 0.9: blocks with it are stored and read, but it is not among the
+   * names of that version.
+   */
   readonly later: boolean;
 }
 
@@ -45,12 +48,15 @@ function openssl(algorithm: string, web?: string): Digest {
 
 /** A WebAssembly hasher is loaded on first use and kept; later digests are synchronous. */
 function wasm(make: (library: typeof import("hash-wasm")) => Promise<IHasher>): Digest {
-  let made: Promise<IHasher> | undefined;
-  return async (bytes) => {
-    made ??= import("hash-wasm").then(make);
-    const hasher = await made;
-    return hasher.init().update(bytes).digest("binary");
+  let loading: Promise<IHasher> | undefined;
+  let hasher: IHasher | undefined;
+  const load = async () => {
+    loading ??= import("hash-wasm").then(make);
+    hasher = await loading;
+    return hasher;
   };
+  const digestBy = (loaded: IHasher, bytes: Uint8Array) => loaded.init().update(bytes).digest("binary");
+  return (bytes) => (hasher === undefined ? load().then((loaded) => digestBy(loaded, bytes)) : digestBy(hasher, bytes));
 }
 
 const doubleSha256: Digest = (bytes) => hashOnce("sha256", hashOnce("sha256", bytes, "buffer"), "buffer");
@@ -86,7 +92,9 @@ const rows: readonly Row[] = [
   ...steps("blake2s", 0xb240, 32, (bytes) => (bytes === 32 ? openssl("blake2s256") : undefined)),
 ];
 
-/** A family with one member for each digest length in bytes; members under 160 bits are not allowed. */
+/**
+ * A family with one member for each digest length in bytes; members under 160 bits are not allowed.
+ */
 function steps(name: string, base: number, longest: number, digest: (bytes: number) => Digest | undefined): Row[] {
   return Array.from({ length: longest }, (_, at): Row => {
     const bytes = at + 1;
@@ -131,11 +139,17 @@ export const sha256 = byCode.get(0x12) as HashFunction;
 export const hashUnavailable = (code: number): NodeError =>
   failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
 
-/** Whether `digestHere` can be used with a hash function. */
-export const digestsHere = (code: number): boolean =>
-  byCode.get(code)?.digest?.(new Uint8Array()) instanceof Uint8Array;
+/** Loads what `digestHere` needs for a hash function. Resolves to whether it can be used then. */
+export async function loadDigest(code: number): Promise<boolean> {
+  const { digest } = byCode.get(code) ?? {};
+  await digest?.(new Uint8Array());
+  return digest?.(new Uint8Array()) instanceof Uint8Array;
+}
 
-/** The digest of a short text or the like. @throws NodeError for a hash function that only others compute at once */
+/**
+ * The digest of a short text or the like. @throws NodeError for a hash function that only others
+ * compute at once
+ */
 export function digestHere(code: number, bytes: Uint8Array): Uint8Array {
   const made = byCode.get(code)?.digest?.(bytes);
   if (made instanceof Uint8Array) return made;
@@ -144,7 +158,10 @@ export function digestHere(code: number, bytes: Uint8Array): Uint8Array {
 
 const MIN_DIGEST = 20;
 
-/** @throws NodeError with the reference's text, for hash functions and digests that are neither stored nor read */
+/**
+ * @throws NodeError with the reference's text, for hash functions and digests that are neither
+ * stored nor read
+ */
 export function requireAllowed({ code, digest }: MultihashDigest): void {
   if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
   if (code === identity.code || digest.length >= MIN_DIGEST) return;
@@ -160,6 +177,8 @@ export async function multihash(entry: HashFunction, bytes: Uint8Array, length =
   const made = entry.digest?.(bytes);
   if (made === undefined) throw hashUnavailable(entry.code);
   const digest = made instanceof Promise ? await made : made;
+  // The reference never cuts the bytes themselves.
+  if (entry === identity) return createDigest(entry.code, digest);
   if (length > digest.length) throw new NodeError("requested length was too large for digest");
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
 }

@@ -74,7 +74,9 @@ const laterByName = new Map<string, Base>(
   ]),
 );
 
-/** By name or prefix character, of `laterBases`. @throws NodeError with the text of later versions */
+/**
+ * By name or prefix character, of `laterBases`. @throws NodeError with the text of later versions
+ */
 export function laterBaseNamed(name: string): Base {
   const base = laterByName.get(name);
   if (base === undefined) throw new NodeError(`unsupported multibase encoding: ${name}`);

@@ -1,4 +1,7 @@
-/** Decodes multibase text as the reference does: more leniently than the standards, and with its error texts. */
+/**
+ * Decodes multibase text as the reference does: more leniently than the standards, and with its
+ * error texts.
+ */
 import { NodeError } from "../../util/errors.ts";
 import { trimEnd } from "../../util/trim.ts";
 import type { Base } from "./multibase.ts";
@@ -46,8 +49,8 @@ const schemes: ReadonlyMap<string, Scheme> = new Map([
 ]);
 
 /**
- * The bytes of a text with its multibase prefix. Case does not matter in base16 and base32, nor do bits after the last
- * byte.
+ * The bytes of a text with its multibase prefix. Case does not matter in base16 and base32, nor do
+ * bits after the last byte.
  *
  * @throws NodeError with the reference's reason
  */
@@ -65,7 +68,8 @@ export function decodeMultibase(base: Base, text: string): Uint8Array {
 const MAX_SHOWN = 256;
 
 /**
- * The bytes of a part of a text that has neither prefix nor padding: of whole groups, unless it is the last one.
+ * The bytes of a part of a text that has neither prefix nor padding: of whole groups, unless it is
+ * the last one.
  *
  * @param from where the part begins, for errors
  * @throws NodeError with the reference's reason

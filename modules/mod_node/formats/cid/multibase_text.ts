@@ -1,19 +1,32 @@
-/** Bytes as multibase text of any base that later versions of the reference know, and back: in steps, as there may be many. */
+/**
+ * Bytes as multibase text of any base that later versions of the reference know, and back: in
+ * steps, as there may be many.
+ */
 import { atOnce, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Base, laterBaseOf } from "./multibase.ts";
 import { decodePiece } from "./multibase_decode.ts";
 
-/** Bytes, and characters, of one step: both are whole groups of every base whose digits are so many bits. */
-const [STEP_BYTES, STEP_CHARACTERS] = [15 * 256, 8 * 1024];
+/**
+ * Bytes, and characters, of one step: both are whole groups of every base whose digits are so many
+ * bits.
+ */
+const STEP_BYTES = 15 * 256;
+const STEP_CHARACTERS = 8 * 1024;
 
 /** A byte is at most so many bytes of text. */
 const mostOf = ({ name }: Base): number => (name === "base2" ? 8 : 4);
 
-/** Digits are bits, or bytes: pieces can be written and read one by one. Others are bounded where they are made. */
+/**
+ * Digits are bits, or bytes: pieces can be written and read one by one. Others are bounded where
+ * they are made.
+ */
 const isByPiece = ({ name }: Base): boolean => /^base(?:2|16|32|64|256)(?!\d)/.test(name);
 
-/** The text as UTF-8, with its prefix. That of `identity` need not be text. @throws NodeError for more than the base is for */
+/**
+ * The text as UTF-8, with its prefix. That of `identity` need not be text. @throws NodeError for
+ * more than the base is for
+ */
 export function* encodeSteps(base: Base, bytes: Uint8Array): Steps<Uint8Array> {
   const { name, prefix, encoder } = base;
   if (name === "identity") return Buffer.concat([Buffer.from(prefix), bytes]);
@@ -58,7 +71,10 @@ function* withoutPadding(text: string): Steps<string> {
   return text.slice(0, end);
 }
 
-/** Whole groups; those of base2 are counted from the end, and what is left in other bases is in the last piece. */
+/**
+ * Whole groups; those of base2 are counted from the end, and what is left in other bases is in the
+ * last piece.
+ */
 function* piecesOf({ name }: Base, text: string): Generator<string, void, undefined> {
   const skipsBreaks = /^base(?:32|64)/.test(name);
   let held = "";

@@ -1,4 +1,7 @@
-/** Compact sets of CIDs: 16 bytes of each digest in one table, so that millions of blocks can be marked. */
+/**
+ * Compact sets of CIDs: 16 bytes of each digest in one table, so that millions of blocks can be
+ * marked.
+ */
 import { hash } from "node:crypto";
 import type { CID } from "multiformats/cid";
 
@@ -56,6 +59,9 @@ class Table {
     const source = trusted ? digest : hash("sha256", cid.multihash.bytes, "buffer");
     this.#keyBytes.set(source.subarray(0, keyWords * 4));
     this.#key[0] = (this.#key[0] as number) ^ Math.imul(this.#kindOf(cid), 0x9e3779b1);
+    // The hash function is part of the key: anybody can link to a block's digest under another
+    // function, or to a part of it.
+    this.#key[1] = (this.#key[1] as number) ^ Math.imul(code * 256 + digest.length, 0x85ebca6b);
     // A free slot is all zeros.
     if (!isUsed(this.#key, 0)) this.#key[0] = 1;
   }
@@ -91,8 +97,9 @@ const isUsed = (words: Uint32Array, at: number): boolean =>
   words[at] !== 0 || words[at + 1] !== 0 || words[at + 2] !== 0 || words[at + 3] !== 0;
 
 /**
- * Members are distinguished by codec and 128 bits of a cryptographic digest; shorter and identity digests are hashed
- * for it. Versions 0 and 1 of one dag-pb CID are the same member. Members cannot be removed.
+ * Members are distinguished by codec and 128 bits of a cryptographic digest; shorter and identity
+ * digests are hashed for it. Versions 0 and 1 of one dag-pb CID are the same member. Members cannot
+ * be removed.
  */
 export class CidSet {
   /** Of which `find` looks for the members of another codec. */
@@ -130,7 +137,9 @@ export class CidSet {
   }
 }
 
-/** Maps CIDs to numbers from 0 to 2^32 - 1; versions 0 and 1 of one dag-pb CID are different keys. */
+/**
+ * Maps CIDs to numbers from 0 to 2^32 - 1; versions 0 and 1 of one dag-pb CID are different keys.
+ */
 export class CidNumberMap {
   readonly #table = new Table(1, ({ code, version }) => code * 2 + version);
 

@@ -1,4 +1,7 @@
-/** Parses and prints CIDs ("CID specification"), with the error texts of the reference (go-cid 0.0.7). */
+/**
+ * Parses and prints CIDs ("CID specification"), with the error texts of the reference (go-cid
+ * 0.0.7).
+ */
 import { varint } from "multiformats";
 import { CID } from "multiformats/cid";
 import { Digest } from "multiformats/hashes/digest";
@@ -27,7 +30,10 @@ export function parseCidWithBase(text: string): CidWithBase {
   return { cid: inTurn("invalid cid: invalid cid", () => castCid(bytes)), base };
 }
 
-/** `later`: what later versions of the reference write before the reason, and once more for what is in the bytes. */
+/**
+ * `later`: what later versions of the reference write before the reason, and once more for what is
+ * in the bytes.
+ */
 function inTurn<T>(later: string, work: () => T): T {
   try {
     return work();
@@ -57,7 +63,8 @@ function multihashOf(text: string): Uint8Array {
 /** Decodes a CID that takes all of the bytes. */
 export function castCid(bytes: Uint8Array): CID {
   const at = bytes.length - sha256Length - 2;
-  // Nearly all are of SHA-256, of version 0 or of version 1 with a codec of one byte: many are read at once.
+  // Nearly all are of SHA-256, of version 0 or of version 1 with a codec of one byte: many are read
+  // at once.
   if ((at === 0 || (at === 2 && isShortHead(bytes))) && bytes[at] === sha256Code && bytes[at + 1] === sha256Length) {
     const digest = new Digest(sha256Code, sha256Length, bytes.subarray(at + 2), at === 0 ? bytes : bytes.subarray(at));
     return at === 0 ? new CID(0, dagPb, digest, bytes) : new CID(1, bytes[1] as number, digest, bytes);
@@ -107,8 +114,8 @@ function number(bytes: Uint8Array, at: number): readonly [value: number, next: n
 }
 
 /**
- * Version 0 is always base58btc without prefix; version 1 is in `base`, base32 by default. The library remembers each text, which
- * costs more than writing it.
+ * Version 0 is always base58btc without prefix; version 1 is in `base`, base32 by default. The
+ * library remembers each text, which costs more than writing it.
  */
 export function cidText({ version, bytes }: CID, base: Base = base32): string {
   return version === 0 ? base58btc.baseEncode(bytes) : base.encoder.encode(bytes);

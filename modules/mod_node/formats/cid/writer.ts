@@ -10,7 +10,10 @@ export interface CidForm {
   readonly upgradeCidv0InOutput?: boolean | undefined;
 }
 
-/** `upgraded`: version 0 is shown as version 1 when a base is named, as commands of the upper level do. */
+/**
+ * `upgraded`: version 0 is shown as version 1 when a base is named, as commands of the upper level
+ * do.
+ */
 export type CidLevel = "upgraded" | "kept";
 
 export type WriteCid = (cid: CID) => string;
@@ -23,7 +26,10 @@ export function cidWriter(form: CidForm, level: CidLevel = "upgraded"): WriteCid
   return (cid) => cidText(upgrade ? cid.toV1() : cid, base);
 }
 
-/** The same, but where no base is named CIDs are written as the path has its own. @throws NodeError for an unknown base */
+/**
+ * The same, but where no base is named CIDs are written as the path has its own. @throws NodeError
+ * for an unknown base
+ */
 export function cidWriterFor(path: string, form: CidForm, level: CidLevel = "upgraded"): WriteCid {
   const named = (form.cidBase ?? "") !== "";
   const own = named || path.startsWith("/ipns/") ? undefined : cidIn(path);

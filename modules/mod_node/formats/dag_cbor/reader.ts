@@ -1,6 +1,6 @@
 /**
- * Reads CBOR tokens ("RFC 8949") as leniently as the reference (refmt), with its error texts. Iterative, and no memory
- * is allocated for lengths that are only announced.
+ * Reads CBOR tokens ("RFC 8949") as leniently as the reference (refmt), with its error texts, or as
+ * strictly as Kubo 0.43. Iterative, and no memory is allocated for lengths that are only announced.
  */
 import { NodeError } from "../../util/errors.ts";
 
@@ -13,6 +13,8 @@ const MAX_PIECES = 65_536;
 const MAX_INT = 2n ** 63n;
 /** Maximum nesting; the reference is limited by its memory. */
 const MAX_DEPTH = 1_000_000;
+/** Maximum nesting of strict CBOR. */
+const MAX_STRICT_DEPTH = 1024;
 
 const breakByte = 0xff;
 const empty = new Uint8Array();
@@ -21,9 +23,10 @@ const empty = new Uint8Array();
 export class CborReader {
   readonly #bytes: Buffer;
   readonly #end: string;
+  readonly #strict: boolean;
   /**
-   * For each open container the number of items to come, counting keys and values of a map; negative without a definite
-   * length.
+   * For each open container the number of items to come, counting keys and values of a map;
+   * negative without a definite length.
    */
   readonly #left: number[] = [];
   readonly #maps: boolean[] = [];
@@ -38,10 +41,14 @@ export class CborReader {
   /** Whether the last token is in canonical form. */
   canonical = true;
 
-  /** `end` is the error text when the next byte is missing. */
-  constructor(bytes: Uint8Array, end = "unexpected EOF") {
+  /**
+   * `end` is the error text when the next byte is missing. `strict` refuses indefinite lengths,
+   * integers that are longer than they need to be, NaN, infinities and deep nesting.
+   */
+  constructor(bytes: Uint8Array, { end = "unexpected EOF", strict = false } = {}) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#end = end;
+    this.#strict = strict;
   }
 
   /** Offset of the next token. */
@@ -104,9 +111,11 @@ export class CborReader {
         return this.#float(first);
       case 0x5f:
       case 0x7f:
+        this.#refuseIfStrict("indefinite-length encoding rejected");
         return this.#pieces(first === 0x5f ? 0x40 : 0x60);
       case 0x9f:
       case 0xbf:
+        this.#refuseIfStrict("indefinite-length encoding rejected");
         this.canonical = false;
         return this.#open(first === 0xbf, -2);
     }
@@ -129,10 +138,17 @@ export class CborReader {
       case 6:
         return this.#tagged(first);
     }
-    throw new NodeError(`Invalid majorByte: 0x${first.toString(16)}`);
+    throw new NodeError(`${this.#strict ? "i" : "I"}nvalid majorByte: 0x${first.toString(16)}`);
+  }
+
+  #refuseIfStrict(reason: string): void {
+    if (this.#strict) throw new NodeError(`cbor: ${reason}`);
   }
 
   #open(isMap: boolean, left: number): "map" | "list" {
+    if (this.#strict && this.#left.length >= MAX_STRICT_DEPTH) {
+      throw new NodeError("message structure exceeded maximum nesting depth");
+    }
     if (this.#left.length >= MAX_DEPTH) throw new NodeError(`cbor: values are nested deeper than ${MAX_DEPTH} levels`);
     this.#left.push(left);
     this.#maps.push(isMap);
@@ -156,6 +172,8 @@ export class CborReader {
     if (first === 0xfb) this.float = this.#take(8).readDoubleBE();
     else if (first === 0xfa) this.float = this.#take(4).readFloatBE();
     else this.float = halfFloat(this.#take(2).readUInt16BE());
+    if (Number.isNaN(this.float)) this.#refuseIfStrict("NaN float value rejected");
+    else if (!Number.isFinite(this.float)) this.#refuseIfStrict("infinite float value rejected");
     return "float";
   }
 
@@ -201,7 +219,10 @@ export class CborReader {
     if (low < 24) return low;
     if (low > 27) throw new NodeError(`decodeUint: Invalid descriptor: ${first}`);
     const value = low === 24 ? this.#byte() : this.#wide(this.#take(1 << (low - 24)));
-    if (value < (minimumOfWidth[low - 24] as number)) this.canonical = false;
+    if (value < (minimumOfWidth[low - 24] as number)) {
+      this.#refuseIfStrict("integer not minimally encoded");
+      this.canonical = false;
+    }
     return value;
   }
 

@@ -4,11 +4,11 @@ import { atOnce, ITEMS_PER_STEP, type Steps, sortedSteps } from "../../util/asyn
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { CborReader } from "./reader.ts";
-import { binary, type CborScalar, visitCborSteps } from "./visit.ts";
+import { binary, type CborRules, type CborScalar, type CborVisitor, visitCborSteps } from "./visit.ts";
 
 /**
- * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, one character for each byte: so
- * invalid UTF-8 is not lost, and keys compare as their bytes do.
+ * A number is a float, a bigint an integer. Texts and keys are their UTF-8 bytes, one character for
+ * each byte: so invalid UTF-8 is not lost, and keys compare as their bytes do.
  */
 export type Value = null | boolean | number | bigint | string | Uint8Array | CID | Value[] | ValueMap;
 export type ValueMap = Map<string, Value>;
@@ -67,19 +67,20 @@ export class ValueBuilder {
   }
 }
 
-/** Decodes leniently, as the reference does. @throws NodeError with the reference's text */
+/** Decodes leniently, as go-ipfs 0.9 does. @throws NodeError with the reference's text */
 export const decodeCbor = (bytes: Uint8Array): Value => atOnce(decodeCborSteps(bytes));
 
 /** In steps, as `decodeCbor`. */
-export function* decodeCborSteps(bytes: Uint8Array): Steps<Value> {
+export function* decodeCborSteps(bytes: Uint8Array, rules?: CborRules): Steps<Value> {
   const builder = new ValueBuilder();
-  yield* visitCborSteps(bytes, {
+  const visitor: CborVisitor = {
     enter: (kind) => builder.enter(kind),
     leave: () => builder.leave(),
     key: (text) => builder.key(binary(text)),
     scalar: (token, reader) => builder.add(scalarOf(token, reader)),
     link: (cid) => builder.add(cid),
-  });
+  };
+  yield* visitCborSteps(bytes, visitor, rules);
   return builder.value;
 }
 
@@ -163,7 +164,10 @@ const sortedKeys = (map: ValueMap, compare: Compare): Steps<string[]> => sortedS
 export const bytewise = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 const shorterFirst = (one: string, other: string): number => one.length - other.length || bytewise(one, other);
 
-/** Canonical CBOR: 64-bit floats, keys sorted by length and bytes, everything else as short as possible. */
+/**
+ * Canonical CBOR: 64-bit floats, keys sorted by length and bytes, everything else as short as
+ * possible.
+ */
 export const encodeCbor = (value: Value): Uint8Array => atOnce(encodeCborSteps(value));
 
 /** In steps, as `encodeCbor`. */
@@ -258,8 +262,8 @@ class Writer {
 }
 
 /**
- * The same value in canonical form, or these very bytes if they are canonical. @throws NodeError with the reference's
- * text
+ * The same value in canonical form, or these very bytes if they are canonical. @throws NodeError
+ * with the reference's text
  */
 export const canonicalCbor = (bytes: Uint8Array): Uint8Array => atOnce(canonicalCborSteps(bytes));
 
@@ -270,30 +274,52 @@ export function* canonicalCborSteps(bytes: Uint8Array): Steps<Uint8Array> {
 }
 
 /** The CIDs that a value links to, in order. @throws NodeError with the reference's text */
-export const cborLinks = (bytes: Uint8Array): CID[] => atOnce(cborLinksSteps(bytes));
+export const cborLinks = (bytes: Uint8Array, rules?: CborRules): CID[] => atOnce(cborLinksSteps(bytes, rules));
 
 /** In steps, as `cborLinks`. */
-export function* cborLinksSteps(bytes: Uint8Array): Steps<CID[]> {
+export function* cborLinksSteps(bytes: Uint8Array, rules?: CborRules): Steps<CID[]> {
   const found: CID[] = [];
-  yield* visitCborSteps(bytes, { link: (cid) => found.push(cid) });
+  yield* visitCborSteps(bytes, { link: (cid) => found.push(cid) }, rules);
   return found;
 }
 
-/** The member of a value with that key or index. @throws NodeError with the reference's text when there is none */
+const noMember = (message: string, later: string) => new NodeError(message, { code: "NO_LINK", details: { later } });
+
+/**
+ * Why nothing can be looked up in values of a kind, in the words of later versions of the
+ * reference.
+ */
+export const wrongKind = (kind: string): string =>
+  `func called on wrong kind: "LookupBySegment" called on a ${kind} node (kind: ${kind}), but only makes sense on map or list`;
+
+function kindOf(value: Scalar): string {
+  if (value === null) return "null";
+  if (typeof value === "bigint") return "int";
+  if (typeof value === "number") return "float";
+  if (typeof value === "boolean") return "bool";
+  return value instanceof Uint8Array ? "bytes" : typeof value === "string" ? "string" : "link";
+}
+
+/**
+ * The member of a value with that key or index. @throws NodeError with the reference's text when
+ * there is none
+ */
 export function member(value: Value, name: string): Value {
+  const notFound = `key not found: ${quote(name)}`;
   if (Array.isArray(value)) {
-    if (!/^[+-]?\d+$/.test(name))
-      throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`, { code: "NO_LINK" });
-    const at = Number(name);
-    const found = value[at];
-    if (found === undefined) throw new NodeError("array index out of range", { code: "NO_LINK" });
+    if (!/^[+-]?\d+$/.test(name)) {
+      const reason = `parsing "${name}": invalid syntax`;
+      const later = `invalid segment for lookup on a list: ${quote(name)}: strconv.ParseInt: ${reason}`;
+      throw noMember(`strconv.Atoi: ${reason}`, later);
+    }
+    const found = value[Number(name)];
+    if (found === undefined) throw noMember("array index out of range", notFound);
     return found;
   }
-  if (!(value instanceof Map))
-    throw new NodeError("tried to resolve through object that had no links", { code: "NO_LINK" });
-  const found = value.get(binary(Buffer.from(name)));
-  if (found === undefined) {
-    throw new NodeError("no such link found", { code: "NO_LINK", details: { key: quote(name) } });
+  if (!(value instanceof Map)) {
+    throw noMember("tried to resolve through object that had no links", wrongKind(kindOf(value)));
   }
+  const found = value.get(binary(Buffer.from(name)));
+  if (found === undefined) throw noMember("no such link found", notFound);
   return found;
 }

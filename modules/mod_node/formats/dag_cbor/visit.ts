@@ -1,4 +1,4 @@
-/** Reads whole CBOR values with the checks of the reference: keys are texts and unique, tags are links. */
+/** Reads whole CBOR values. Keys are texts and unique. */
 import type { CID } from "multiformats/cid";
 import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -27,9 +27,21 @@ export interface VisitedCbor {
 
 const linkTag = 42;
 
+/**
+ * Which CBOR is accepted. `lenient` is that of go-ipfs 0.9: any encoding, and what follows the
+ * value is ignored. `strict` is that of Kubo 0.43, which ignores tags of values other than bytes.
+ * `strict without links` is its codec `cbor`.
+ */
+export type CborRules = "lenient" | "strict" | "strict without links";
+
 /** @throws NodeError with the reference's text */
-export function* visitCborSteps(bytes: Uint8Array, visitor: CborVisitor): Steps<VisitedCbor> {
-  const reader = new CborReader(bytes);
+export function* visitCborSteps(
+  bytes: Uint8Array,
+  visitor: CborVisitor,
+  rules: CborRules = "lenient",
+): Steps<VisitedCbor> {
+  const strict = rules !== "lenient";
+  const reader = new CborReader(bytes, { strict });
   const open: (Keys | undefined)[] = [];
   let canonical = true;
   let items = 0;
@@ -46,7 +58,10 @@ export function* visitCborSteps(bytes: Uint8Array, visitor: CborVisitor): Steps<
       canonical &&= reader.tag === undefined;
       keys.add(keyOf(token, reader));
       visitor.key?.(reader.bytes);
-    } else if (reader.tag !== undefined) {
+    } else if (reader.tag !== undefined && (!strict || token === "bytes")) {
+      if (strict && (reader.tag !== linkTag || rules === "strict without links")) {
+        throw new NodeError(`unhandled cbor tag ${reader.tag}`);
+      }
       const cid = linkOf(token, reader);
       visitor.link?.(cid);
     } else if (token === "map" || token === "list") {
@@ -56,10 +71,13 @@ export function* visitCborSteps(bytes: Uint8Array, visitor: CborVisitor): Steps<
       visitor.scalar?.(token, reader);
     }
   } while (reader.depth > 0);
+  if (strict && reader.at < bytes.length) throw new NodeError("unexpected content after end of cbor object");
   return { length: reader.at, canonical };
 }
 
-/** The keys of one map: those in order, and from the first one on that is not, a set of the rest. */
+/**
+ * The keys of one map: those in order, and from the first one on that is not, a set of the rest.
+ */
 class Keys {
   readonly #sorted: Uint8Array[] = [];
   #rest: Set<string> | undefined;

@@ -8,8 +8,8 @@ import { type Value, ValueBuilder, type ValueMap } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
 /**
- * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys counts, and what
- * follows the first value is ignored.
+ * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys
+ * counts, and what follows the first value is ignored.
  *
  * @throws NodeError with the reference's text
  */
@@ -20,8 +20,8 @@ export const readJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "first"), legacy).read();
 
 /**
- * "DAG-JSON specification": numbers without point and exponent are integers, `{"/": {"bytes": "<base64>"}}` are bytes,
- * no other map has `/` as its only key, and keys are unique.
+ * "DAG-JSON specification": numbers without point and exponent are integers, `{"/": "<cid>"}` is a
+ * link, `{"/": {"bytes": "<base64>"}}` are bytes, and keys are unique.
  *
  * @throws NodeError
  */
@@ -31,11 +31,17 @@ export const readDagJson = (bytes: Uint8Array): Value => atOnce(readDagJsonSteps
 export const readDagJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "document"), dagJson).read();
 
-/** What the two forms do differently. Their failures are reported once the whole is known to be JSON. */
+/** Plain JSON, the codec `json`: as dag-json, but without links and bytes. @throws NodeError */
+export const readPlainJsonSteps = (bytes: Uint8Array): Steps<Value> =>
+  new Reader(new JsonReader(bytes, "document"), plain).read();
+
+/**
+ * What the forms do differently. Their failures are reported once the whole is known to be JSON.
+ */
 interface Form {
   number(text: string): Value;
-  /** A map whose only key is `/`. */
-  special(inner: Value): Value;
+  /** What a map is whose only key is `/`; undefined for a map like any other. */
+  special(inner: Value): Value | undefined;
   readonly repeats: boolean;
 }
 
@@ -49,15 +55,18 @@ const legacy: Form = {
 };
 
 const dagJson: Form = {
-  number: (text) => (/[.eE]/.test(text) || text === "-0" ? float(text) : integer(text)),
+  number: (text) => (/[.eE]/.test(text) ? float(text) : integer(text)),
   special(inner) {
     if (typeof inner === "string") return linkOf(inner);
     const text = inner instanceof Map && inner.size === 1 ? inner.get("bytes") : undefined;
-    if (typeof text === "string" && /^[A-Za-z0-9+/]*$/.test(text)) return new Uint8Array(Buffer.from(text, "base64"));
-    throw new NodeError('the key "/" stands for links and bytes only');
+    if (typeof text !== "string") return undefined;
+    if (!/^[A-Za-z0-9+/]*$/.test(text)) throw new NodeError("bytes are not in base64 without padding");
+    return new Uint8Array(Buffer.from(text, "base64"));
   },
   repeats: false,
 };
+
+const plain: Form = { ...dagJson, special: () => undefined };
 
 const linkOf = (text: string) => parseCid(Buffer.from(text, "latin1").toString());
 
@@ -120,10 +129,12 @@ class Reader {
 
   #closed(map: ValueMap): Value {
     const inner = map.size === 1 ? map.get("/") : undefined;
-    return inner === undefined ? map : this.#try(() => this.#form.special(inner));
+    return inner === undefined ? map : this.#try(() => this.#form.special(inner) ?? map);
   }
 
-  /** Only the first fault is reported, and errors cost more than values: nothing is made after it. */
+  /**
+   * Only the first fault is reported, and errors cost more than values: nothing is made after it.
+   */
   #try(make: () => Value): Value {
     if (this.#fault !== undefined) return null;
     try {

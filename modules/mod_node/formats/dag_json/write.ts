@@ -30,7 +30,10 @@ const dagJson: Form = {
 
 const wholeFloat = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
 
-/** Keys are sorted by their bytes. @throws NodeError with the reference's text for values that JSON cannot express */
+/**
+ * Keys are sorted by their bytes. @throws NodeError with the reference's text for values that JSON
+ * cannot express
+ */
 export const writeJson = (value: Value): string => atOnce(writeJsonSteps(value));
 /** In steps, as `writeJson`. */
 export const writeJsonSteps = (value: Value): Steps<string> => write(value, legacy);
@@ -42,7 +45,10 @@ export function* writeDagJsonSteps(value: Value): Steps<Uint8Array> {
   return Buffer.from(yield* write(value, dagJson));
 }
 
-/** Plain JSON as Kubo writes it: a tab for each level. @throws NodeError for bytes */
+/**
+ * Plain JSON as Kubo writes it: a tab for each level, and a line end after a list or a map. @throws
+ * NodeError for bytes
+ */
 export function* writePlainJsonSteps(value: Value): Steps<Uint8Array> {
   const plain = {
     ...dagJson,
@@ -74,7 +80,8 @@ function* writeIndented(value: Value, form: Form): Steps<string> {
     key: (key) => parts.push(form.text(key), ": "),
     scalar: (scalar) => parts.push(scalarText(scalar, form)),
   });
-  return `${parts.text}\n`;
+  const isContainer = Array.isArray(value) || value instanceof Map;
+  return isContainer ? `${parts.text}\n` : parts.text;
 }
 
 function* write(value: Value, form: Form): Steps<string> {

@@ -1,5 +1,9 @@
-/** The dag-pb codec ("DAG-PB specification"): read as leniently as go-ipfs reads, written in the one canonical form. */
+/**
+ * The dag-pb codec ("DAG-PB specification"): read as leniently as go-ipfs reads, written in the one
+ * canonical form.
+ */
 import type { CID } from "multiformats/cid";
+import { byteText, textBytes } from "../../util/byte_text.ts";
 import { NodeError } from "../../util/errors.ts";
 import { castCid } from "../cid/text.ts";
 import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
@@ -21,11 +25,12 @@ import { scanLinks, scanNode } from "./scan_links.ts";
 
 export type { PbLink, PbNode } from "./pb_node.ts";
 
-/** Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it. */
+/**
+ * Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it.
+ */
 export const cumulativeSize = ({ length, links }: Pick<PbNode, "links"> & { readonly length: number }): number =>
   links.reduce((sum, { size }) => sum + size, length);
 
-const text = new TextDecoder("utf-8", { ignoreBOM: true });
 const empty = new Uint8Array();
 
 /** Decodes a stored block. @throws NodeError when the bytes are not a dag-pb node */
@@ -38,7 +43,10 @@ export function decodePb(bytes: Uint8Array): PbNode {
   }
 }
 
-/** Decodes the input of a command: other texts, same rules. @throws NodeError when it is not a dag-pb node */
+/**
+ * Decodes the input of a command: other texts, same rules. @throws NodeError when it is not a
+ * dag-pb node
+ */
 export function parsePb(bytes: Uint8Array): PbNode {
   const links: PbLink[] = [];
   let fault: NodeError | undefined;
@@ -102,7 +110,7 @@ function readLink(bytes: Uint8Array): { readonly hash: Uint8Array; readonly name
   let size = 0;
   while (reader.next()) {
     if (reader.field === LINK_HASH) hash = reader.bytes;
-    else if (reader.field === LINK_NAME) name = text.decode(reader.bytes);
+    else if (reader.field === LINK_NAME) name = byteText(reader.bytes);
     else if (reader.field === LINK_TSIZE) size = reader.number;
   }
   return { hash, name, size };
@@ -116,7 +124,10 @@ function linkCid(hash: Uint8Array, at: number): CID {
   }
 }
 
-/** The data of a node, without decoding its links. @throws NodeError when the bytes are not a dag-pb node */
+/**
+ * The data of a node, without decoding its links. @throws NodeError when the bytes are not a dag-pb
+ * node
+ */
 export function pbData(bytes: Uint8Array): Uint8Array | undefined {
   const reader = new FieldReader(bytes, nodeMessage);
   let data: Uint8Array | undefined;
@@ -124,7 +135,9 @@ export function pbData(bytes: Uint8Array): Uint8Array | undefined {
   return data;
 }
 
-/** The CIDs that a node links to, in order. @throws NodeError when the bytes are not a dag-pb node */
+/**
+ * The CIDs that a node links to, in order. @throws NodeError when the bytes are not a dag-pb node
+ */
 export const pbLinks = (bytes: Uint8Array): readonly CID[] =>
   scanLinks(bytes) ?? decodePb(bytes).links.map(({ cid }) => cid);
 
@@ -134,18 +147,18 @@ function inOrder(links: readonly PbLink[]): readonly PbLink[] {
   return sorted ? links : links.toSorted((one, other) => compareNames(one.name, other.name));
 }
 
-/** Compares names by their UTF-8 bytes. */
+/** Compares names by their bytes. */
 export function compareNames(one: string, other: string): number {
   if (one === other) return 0;
-  // UTF-16 code units sort as UTF-8 bytes do, except that surrogates stand for characters beyond U+FFFF.
+  // UTF-16 code units sort like UTF-8 bytes, except for surrogates: those encode characters beyond
+  // U+FFFF, or single bytes.
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
     const left = one.charCodeAt(at);
     const right = other.charCodeAt(at);
     if (left === right) continue;
-    const leftHigh = left >= 0xd800 && left <= 0xdfff;
-    const rightHigh = right >= 0xd800 && right <= 0xdfff;
-    return leftHigh === rightHigh ? left - right : leftHigh ? 1 : -1;
+    const isPlain = (left & 0xf800) !== 0xd800 && (right & 0xf800) !== 0xd800;
+    return isPlain ? left - right : Buffer.compare(textBytes(one), textBytes(other));
   }
   return one.length - other.length;
 }
@@ -153,7 +166,7 @@ export function compareNames(one: string, other: string): number {
 /** The canonical bytes: links first, sorted by name, then the data unless it is empty. */
 export function encodePb({ data, links }: PbNode): Uint8Array {
   const ordered = inOrder(links);
-  const names = ordered.map(({ name }) => Buffer.from(name));
+  const names = ordered.map(({ name }) => textBytes(name));
   const lengths = ordered.map(({ cid, size }, at) => linkLength(cid, (names[at] as Buffer).length, size));
   const dataLength = data === undefined || data.length === 0 ? 0 : fieldLength(data.length);
   const bytes = new Uint8Array(lengths.reduce((sum, length) => sum + fieldLength(length), dataLength));
@@ -170,7 +183,7 @@ export function encodePb({ data, links }: PbNode): Uint8Array {
 
 /** One link as a field of its node, tag and length included. */
 export function encodeLink({ cid, name, size }: PbLink): Uint8Array {
-  const text = Buffer.from(name);
+  const text = textBytes(name);
   const length = linkLength(cid, text.length, size);
   const bytes = new Uint8Array(fieldLength(length));
   bytes[0] = NODE_LINKS_TAG;

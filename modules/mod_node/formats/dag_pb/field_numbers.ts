@@ -1,4 +1,7 @@
-/** Field numbers of `PBNode` and `PBLink`, and the tags that their fields begin with ("DAG-PB specification"). */
+/**
+ * Field numbers of `PBNode` and `PBLink`, and the tags that their fields begin with ("DAG-PB
+ * specification").
+ */
 import { tagOf, wireBytes, wireVarint } from "../protobuf/fields.ts";
 
 export const NODE_DATA = 1;

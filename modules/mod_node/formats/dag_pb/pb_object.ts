@@ -1,6 +1,7 @@
 /** dag-pb nodes as the client libraries have them: what a node leaves out is left out. */
 import type { CID } from "multiformats/cid";
 import { CID as Cid } from "multiformats/cid";
+import { byteText, textBytes } from "../../util/byte_text.ts";
 import { NodeError } from "../../util/errors.ts";
 import { FieldReader, fieldLength, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
@@ -17,8 +18,6 @@ export interface DagPbNode {
   readonly Data?: Uint8Array;
   readonly Links: readonly DagPbLink[];
 }
-
-const text = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** @throws NodeError when the bytes are no dag-pb node */
 export function decodeDagPb(bytes: Uint8Array): DagPbNode {
@@ -38,7 +37,7 @@ function readLink(bytes: Uint8Array): DagPbLink {
   const reader = new FieldReader(bytes, linkMessage);
   while (reader.next()) {
     if (reader.field === 1) link.Hash = Cid.decode(reader.bytes);
-    else if (reader.field === 2) link.Name = text.decode(reader.bytes);
+    else if (reader.field === 2) link.Name = byteText(reader.bytes);
     else if (reader.field === 3) link.Tsize = reader.number;
   }
   return link as DagPbLink;
@@ -48,7 +47,7 @@ function readLink(bytes: Uint8Array): DagPbLink {
 export function encodeDagPb(node: unknown): Uint8Array {
   requireNode(node);
   const links = node.Links.map(({ Hash, Name, Tsize }) => {
-    const name = Name === undefined ? undefined : Buffer.from(Name);
+    const name = Name === undefined ? undefined : textBytes(Name);
     const size = Tsize === undefined ? 0 : 1 + varintLength(Tsize);
     const length = fieldLength(Hash.bytes.length) + (name === undefined ? 0 : fieldLength(name.length)) + size;
     return { hash: Hash.bytes, name, size: Tsize, length };

@@ -1,5 +1,9 @@
-/** Reads dag-pb nodes in canonical form, as nearly all are, fast: walking pins, listing and collecting garbage do little else. */
+/**
+ * Reads dag-pb nodes in canonical form, as nearly all are, fast: walking pins, listing and
+ * collecting garbage do little else.
+ */
 import type { CID } from "multiformats/cid";
+import { byteText } from "../../util/byte_text.ts";
 import { castCid } from "../cid/text.ts";
 import { LINK_HASH_TAG, LINK_NAME_TAG, LINK_TSIZE_TAG, NODE_DATA_TAG, NODE_LINKS_TAG } from "./field_numbers.ts";
 import type { PbLink, PbNode } from "./pb_node.ts";
@@ -7,11 +11,9 @@ import type { PbLink, PbNode } from "./pb_node.ts";
 /** Bytes of the longest varint that is read here; longer ones are left to the full decoder. */
 const MAX_VARINT_BYTES = 9;
 
-const text = new TextDecoder("utf-8", { ignoreBOM: true });
-
 /**
- * The CIDs of the links of a node in canonical form, in order: links sorted by name, each with hash, name and size.
- * Undefined for a node in another form, and for bytes that are not a node.
+ * The CIDs of the links of a node in canonical form, in order: links sorted by name, each with
+ * hash, name and size. Undefined for a node in another form, and for bytes that are not a node.
  */
 export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   const cids: CID[] = [];
@@ -23,7 +25,7 @@ export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   return found === undefined ? undefined : cids;
 }
 
-/** As `scanLinks`, all of the node. Undefined also where a name is not UTF-8: it may have another place in the order as a text. */
+/** Scans the links of the whole node, as `scanLinks` does. */
 export function scanNode(bytes: Uint8Array): PbNode | undefined {
   const links: PbLink[] = [];
   const found = scan(bytes, (link) => addLink(links, bytes, link));
@@ -39,8 +41,8 @@ export interface PagedNode extends Pick<PbNode, "data"> {
 }
 
 /**
- * The links of `scanNode`, some at a time: none is made before it is asked for, so that of a large directory only those are in memory that
- * somebody is busy with. Undefined where `scanNode` is.
+ * The links of `scanNode`, some at a time: none is made before it is asked for, so that of a large
+ * directory only those are in memory that somebody is busy with. Undefined where `scanNode` is.
  */
 export function scanPages(bytes: Uint8Array, pageLinks: number): PagedNode | undefined {
   const starts: number[] = [];
@@ -48,7 +50,7 @@ export function scanPages(bytes: Uint8Array, pageLinks: number): PagedNode | und
   const found = scan(bytes, (link) => {
     if (count % pageLinks === 0) starts.push(link.from);
     count += 1;
-    return isCommonCid(bytes, link) ? isText(bytes, link) : addLink([], bytes, link);
+    return isCommonCid(bytes, link) || addLink([], bytes, link);
   });
   if (found === undefined || found.fields > 1) return undefined;
   return { data: dataIn(bytes, found), pages: pagesFrom(bytes, starts) };
@@ -63,12 +65,11 @@ function* pagesFrom(bytes: Uint8Array, starts: readonly number[]): Generator<rea
   }
 }
 
-/** False for one that is no CID, or whose name is no text. */
+/** Returns false for a link that is not a CID. */
 function addLink(links: PbLink[], bytes: Uint8Array, link: ScannedLink): boolean {
   const cid = cidIn(bytes, link);
-  const name = nameIn(bytes, link.nameFrom, link.nameTo);
-  if (cid === undefined || name === undefined) return false;
-  links.push({ cid, name, size: link.size });
+  if (cid === undefined) return false;
+  links.push({ cid, name: nameIn(bytes, link.nameFrom, link.nameTo), size: link.size });
   return true;
 }
 
@@ -90,25 +91,17 @@ function isCommonCid(bytes: Uint8Array, { hashFrom, hashTo }: ScannedLink): bool
   return at === hashFrom || (at === hashFrom + 2 && bytes[hashFrom] === 1 && (bytes[hashFrom + 1] as number) < 0x80);
 }
 
-function isText(bytes: Uint8Array, { nameFrom, nameTo }: ScannedLink): boolean {
-  for (let at = nameFrom; at < nameTo; at += 1) {
-    if ((bytes[at] as number) >= 0x80) return nameIn(bytes, nameFrom, nameTo) !== undefined;
-  }
-  return true;
-}
-
 const MAX_JOINED = 16;
-const REPLACEMENT = "\ufffd";
 
-/** Of plain ASCII, as most names are, a few letters are joined faster than a decoder is called. Undefined for what may not be UTF-8. */
-function nameIn(bytes: Uint8Array, from: number, to: number): string | undefined {
+/**
+ * Decodes a name. For short ASCII names, as most are, joining the letters is faster than calling a
+ * decoder.
+ */
+function nameIn(bytes: Uint8Array, from: number, to: number): string {
   let name = "";
   for (let at = from; at < to; at += 1) {
     const byte = bytes[at] as number;
-    if (byte >= 0x80 || to - from > MAX_JOINED) {
-      const decoded = text.decode(bytes.subarray(from, to));
-      return decoded.includes(REPLACEMENT) ? undefined : decoded;
-    }
+    if (byte >= 0x80 || to - from > MAX_JOINED) return byteText(bytes.subarray(from, to));
     name += String.fromCharCode(byte);
   }
   return name;
@@ -138,8 +131,11 @@ function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataFiel
   let at = 0;
   /** The end of what is being read: of the node, or of one link. */
   let end = bytes.length;
-  let [lastFrom, lastTo] = [0, 0];
-  let [fields, dataFrom, dataTo] = [0, 0, 0];
+  let lastFrom = 0;
+  let lastTo = 0;
+  let fields = 0;
+  let dataFrom = 0;
+  let dataTo = 0;
 
   /** -1 for one that is cut off, or too long. */
   function varint(): number {
@@ -152,7 +148,10 @@ function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataFiel
     return -1;
   }
 
-  /** Skips a length-delimited field and returns where its bytes begin; -1 for another tag or a cut-off field. */
+  /**
+   * Skips a length-delimited field and returns where its bytes begin; -1 for another tag or a
+   * cut-off field.
+   */
   function field(tag: number): number {
     if (bytes[at] !== tag) return -1;
     at += 1;

@@ -1,11 +1,15 @@
-/** Blocks as values of the data model, and back, for every codec that `dag get` and `dag put` convert between. */
+/**
+ * Blocks as values of the data model, and back, for every codec that `dag get` and `dag put`
+ * convert between.
+ */
 import type { Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
-import { cbor, dagCbor, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
+import { cbor, dagCbor, dagJose, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
 import { decodeCborSteps, encodeCborSteps, encodePlainCborSteps, type Value } from "../dag_cbor/value.ts";
-import { readDagJsonSteps } from "../dag_json/read.ts";
+import { readDagJsonSteps, readPlainJsonSteps } from "../dag_json/read.ts";
 import { writeDagJsonSteps, writePlainJsonSteps } from "../dag_json/write.ts";
 import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";
+import { decodeJoseSteps, encodeJoseSteps } from "./dag_jose.ts";
 import { linksInSteps } from "./data_model.ts";
 import { fromJs, toJsSteps } from "./js_values.ts";
 
@@ -39,10 +43,17 @@ const pb: ValueCodec = {
 const codecs: ReadonlyMap<number, ValueCodec> = new Map([
   [raw, bytesAlone],
   [dagPb, pb],
-  [dagCbor, { decode: decodeCborSteps, encode: encodeCborSteps }],
+  [dagCbor, { decode: (bytes) => decodeCborSteps(bytes, "strict"), encode: encodeCborSteps }],
   [dagJson, { decode: readDagJsonSteps, encode: writeDagJsonSteps }],
-  [cbor, { decode: decodeCborSteps, encode: withoutLinks(encodePlainCborSteps) }],
-  [json, { decode: readDagJsonSteps, encode: withoutLinks(writePlainJsonSteps) }],
+  [dagJose, { decode: (bytes) => decodeJoseSteps(bytes), encode: encodeJoseSteps }],
+  [
+    cbor,
+    {
+      decode: (bytes) => decodeCborSteps(bytes, "strict without links"),
+      encode: withoutLinks(encodePlainCborSteps),
+    },
+  ],
+  [json, { decode: readPlainJsonSteps, encode: withoutLinks(writePlainJsonSteps) }],
 ]);
 
 /** Codecs that have no form for links. */

@@ -1,20 +1,30 @@
 /** Blocks whose codec holds values of the "IPLD Data Model", and nodes as JSON. */
 import type { CID } from "multiformats/cid";
 import { atOnce, ITEMS_PER_STEP, inSlices, type Steps, TextCollector } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { GoText, goJson, JsonText } from "../../util/go/text.ts";
-import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
+import { cbor, dagCbor, dagJose, dagJson, dagPb, json, raw } from "../cid/codecs.ts";
 import { decodeCborSteps, type Value, visitValueSteps } from "../dag_cbor/value.ts";
-import { readDagJsonSteps } from "../dag_json/read.ts";
+import { readDagJsonSteps, readPlainJsonSteps } from "../dag_json/read.ts";
 import { writeJsonSteps } from "../dag_json/write.ts";
 import { decodePb } from "../dag_pb/dag_pb.ts";
+import { decodeJoseSteps } from "./dag_jose.ts";
 
-const readers: ReadonlyMap<number, (bytes: Uint8Array) => Steps<Value>> = new Map([
-  [dagCbor, decodeCborSteps],
+const readers = new Map<number, (bytes: Uint8Array) => Steps<Value>>([
+  [dagCbor, (bytes) => decodeCborSteps(bytes)],
   [dagJson, readDagJsonSteps],
+  [dagJose, decodeJoseSteps],
+  [cbor, (bytes) => decodeCborSteps(bytes, "strict without links")],
+  [json, readPlainJsonSteps],
 ]);
 
-/** The value of a block; undefined for a codec without values. @throws NodeError when the bytes are malformed */
+/** Whether blocks of that codec are values. */
+export const hasValues = (code: number): boolean => readers.has(code);
+
+/**
+ * The value of a block; undefined for a codec without values. @throws NodeError when the bytes are
+ * malformed
+ */
 export const valueIn = (cid: CID, bytes: Uint8Array): Value | undefined => atOnce(valueInSteps(cid, bytes));
 
 /** Bytes of a block that is read in slices. */
@@ -56,7 +66,7 @@ export function* nodeJsonSteps(cid: CID, bytes: Uint8Array): Steps<JsonText> {
   const value = yield* valueInSteps(cid, bytes);
   if (value !== undefined) return yield* valueJsonSteps(value);
   if (cid.code === raw) return new JsonText(goJson(new GoText(bytes)));
-  if (cid.code !== dagPb) throw new NodeError(`unrecognized object type: ${cid.code}`);
+  if (cid.code !== dagPb) throw failure("CODEC_UNREADABLE", { codec: cid.code });
   return new JsonText(yield* pbJsonSteps(bytes));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Values of the data model as the client libraries have them: integers are numbers as long as these are exact, texts are
- * strings, maps are objects.
+ * Values of the data model as the client libraries have them: integers are numbers as long as these
+ * are exact, texts are strings, maps are objects.
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
@@ -53,7 +53,10 @@ const MAX_INTEGER = 2n ** 64n;
 
 type Step = { readonly key?: string; readonly value: unknown } | "leave";
 
-/** The value that a caller means. @throws NodeError, in the words of the client libraries, for what the data model has no value for */
+/**
+ * The value that a caller means. @throws NodeError, in the words of the client libraries, for what
+ * the data model has no value for
+ */
 export function fromJs(given: unknown): Value {
   const builder = new ValueBuilder();
   const steps: Step[] = [{ value: given }];

@@ -1,4 +1,7 @@
-/** Counts the fields of protobuf messages of peers before a library decodes them: each becomes objects. */
+/**
+ * Counts the fields of protobuf messages of peers before a library decodes them: each becomes
+ * objects.
+ */
 import { NodeError } from "../../util/errors.ts";
 import { FieldReader } from "./fields.ts";
 
@@ -7,7 +10,10 @@ export interface Nested {
   readonly [field: number]: Nested;
 }
 
-/** @throws NodeError for a message of more than `most` fields, those of the messages within counted, and for malformed bytes */
+/**
+ * @throws NodeError for a message of more than `most` fields, those of the messages within counted,
+ * and for malformed bytes
+ */
 export function requireFewFields(bytes: Uint8Array, nested: Nested, most: number): void {
   count(bytes, nested, most, most);
 }

@@ -12,7 +12,10 @@ const wireGroup = 3;
 const wireGroupEnd = 4;
 export const wireFixed32 = 5;
 
-/** The fields of a message: a reader that has them refuses fields of another wire type, in go-ipfs's words. */
+/**
+ * The fields of a message: a reader that has them refuses fields of another wire type, in go-ipfs's
+ * words.
+ */
 export interface Message {
   readonly name: string;
   /** Name and wire type by field number. */

@@ -26,8 +26,9 @@ export class FrameReader {
   #whole: Uint8Array | undefined;
 
   /**
-   * `maxLength` is in bytes; `buffers` gives the memory for messages that come in several chunks. With `transfer` the memory of
-   * chunks that were copied is freed: whoever hands them in must not use them any more.
+   * `maxLength` is in bytes; `buffers` gives the memory for messages that come in several chunks.
+   * With `transfer` the memory of chunks that were copied is freed: whoever hands them in must not
+   * use them any more.
    */
   constructor(maxLength: number, buffers: Allocator, { transfer = false }: { readonly transfer?: boolean } = {}) {
     this.#maxLength = maxLength;
@@ -41,7 +42,8 @@ export class FrameReader {
   }
 
   /**
-   * The messages that a chunk completes. One that lies within the chunk is a view of it, others are copies.
+   * The messages that a chunk completes. One that lies within the chunk is a view of it, others are
+   * copies.
    *
    * @throws NodeError at a message that is longer than the limit
    */

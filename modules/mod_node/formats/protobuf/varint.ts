@@ -1,4 +1,7 @@
-/** Varints: unsigned LEB128, as protobuf, multiformats and CARv1 use it. Numbers are exact up to 2^53. */
+/**
+ * Varints: unsigned LEB128, as protobuf, multiformats and CARv1 use it. Numbers are exact up to
+ * 2^53.
+ */
 
 /** Length in bytes of a number as a varint. */
 export function varintLength(value: number): number {
@@ -19,7 +22,10 @@ export function writeVarint(into: Uint8Array, at: number, value: number): number
   return offset;
 }
 
-/** Writes a signed integer of 64 bits, of which a negative one takes ten bytes, and returns the offset after it. */
+/**
+ * Writes a signed integer of 64 bits, of which a negative one takes ten bytes, and returns the
+ * offset after it.
+ */
 export function writeVarint64(into: Uint8Array, at: number, value: bigint): number {
   let rest = BigInt.asUintN(64, value);
   let offset = at;

@@ -71,7 +71,10 @@ async function nextHeader(bytes: Bytes): Promise<TarHeader | undefined> {
   }
 }
 
-/** The archive ends with two blocks of zeros, or with the end of the source after one of them or none. */
+/**
+ * The archive ends with two blocks of zeros, or with the end of the source after one of them or
+ * none.
+ */
 async function headerBlock(bytes: Bytes): Promise<Uint8Array | undefined> {
   const block = await bytes.block();
   if (block === undefined || !isZero(block)) return block;

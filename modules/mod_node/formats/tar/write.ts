@@ -24,7 +24,9 @@ const MAX_PREFIX = 155;
 /** Bytes of the records before a header, or of a long name. */
 const MAX_SPECIAL = 1024 * 1024;
 
-/** What a header says of an entry of an archive that names no owner. Texts are as in `TarHeader`. */
+/**
+ * What a header says of an entry of an archive that names no owner. Texts are as in `TarHeader`.
+ */
 export interface PlainEntry {
   /** "0" file, "2" symlink, "5" directory. */
   readonly type: "0" | "2" | "5";
@@ -35,7 +37,10 @@ export interface PlainEntry {
   readonly mtime: TarTime;
 }
 
-/** A header, as `writeHeader` makes it. What stands in most archives is written into `block`, which the next one may have again. */
+/**
+ * A header, as `writeHeader` makes it. What stands in most archives is written into `block`, which
+ * the next one may have again.
+ */
 export function writeEntry(entry: PlainEntry, block: Buffer): Uint8Array {
   const { type, name, linkname, mode, size, mtime } = entry;
   if (!isSimple(entry)) {
@@ -68,8 +73,8 @@ const isWhole = ({ seconds, nanoseconds }: TarTime): boolean => nanoseconds === 
 const isShort = (text: string): boolean => text.length <= MAX_NAME && isAscii(text);
 
 /**
- * A header, preceded by the special headers that it needs. Global records end what is written, without padding. @throws
- * NodeError for one that no format can express
+ * A header, preceded by the special headers that it needs. Global records end what is written,
+ * without padding. @throws NodeError for one that no format can express
  */
 export function writeHeader(given: TarHeader): Uint8Array {
   const header = given.format === 0 ? withoutTimes(given) : given;

@@ -19,13 +19,18 @@ const MTIME_TAG = tagOf(FIELDS.mtime, wireBytes);
 export const unixfsTypes = ["Raw", "Directory", "File", "Metadata", "Symlink", "HAMTShard"] as const;
 export type UnixfsType = (typeof unixfsTypes)[number];
 
-/** A moment: whole seconds since 1970, which may be negative, and the nanoseconds after them, below 1,000,000,000. */
+/**
+ * A moment: whole seconds since 1970, which may be negative, and the nanoseconds after them, below
+ * 1,000,000,000.
+ */
 export interface UnixTime {
   readonly seconds: number;
   readonly nanoseconds: number;
 }
 
-/** What UnixFS 1.5 says of a file, directory or symlink beside its content; on its root node alone. */
+/**
+ * What UnixFS 1.5 says of a file, directory or symlink beside its content; on its root node alone.
+ */
 export interface ModeAndTime {
   /** Its last nine bits are the permissions. */
   readonly mode?: number | undefined;
@@ -49,7 +54,10 @@ export interface Unixfs extends ModeAndTime {
 /** More parts than a node of any block has links. */
 const MAX_BLOCKSIZES = 2 ** 17;
 
-/** @throws NodeError when the bytes are not a UnixFS message, or one of more parts than `MAX_BLOCKSIZES` */
+/**
+ * @throws NodeError when the bytes are not a UnixFS message, or one of more parts than
+ * `MAX_BLOCKSIZES`
+ */
 export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   const reader = new FieldReader(bytes);
   const blocksizes: number[] = [];

@@ -1,4 +1,7 @@
-/** Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0, or of Kubo 0.43, so that it can open the repo. */
+/**
+ * Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0, or of Kubo 0.43, so that it can
+ * open the repo.
+ */
 import { randomBytes } from "node:crypto";
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
@@ -20,8 +23,8 @@ const MAX_BATCH = 4096;
 const empty = new Uint8Array();
 
 /**
- * Makes the LevelDB in a folder that has none; durable when it resolves. `namedAfter` is what references of the filestore are kept
- * under: the CID, or for Kubo the multihash.
+ * Makes the LevelDB in a folder that has none; durable when it resolves. `namedAfter` is what
+ * references of the filestore are kept under: the CID, or for Kubo the multihash.
  */
 export async function exportMetadata(
   folder: string,

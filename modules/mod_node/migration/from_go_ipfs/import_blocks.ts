@@ -8,10 +8,10 @@ import { Pins } from "../../content/pins/pins.ts";
 import { raw } from "../../formats/cid/codecs.ts";
 import { matches } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
-import { CidSet } from "../../formats/cid/set.ts";
 import { castCid } from "../../formats/cid/text.ts";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import { BlockService } from "../../storage/blockstore/block_service.ts";
+import { RetainedBlocks } from "../../storage/blockstore/retained_blocks.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
@@ -28,9 +28,11 @@ export interface BlockImportOptions {
 }
 
 /**
- * Stores what `to` lacks: each as a raw block, since the database does not tell codecs. Durable when it resolves.
+ * Stores what `to` lacks: each as a raw block, since the database does not tell codecs. Durable
+ * when it resolves.
  *
- * @throws NodeError BLOCK_CORRUPT for one whose bytes have another hash; the signal's reason when it aborts
+ * @throws NodeError BLOCK_CORRUPT for one whose bytes have another hash; the signal's reason when
+ * it aborts
  */
 export async function importBlocks(
   database: KeyValues,
@@ -38,7 +40,8 @@ export async function importBlocks(
   { onProgress = () => {}, signal }: BlockImportOptions = {},
 ): Promise<void> {
   const batch = new BlockBatch(to);
-  let [blocks, bytes] = [0, 0];
+  let blocks = 0;
+  let bytes = 0;
   for await (const [key, value] of database.iterator({ gte: prefix, lt: `${prefix}\xff` })) {
     signal?.throwIfAborted();
     const cid = readable(key, () => {
@@ -67,12 +70,15 @@ interface Parts {
   readonly metadata: MetadataStore;
 }
 
-/** Stores what is pinned, and the files, in the form in which they are referred to: the copied blocks had one for all. */
+/**
+ * Stores what is pinned, and the files, in the form in which they are referred to: the copied
+ * blocks had one for all.
+ */
 export async function storeForms({ blocks, metadata }: Parts, signal: AbortSignal | undefined): Promise<void> {
   const service = new BlockService(blocks);
   const pins = new Pins(service, metadata, new SharedLock());
   const find = (cid: CID) => service.find(cid);
-  const seen = new CidSet();
+  const seen = new RetainedBlocks();
   const marking = { buffers: service.buffers, signal };
   // What is not complete stays so: nobody is told, as it was the same before.
   for await (const root of pins.list("recursive")) await markPresent(root, seen, find, marking);

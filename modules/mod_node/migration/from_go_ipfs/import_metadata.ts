@@ -1,7 +1,8 @@
 /**
- * Imports the pins and MFS of go-ipfs or Kubo from the database of its repo, which is not changed. From then on the metadata
- * of this node counts. When that program has used the repo again, the changes it has made since are applied here. To tell
- * its changes from those of this node, a copy of everything that was imported is kept.
+ * Imports the pins and MFS of go-ipfs or Kubo from the database of its repo, which is not changed.
+ * From then on the metadata of this node counts. When that program has used the repo again, the
+ * changes it has made since are applied here. To tell its changes from those of this node, a copy
+ * of everything that was imported is kept.
  */
 import type { CID } from "multiformats/cid";
 import { Journal, rootKey } from "../../content/mfs/journal.ts";
@@ -28,7 +29,9 @@ export interface ImportOptions {
   readonly onNotice: (sentence: string) => void;
   /** Called with the database before anything else is read of it, when it has changed. */
   readonly onChanged?: ((database: KeyValues) => Promise<void>) | undefined;
-  /** Called when all is in the metadata; if it fails, the same is imported again at the next start. */
+  /**
+   * Called when all is in the metadata; if it fails, the same is imported again at the next start.
+   */
   readonly onImported?: (() => Promise<void>) | undefined;
   /** That of both. */
   readonly signal?: AbortSignal | undefined;
@@ -38,7 +41,10 @@ export interface ImportOptions {
 const importedPrefix = "adopted/";
 /** The state of the database when it was last read. */
 const stateKey = "node/adopted";
-/** Prefixes of keys that record what was imported: of no use in a store without that database beside it. */
+/**
+ * Prefixes of keys that record what was imported: of no use in a store without that database beside
+ * it.
+ */
 export const importStateKeys = [importedPrefix, stateKey];
 
 /** Those that open what this node opens. */
@@ -51,8 +57,8 @@ const same = (one: Uint8Array | undefined, other: Uint8Array | undefined) =>
   one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 
 /**
- * @throws NodeError DATABASE_IN_USE while another process has the database open, DATABASE_DAMAGED when not all of it can
- * be read; no metadata is changed then
+ * @throws NodeError DATABASE_IN_USE while another process has the database open, DATABASE_DAMAGED
+ * when not all of it can be read; no metadata is changed then
  */
 export async function importMetadata(options: ImportOptions): Promise<void> {
   const { from, metadata, scratch, onNotice, onChanged, onImported, signal } = options;
@@ -87,8 +93,8 @@ export async function importMetadata(options: ImportOptions): Promise<void> {
 }
 
 /**
- * Applies the changes since the last import, and gives their number. It can be repeated after an interruption: each
- * change and the record of it are in one transaction.
+ * Applies the changes since the last import, and gives their number. It can be repeated after an
+ * interruption: each change and the record of it are in one transaction.
  */
 async function follow(database: KeyValues, options: ImportOptions): Promise<number> {
   const { metadata } = options;
@@ -164,7 +170,8 @@ function applyPage(writer: MetadataWriter, records: readonly GoIpfsRecord[], tak
 function put(writer: MetadataWriter, { key, value }: GoIpfsRecord, base: Uint8Array | undefined): void {
   // A name that was published here since then has the later record.
   if (key.startsWith(nameKey) && !same(writer.get(key), base)) return;
-  const [direct, recursive] = [pinPrefix("direct"), pinPrefix("recursive")];
+  const direct = pinPrefix("direct");
+  const recursive = pinPrefix("recursive");
   // A CID has one pin mode, and the recursive one counts.
   if (key.startsWith(direct) && writer.has(recursive + key.slice(direct.length))) return;
   if (key.startsWith(recursive)) writer.delete(direct + key.slice(recursive.length));
@@ -172,8 +179,8 @@ function put(writer: MetadataWriter, { key, value }: GoIpfsRecord, base: Uint8Ar
 }
 
 /**
- * Whether the MFS root of that program replaces the one here: when it was changed only there. When both were changed, the
- * one here stays and gets the other as a directory.
+ * Whether the MFS root of that program replaces the one here: when it was changed only there. When
+ * both were changed, the one here stays and gets the other as a directory.
  */
 async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions): Promise<boolean> {
   const { metadata, find, onNotice, from } = options;

@@ -1,6 +1,6 @@
 /**
- * Checks that the files of a LevelDB are undamaged. The library does not check the checksums of table blocks and skips
- * broken journal records: damage would look like missing records.
+ * Checks that the files of a LevelDB are undamaged. The library does not check the checksums of
+ * table blocks and skips broken journal records: damage would look like missing records.
  */
 import { readFile } from "node:fs/promises";
 import { DatabaseDamaged, Fields, type Handle, maskedCrc } from "../lsm/fields.ts";
@@ -12,7 +12,8 @@ export async function checkFile(path: string): Promise<void> {
   else if (/\.log$|MANIFEST-\d+$/.test(path)) checkJournal(path, await readFile(path));
 }
 
-// ---------------------------------------------------------------------------------------------------------- tables
+// ----------------------------------------------------------------------------------------------------------
+// tables
 
 const footerLength = 48;
 const magic = Buffer.from("57fb808b247547db", "hex");
@@ -45,20 +46,23 @@ function checkTable(path: string, table: Buffer): void {
   }
 }
 
-// -------------------------------------------------------------------------------------------------------- journals
+// --------------------------------------------------------------------------------------------------------
+// journals
 
 const journalBlock = 32 * 1024;
 const headLength = 7;
 /** A record is a whole entry, or its first, a middle or its last piece. */
-const [wholeKind, firstKind, lastKind] = [1, 2, 4];
+const wholeKind = 1;
+const firstKind = 2;
+const lastKind = 4;
 
 function checkJournal(path: string, journal: Buffer): void {
   for (const _ of journalEntries(path, journal));
 }
 
 /**
- * Entries are cut into records of checksum, length, kind and data, none of which crosses a block. The last one may be cut
- * off, by a crash.
+ * Entries are cut into records of checksum, length, kind and data, none of which crosses a block.
+ * The last one may be cut off, by a crash.
  *
  * @throws DatabaseDamaged
  */
@@ -95,8 +99,8 @@ function isRecord(journal: Buffer, at: number): boolean {
 }
 
 /**
- * Whether nothing was written from here on: there are only zeros, or less than the record says and no other record
- * after it.
+ * Whether nothing was written from here on: there are only zeros, or less than the record says and
+ * no other record after it.
  */
 function isEnd(journal: Buffer, at: number): boolean {
   if (journal.subarray(at).every((byte) => byte === 0)) return true;

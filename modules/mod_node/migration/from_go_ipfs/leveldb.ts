@@ -9,7 +9,9 @@ import { tablesOf } from "./manifest.ts";
 /** Keys are text, values are bytes. */
 export type LevelDb = ClassicLevel<string, Uint8Array>;
 
-/** The files of the database; others are logs for people, locks, and leftovers of an unclean end. */
+/**
+ * The files of the database; others are logs for people, locks, and leftovers of an unclean end.
+ */
 export const isData = (name: string): boolean => /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/.test(name);
 /** Tables are never changed once they are written. */
 const isTable = (name: string) => /\.(ldb|sst)$/.test(name);
@@ -24,8 +26,8 @@ async function filesInUse(folder: string): Promise<string[]> {
 }
 
 /**
- * Passes a copy of the database to `use`. `scratch` is a folder that may be made and is gone afterwards; in the same
- * file system the copy takes almost no space.
+ * Passes a copy of the database to `use`. `scratch` is a folder that may be made and is gone
+ * afterwards; in the same file system the copy takes almost no space.
  *
  * @throws DatabaseDamaged; Error with the library's reason
  */

@@ -1,4 +1,7 @@
-/** Which tables of a LevelDB are part of it: a crash leaves others behind, some of them half written. */
+/**
+ * Which tables of a LevelDB are part of it: a crash leaves others behind, some of them half
+ * written.
+ */
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { journalEntries } from "./integrity.ts";
 
@@ -31,7 +34,10 @@ const readers: Readonly<Record<number, (read: Fields, tables: Set<number>) => vo
   9: (read) => void read.varint(),
 };
 
-/** Numbers of the tables that `manifest`, the bytes of the file at `path`, names. @throws DatabaseDamaged */
+/**
+ * Numbers of the tables that `manifest`, the bytes of the file at `path`, names. @throws
+ * DatabaseDamaged
+ */
 export function tablesOf(path: string, manifest: Buffer): ReadonlySet<number> {
   const tables = new Set<number>();
   for (const entry of journalEntries(path, manifest)) {

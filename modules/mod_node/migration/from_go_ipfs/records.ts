@@ -1,4 +1,7 @@
-/** The records of go-ipfs 0.9.0, and of the Kubo of today, in their database, under the keys that this node has for them. */
+/**
+ * The records of go-ipfs 0.9.0, and of the Kubo of today, in their database, under the keys that
+ * this node has for them.
+ */
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
 import type { CID } from "multiformats/cid";
@@ -50,7 +53,9 @@ export interface GoIpfsRecord {
   readonly cid: CID | undefined;
 }
 
-/** @throws NodeError for a record that cannot be read: it is never skipped, since it may be a pin */
+/**
+ * @throws NodeError for a record that cannot be read: it is never skipped, since it may be a pin
+ */
 export async function* recordsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, undefined> {
   yield* pinsIn(database);
   const root = await database.get(goIpfsKeys.root);

@@ -1,6 +1,8 @@
 /** What the files of LevelDB and of Pebble have in common: numbers, texts and checksums. */
 
-/** A file of a database that does not hold what it must; the message that is shown names the file. */
+/**
+ * A file of a database that does not hold what it must; the message that is shown names the file.
+ */
 export class DatabaseDamaged extends Error {
   override readonly name = "DatabaseDamaged";
   /** The file, where the message names it: what reads a part of one does not know which it is. */
@@ -19,7 +21,10 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32C as LevelDB stores it: rotated, plus a constant, since a checksum of checksums says little. */
+/**
+ * CRC-32C as LevelDB stores it: rotated, plus a constant, since a checksum of checksums says
+ * little.
+ */
 export function maskedCrc(bytes: Uint8Array): number {
   let crc = -1;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -30,8 +35,8 @@ export function maskedCrc(bytes: Uint8Array): number {
 }
 
 /**
- * Adds up the keys that are made of a block. They have much in common, which is stored once: a small block that was made to do harm
- * would have keys without end.
+ * Adds up the keys that are made of a block. They have much in common, which is stored once: a
+ * small block that was made to do harm would have keys without end.
  */
 export class KeyBytes {
   #left: number;
@@ -47,8 +52,11 @@ export class KeyBytes {
   }
 }
 
-/** Bytes of keys for each byte of their block, and of any block. Kubo's keys have about a hundred. */
-const [MAX_KEY_RATIO, MAX_SHORT_KEYS] = [256, 64 * 1024];
+/**
+ * Bytes of keys for each byte of their block, and of any block. Kubo's keys have about a hundred.
+ */
+const MAX_KEY_RATIO = 256;
+const MAX_SHORT_KEYS = 64 * 1024;
 
 /** Where a block is in a table. */
 export interface Handle {

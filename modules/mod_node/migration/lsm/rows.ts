@@ -7,8 +7,8 @@ export interface Row {
 }
 
 /**
- * Each row: lengths of the part that its key shares with the previous one, of the rest and of the value; then rest and
- * value. Behind them is a list of offsets and its length, for searching.
+ * Each row: lengths of the part that its key shares with the previous one, of the rest and of the
+ * value; then rest and value. Behind them is a list of offsets and its length, for searching.
  *
  * @throws DatabaseDamaged
  */

@@ -35,8 +35,8 @@ const MAX_BATCH = 4096;
 const PROGRESS_MS = 100;
 
 /**
- * Copies everything in `from` into stores that nobody uses yet. `metadataFolder` is that of `to`. Durable
- * when it resolves.
+ * Copies everything in `from` into stores that nobody uses yet. `metadataFolder` is that of `to`.
+ * Durable when it resolves.
  */
 export async function copyStores(
   from: StorePaths,
@@ -67,7 +67,9 @@ export async function copyStores(
   }
 }
 
-/** Whatever `to` has of it goes first: an earlier attempt may have copied what was removed since. */
+/**
+ * Whatever `to` has of it goes first: an earlier attempt may have copied what was removed since.
+ */
 export async function copyAllMetadata(
   from: StorePaths,
   to: Stores,
@@ -107,7 +109,10 @@ export const exists = (path: string): Promise<boolean> =>
   );
 
 interface BlockCopyOptions extends Omit<CopyOptions, "onNotice"> {
-  /** Called for a block that is listed and cannot be had, to throw what ends the copying; by default it does. */
+  /**
+   * Called for a block that is listed and cannot be had, to throw what ends the copying; by default
+   * it does.
+   */
   readonly onMissing?: ((cid: CID, error: unknown) => undefined) | undefined;
   /** Bytes that were copied before. */
   readonly bytes?: number | undefined;

@@ -12,27 +12,39 @@ import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { ForeignDatabase, StorePaths } from "../../storage/repo/datastore.ts";
-import type { SharedFigures } from "../../storage/shared/figures.ts";
 import type { Collections } from "../../storage/shared/gc/collections.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
+import type { SharedStoreMetrics } from "../../storage/shared/metrics.ts";
 import type { BlockImportOptions } from "../from_go_ipfs/import_blocks.ts";
 
 export interface Stores {
   readonly blocks: BlockStore;
-  /** What goes with the blocks: pins, files, trees of mounts, published names, what is to be provided, the data of modules. */
+  /**
+   * What goes with the blocks: pins, files, trees of mounts, published names, what is to be
+   * provided, the data of modules.
+   */
   readonly metadata: MetadataStore;
-  /** What concerns this host alone: peers, records of the DHT, when it provided last. By default `metadata`. */
+  /**
+   * What concerns this host alone: peers, records of the DHT, when it provided last. By default
+   * `metadata`.
+   */
   readonly hostMetadata?: MetadataStore | undefined;
-  /** The log that other hosts work on these blocks and this metadata with; undefined for stores of this host alone. */
+  /**
+   * The log that other hosts work on these blocks and this metadata with; undefined for stores of
+   * this host alone.
+   */
   readonly shared?: SharedLog | undefined;
   /** The listener hears of each key of `metadata` that any host has changed; with `shared`. */
   readonly onMetadata?: ((listener: (key: string) => void) => void) | undefined;
   /** Removes garbage together with those hosts; with `shared`. */
   readonly collections?: Collections | undefined;
-  /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */
+  /**
+   * Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this
+   * machine have none.
+   */
   readonly problem?: (() => string | undefined) | undefined;
   /** What the shared store was asked for; with `shared`. */
-  readonly figures?: (() => SharedFigures) | undefined;
+  readonly figures?: (() => SharedStoreMetrics) | undefined;
   /** Called when the stores are closed: closes what they share. Never rejects. */
   readonly close?: () => Promise<void>;
   /** Keys for names that hosts have in common; the files of the repo otherwise. */
@@ -41,15 +53,18 @@ export interface Stores {
   readonly copyMetadata?: () => Promise<void>;
 }
 
-/** Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that only fetch. */
+/**
+ * Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that
+ * only fetch.
+ */
 export const memoryStores = (): Stores => ({ blocks: memoryBlocks(), metadata: memoryMetadata() });
 
 /** Called with a sentence that the operator should read. */
 export type Notice = (sentence: string) => void;
 
 /**
- * Blocks are checked whenever they are read, so a damaged one is never passed on. @throws NodeError STORE_FULL,
- * STORE_BROKEN
+ * Blocks are checked whenever they are read, so a damaged one is never passed on. @throws NodeError
+ * STORE_FULL, STORE_BROKEN
  */
 export function openBlocks(
   { kind, blocks, shardFunc, namedAfter }: StorePaths,
@@ -73,7 +88,10 @@ export const metadataCopy = ({ metadata }: StorePaths): string => `${metadata}.c
 /** Beside the blocks: what of them was damaged. */
 export { lostAndFound } from "../../storage/blockstore/segments/lost_and_found.ts";
 
-/** A copy from a backup, which becomes the metadata when the stores are opened: beside its folder as well. */
+/**
+ * A copy from a backup, which becomes the metadata when the stores are opened: beside its folder as
+ * well.
+ */
 export const metadataToRestore = ({ metadata }: Pick<StorePaths, "metadata">): string => `${metadata}.restore`;
 
 /** The same metadata, of which a copy is kept. */
@@ -100,9 +118,11 @@ export interface ForeignImport extends BlockImportOptions {
 }
 
 /**
- * Brings the metadata up to date with go-ipfs or Kubo, and the blocks where they are in the same database.
+ * Brings the metadata up to date with go-ipfs or Kubo, and the blocks where they are in the same
+ * database.
  *
- * @throws NodeError DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT; the signal's reason when it aborts
+ * @throws NodeError DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT; the signal's reason when it
+ * aborts
  */
 export async function importForeign({ from, metadataFolder, to, onNotice, ...options }: ForeignImport): Promise<void> {
   // Loaded on demand: most repos have no such database.

@@ -1,4 +1,8 @@
-/** What happens when a store has blocks, and its metadata is gone: nobody may collect garbage by what is left. */
+/**
+ * What happens when a store has blocks, and its metadata is gone: nobody may collect garbage by
+ * what is left.
+ */
+
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
@@ -6,6 +10,7 @@ import { copyHeader, readCopy } from "../../storage/metadata/copy_file.ts";
 import { syncFolder } from "../../storage/repo/atomic_file.ts";
 import type { StorePaths } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
+import { counted } from "../../util/counted.ts";
 import { failure } from "../../util/errors.ts";
 import { metadataCopy, metadataToRestore, type Notice, openMetadata } from "./engines.ts";
 
@@ -35,7 +40,8 @@ export async function settleLostMetadata(
   if (await isKept(join(metadata, "data.mdb"))) return;
   const path = metadataCopy(paths);
   const copy = await copyHeader(path);
-  // A repo of go-ipfs or Kubo has its pins in another database, and no metadata before this node opens it.
+  // A repo of go-ipfs or Kubo has its pins in another database, and no metadata before this node
+  // opens it.
   const isFirst = copy === undefined && paths.foreign !== undefined;
   if (isFirst || (await isEmpty(blocks))) return;
   if (lostMetadata === "none") {
@@ -47,14 +53,17 @@ export async function settleLostMetadata(
   if (copy !== undefined && lostMetadata === "restore") {
     const entries = await restore(path, paths, onNotice);
     onNotice(
-      `${metadata} was lost: ${entries} entries were put back from the copy of ${copy.made}; later changes are gone`,
+      `${metadata} was lost: ${counted(entries, "entry was", "entries were")} put back from the copy of ${copy.made}; later changes are gone`,
     );
     return;
   }
   throw failure("METADATA_LOST", { metadata, blocks: paths.blocks, remedy: remedyFor(copy?.made, path) });
 }
 
-/** What a backup was restored from becomes the metadata, once; the file that it came in goes when that is done. */
+/**
+ * What a backup was restored from becomes the metadata, once; the file that it came in goes when
+ * that is done.
+ */
 async function takeRestored(paths: StorePaths, onNotice: Notice): Promise<void> {
   const { metadata } = paths;
   const restored = metadataToRestore(paths);
@@ -62,7 +71,7 @@ async function takeRestored(paths: StorePaths, onNotice: Notice): Promise<void> 
   if (found === undefined) return;
   if (!(await isKept(join(metadata, "data.mdb")))) {
     const entries = await restore(restored, paths, onNotice);
-    onNotice(`${metadata} is made from a backup of ${found.made}: ${entries} entries`);
+    onNotice(`${metadata} is made from a backup of ${found.made}: ${counted(entries, "entry", "entries")}`);
   }
   await rm(restored);
   await syncFolder(dirname(restored));

@@ -19,11 +19,11 @@ export interface OpenOptions extends Pick<CopyOptions, "onNotice" | "signal"> {
 }
 
 /**
- * Opens the stores of a repo. When it resolves the pins of that program are in the metadata, so before any garbage
- * collection. Stores outside of their repo begin as a copy of what the repo has.
+ * Opens the stores of a repo. When it resolves the pins of that program are in the metadata, so
+ * before any garbage collection. Stores outside of their repo begin as a copy of what the repo has.
  *
- * @throws NodeError STORE_FULL, STORE_BROKEN, METADATA_LOST, DATABASE_IN_USE, DATABASE_DAMAGED; the signal's reason when
- * it aborts
+ * @throws NodeError STORE_FULL, STORE_BROKEN, METADATA_LOST, DATABASE_IN_USE, DATABASE_DAMAGED; the
+ * signal's reason when it aborts
  */
 export async function openStores(
   { path, stores: paths, repoStores }: Repo,

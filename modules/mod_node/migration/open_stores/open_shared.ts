@@ -10,11 +10,11 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { RepoLock } from "../../storage/repo/lock.ts";
 import { lockFolders, type Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
-import type { SharedFigures } from "../../storage/shared/figures.ts";
 import { Collections } from "../../storage/shared/gc/collections.ts";
 import { SharedKeys } from "../../storage/shared/keys.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
+import type { SharedStoreMetrics } from "../../storage/shared/metrics.ts";
 import { requirePair } from "../../storage/shared/pairing.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
 import type { ObjectStore } from "../../storage/shared/s3/objects.ts";
@@ -27,7 +27,7 @@ import {
   s3Settings,
 } from "../../storage/shared/settings.ts";
 import { openSqlLog, type SqlLog } from "../../storage/shared/sql/open.ts";
-import { placeOf, sqlSettings } from "../../storage/shared/sql/settings.ts";
+import { describeAddresses, sqlSettings } from "../../storage/shared/sql/settings.ts";
 import { NodeError } from "../../util/errors.ts";
 import { exists } from "./copy.ts";
 import { type Notice, openMetadata, type Stores } from "./engines.ts";
@@ -46,8 +46,8 @@ export interface SharedStores extends Stores {
 }
 
 /**
- * Both stores must be there at the start; afterwards they may go and come back. What this host keeps of them is in a folder
- * for each store, and may be lost.
+ * Both stores must be there at the start; afterwards they may go and come back. What this host
+ * keeps of them is in a folder for each store, and may be lost.
  *
  * @throws NodeError STORE_UNAVAILABLE, and what says that the settings are wrong
  */
@@ -69,23 +69,14 @@ export async function openSharedStores(
     const bucket = openS3(s3Settings(settings));
     engines.push(() => bucket.close());
     await bucket.check();
-    const objects = availability.watch(bucket, {
-      name: "objects",
-      probe: (store) => store.probe(),
-      tryWriting: tryPutting,
-      refused: ["putNew", "put", "read", "stream", "head", "delete", "abandonUploads"],
-      streams: ["stream"],
-    });
+    const objects = watchBucket(availability, bucket);
     const url = await withPassword(settings);
-    const database = await openSqlLog({ url, name: hostname(), peer: repo.identity.peerId.toString() });
+    const peer = repo.identity.peerId.toString();
+    const database = await openSqlLog({ url, name: hostname(), peer, onTwin: twinNotice(peer, onNotice) });
     engines.push(() => database.log.close());
     await requirePair(bucket, database);
-    const log = availability.watch(database.log, {
-      name: "database",
-      probe: (shared) => shared.refresh(),
-      tryWriting: (shared) => shared.withLock("write test", async () => undefined),
-      refused: ["refresh", "commit", "withLock", "sessions", "doomed", "buried", "lists"],
-    });
+    let isFollowed = false;
+    const log = watchLog(availability, database.log, () => isFollowed);
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
     const folder = join(place, database.store);
     const lock = await lockCache(folder, onNotice);
@@ -96,6 +87,7 @@ export async function openSharedStores(
     stores.push(() => blocks.close());
     const copy = await openMetadata({ ...repo.stores, metadata: join(folder, "metadata") }, onNotice, makeRoom);
     const metadata = await SharedMetadata.open(log, copy);
+    isFollowed = true;
     stores.push(() => metadata.close());
     const collections = new Collections({ log, metadata, blocks: blocks.condemnable, isRoot: isRootKey });
     engines.push(() => collections.close());
@@ -104,7 +96,7 @@ export async function openSharedStores(
     await collections.start();
     await tellOfContent(repo, metadata, onNotice);
     const keys = await keysOf(metadata, settings);
-    const places = { objects: bucket.name, database: placeOf(sqlSettings(url)) };
+    const places = { objects: bucket.name, database: describeAddresses(sqlSettings(url)) };
     const figures = figuresOf({ places, availability, bucket, database, blocks, collections });
     return {
       blocks,
@@ -124,6 +116,39 @@ export async function openSharedStores(
   }
 }
 
+const watchBucket = (availability: Availability, bucket: ObjectStore): ObjectStore =>
+  availability.watch(bucket, {
+    name: "objects",
+    probe: (store) => store.probe(),
+    tryWriting: tryPutting,
+    refused: ["putNew", "put", "read", "stream", "head", "delete", "abandonUploads"],
+    writes: ["putNew", "put", "delete", "abandonUploads"],
+    streams: ["stream"],
+  });
+
+/** `isFollowed`: all copies follow the log, so that it may be read. */
+const watchLog = (availability: Availability, log: SharedLog, isFollowed: () => boolean): SharedLog =>
+  availability.watch(log, {
+    name: "database",
+    probe: (shared) => (isFollowed() ? shared.refresh() : shared.sessions()),
+    tryWriting: (shared) => shared.tryWriting(),
+    refused: ["refresh", "commit", "withLock", "sessions", "deletableObjects", "markDeleted", "lists"],
+    writes: ["commit", "withLock", "markDeleted"],
+  });
+
+/** Tells once of each session that another host has under the identity of this one. */
+function twinNotice(peer: string, onNotice: Notice): (name: string, session: number) => void {
+  const told = new Set<number>();
+  return (name, session) => {
+    if (told.has(session)) return;
+    told.add(session);
+    onNotice(
+      `the host ${name} (session ${session}) has the identity of this one, ${peer}: each ends sessions of the other, and writes fail then. ` +
+        "One repo was copied from the other: stop one of the hosts, and give it a repo of its own, which it makes where there is none",
+    );
+  };
+}
+
 /** One object of this process, whatever is refused: where nothing may be deleted, too. */
 const testKey = `check/${randomUUID()}`;
 
@@ -133,14 +158,17 @@ async function tryPutting(objects: ObjectStore): Promise<void> {
   await objects.delete([testKey]);
 }
 
-/** Two hosts in one folder would each take what the other one writes there for their own. @throws NodeError REPO_LOCKED */
+/**
+ * Two hosts in one folder would each take what the other one writes there for their own. @throws
+ * NodeError REPO_LOCKED
+ */
 async function lockCache(folder: string, onNotice: Notice): Promise<RepoLock> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return lockFolders([folder], { onNotice });
 }
 
 interface Told {
-  readonly places: SharedFigures["places"];
+  readonly places: SharedStoreMetrics["addresses"];
   readonly availability: Availability;
   readonly bucket: ObjectStore;
   readonly database: SqlLog;
@@ -150,17 +178,20 @@ interface Told {
 
 const figuresOf =
   ({ places, availability, bucket, database, blocks, collections }: Told) =>
-  (): SharedFigures => ({
-    places,
+  (): SharedStoreMetrics => ({
+    addresses: places,
     problems: availability.problems,
     waiting: { bytes: blocks.waiting, calls: database.log.waiting },
     lastCollection: collections.last,
-    requests: bucket.figures,
+    requests: bucket.metrics,
     database: { ...database.counts, ...database.log.counts },
     cache: blocks.cached,
   });
 
-/** Undefined unless a secret for them is named. @throws NodeError KEYS_SECRET_SHORT, KEYS_SECRET_WRONG */
+/**
+ * Undefined unless a secret for them is named. @throws NodeError KEYS_SECRET_SHORT,
+ * KEYS_SECRET_WRONG
+ */
 async function keysOf(metadata: MetadataStore, settings: SharedStoreSettings): Promise<SharedKeys | undefined> {
   if (settings.keys_secret === undefined) return undefined;
   return SharedKeys.open(metadata, await secretIn(settings.keys_secret, "the secret for keys"));
@@ -181,7 +212,10 @@ export async function withPassword({ sql, sql_password }: SharedStoreSettings): 
   return sql.replace(/^(postgres(?:ql)?:\/\/)([^:@/?]*)(?::[^@/?]*)?@/, `$1$2:${password}@`);
 }
 
-/** Whoever gives a repo with content a shared store shall not believe that it is lost, or that a part of a repo is all of it. */
+/**
+ * Whoever gives a repo with content a shared store shall not believe that it is lost, or that a
+ * part of a repo is all of it.
+ */
 async function tellOfContent(
   { stores }: Pick<Repo, "stores">,
   metadata: MetadataStore,

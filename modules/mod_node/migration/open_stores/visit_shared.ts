@@ -1,4 +1,7 @@
-/** Looks after a shared store without a repo: joins it as one more host, with copies in a temporary folder, and leaves again. */
+/**
+ * Looks after a shared store without a repo: joins it as one more host, with copies in a temporary
+ * folder, and leaves again.
+ */
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +11,7 @@ import { createIdentity, readIdentity } from "../../storage/repo/identity.ts";
 import { lockFolders } from "../../storage/repo/repo.ts";
 import type { SegmentFault } from "../../storage/shared/segments/verify.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
-import { examineDatabase } from "../../storage/shared/sql/examine.ts";
+import { inspectDatabase } from "../../storage/shared/sql/inspect.ts";
 import { NodeError } from "../../util/errors.ts";
 import { openSharedStores, type SharedStores, withPassword } from "./open_shared.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
@@ -32,12 +35,19 @@ export interface SharedStoreVisit {
   stat(): Promise<SharedStoreFigures>;
   /** What is missing or damaged; `read` compares every block with its hash. */
   verify(options?: { readonly read?: boolean; readonly signal?: AbortSignal }): AsyncIterable<SegmentFault>;
-  /** Keys of the objects that hosts left behind that ended before they told of them; `remove` deletes them. */
+  /**
+   * Keys of the objects that hosts left behind that ended before they told of them; `remove`
+   * deletes them.
+   */
   orphans(options?: { readonly remove?: boolean; readonly signal?: AbortSignal }): Promise<readonly string[]>;
-  /** What hosts have written through their mounts: a tree for each key, which garbage collection keeps. */
+  /**
+   * What hosts have written through their mounts: a tree for each key, which garbage collection
+   * keeps.
+   */
   mounts(): Promise<readonly HostTree[]>;
   /**
-   * Forgets the trees of the host with this peer ID, which is gone for good; gives those that it had.
+   * Forgets the trees of the host with this peer ID, which is gone for good; gives those that it
+   * had.
    *
    * @throws NodeError when it runs
    */
@@ -54,8 +64,8 @@ export interface VisitOptions {
 const MAX_CACHE = 256 * 2 ** 20;
 
 /**
- * Hosts may run meanwhile. No key for names is asked for. @throws NodeError STORE_UNAVAILABLE, and what says that the settings are
- * wrong
+ * Hosts may run meanwhile. No key for names is asked for. @throws NodeError STORE_UNAVAILABLE, and
+ * what says that the settings are wrong
  */
 export function visitSharedStore<T>(
   settings: SharedStoreSettings,
@@ -63,13 +73,13 @@ export function visitSharedStore<T>(
   options: VisitOptions = {},
 ): Promise<T> {
   const runs = async (host: string) => {
-    const { tables } = await examineDatabase(await withPassword(settings), []);
+    const { tables } = await inspectDatabase(await withPassword(settings), []);
     return tables?.hosts.some(({ peer, isAlive }) => peer === host && isAlive) ?? true;
   };
   const visit = ({ blocks, shared, metadata }: SharedStores) =>
     use({
       async stat() {
-        const { segments, bytes, live } = await blocks.upkeep.figures();
+        const { segments, bytes, live } = await blocks.upkeep.metrics();
         const { blocks: count } = await blocks.stat();
         const hosts = (await shared.sessions()).filter((session) => session !== shared.session).length;
         const unfinished = await unfinishedMigrations(metadata);
@@ -89,7 +99,10 @@ export function visitSharedStore<T>(
   return withSharedStores({ ...settings, keys_secret: undefined }, visit, options);
 }
 
-/** The stores themselves, as a host has them; `folder` is gone afterwards. @throws as `visitSharedStore` */
+/**
+ * The stores themselves, as a host has them; `folder` is gone afterwards. @throws as
+ * `visitSharedStore`
+ */
 export async function withSharedStores<T>(
   settings: SharedStoreSettings,
   use: (stores: SharedStores, folder: string) => Promise<T>,

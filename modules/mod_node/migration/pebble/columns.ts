@@ -1,9 +1,10 @@
 /**
  * Blocks of columns, as Pebble has them in its tables since version 5.
  *
- * Source: the package documentation of Pebble's `sstable/colblk`. A header of the block's own; then version (1 byte), number
- * of columns (2) and of rows (4); for each column its type (1) and where it begins (4); then the columns. All numbers
- * are little-endian, offsets and alignment count from the beginning of the block.
+ * Source: the package documentation of Pebble's `sstable/colblk`. A header of the block's own; then
+ * version (1 byte), number of columns (2) and of rows (4); for each column its type (1) and where
+ * it begins (4); then the columns. All numbers are little-endian, offsets and alignment count from
+ * the beginning of the block.
  */
 import { DatabaseDamaged, KeyBytes } from "../lsm/fields.ts";
 
@@ -15,7 +16,9 @@ const columnHeadLength = 5;
 /** The values of a column by row. */
 type Column<T> = (row: number) => T;
 
-/** Reads the columns of one block. Every method throws DatabaseDamaged, or RangeError past its end. */
+/**
+ * Reads the columns of one block. Every method throws DatabaseDamaged, or RangeError past its end.
+ */
 export class Columns {
   readonly #block: Buffer;
   readonly #head: number;
@@ -51,8 +54,8 @@ export class Columns {
   }
 
   /**
-   * Keys in order: a prefix of all, one of each bundle of keys, and the rest of each key. A key whose rest is empty is
-   * that before it in its bundle.
+   * Keys in order: a prefix of all, one of each bundle of keys, and the rest of each key. A key
+   * whose rest is empty is that before it in its bundle.
    */
   prefixBytes(column: number): Column<Buffer> {
     const start = this.#start(column, types.prefixBytes);
@@ -81,7 +84,10 @@ export class Columns {
     return this.#block.readUInt32LE(head + 1);
   }
 
-  /** A byte with the width, and a high bit where a base comes next; the numbers, aligned to their width. */
+  /**
+   * A byte with the width, and a high bit where a base comes next; the numbers, aligned to their
+   * width.
+   */
   #uintsAt(start: number, rows: number): { value: Column<bigint>; end: number } {
     if (rows === 0) return { value: () => 0n, end: start };
     const encoding = this.#block.readUInt8(start);
@@ -97,7 +103,9 @@ export class Columns {
     return { value: (row) => base + BigInt(this.#block.readUIntLE(first + row * width, width)), end };
   }
 
-  /** The offsets of all slices and of their end, then the slices. `begin`: what is before the first. */
+  /**
+   * The offsets of all slices and of their end, then the slices. `begin`: what is before the first.
+   */
   #bytesAt(start: number, count: number): { value: Column<Buffer>; begin: () => Buffer } {
     const { value: offset, end } = this.#uintsAt(start, count + 1);
     const slice = (from: number, to: number): Buffer => {
@@ -114,7 +122,10 @@ export class Columns {
 /** Bundles of up to 2^10 keys are read; those that Kubo writes have 16. */
 const MAX_BUNDLE_SHIFT = 10;
 
-/** Refuses counts that the block cannot hold: each row takes at least one byte. @throws DatabaseDamaged */
+/**
+ * Refuses counts that the block cannot hold: each row takes at least one byte. @throws
+ * DatabaseDamaged
+ */
 export function bounded(rows: number, block: Buffer): number {
   if (rows > block.length) throw new DatabaseDamaged("a block has more rows than it can have");
   return rows;

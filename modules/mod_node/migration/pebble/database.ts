@@ -1,6 +1,6 @@
 /**
- * Reads a Pebble, the database of Kubo's `pebbleds`, as it is on the disk. Nothing is written, not even a lock: whoever
- * opens it sees to it that nobody else has it open.
+ * Reads a Pebble, the database of Kubo's `pebbleds`, as it is on the disk. Nothing is written, not
+ * even a lock: whoever opens it sees to it that nobody else has it open.
  */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,8 +11,11 @@ import { type Changes, readLog } from "./log.ts";
 import { readManifest, type TableFile } from "./manifest.ts";
 import { Table } from "./table.ts";
 
-/** Versions of the format that are read: from the first that Pebble 2 opens to that of Kubo 0.43. */
-const [oldestFormat, newestFormat] = [13, 24];
+/**
+ * Versions of the format that are read: from the first that Pebble 2 opens to that of Kubo 0.43.
+ */
+const oldestFormat = 13;
+const newestFormat = 24;
 const bytewise = "leveldb.BytewiseComparator";
 
 export interface KeyRange {
@@ -26,7 +29,10 @@ export const isPebble = (names: readonly string[]): boolean => markIn(names, "ma
 /** Its keys and values. Methods throw DatabaseDamaged for what cannot be read. */
 export class PebbleDatabase {
   readonly #folder: string;
-  /** Tables whose keys overlap, and the latest change may be in any: one list for each. Others, in order. */
+  /**
+   * Tables whose keys overlap, and the latest change may be in any: one list for each. Others, in
+   * order.
+   */
   readonly #runs: readonly (readonly TableFile[])[];
   /** In order. */
   readonly #recent: readonly Entry[];
@@ -71,7 +77,8 @@ export class PebbleDatabase {
 
   /** In order. */
   async *iterator({ gte, lt }: KeyRange): AsyncGenerator<[key: string, value: Uint8Array]> {
-    const [from, to] = [Buffer.from(gte), Buffer.from(lt)];
+    const from = Buffer.from(gte);
+    const to = Buffer.from(lt);
     const sources = [new Source([this.#recent][Symbol.iterator](), from)];
     for (const run of this.#runs) sources.push(new Source(this.#blocksOf(run, from, to), from));
     try {
@@ -149,7 +156,8 @@ class Source {
 
 /** Where the keys from `from` on begin, in entries in order. */
 function firstFrom(entries: readonly Entry[], at: number, from: Buffer): number {
-  let [low, high] = [at, entries.length];
+  let low = at;
+  let high = entries.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (Buffer.compare((entries[middle] as Entry).key, from) < 0) low = middle + 1;

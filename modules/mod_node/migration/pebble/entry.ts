@@ -44,7 +44,10 @@ export interface Trailer {
   readonly kind: number;
 }
 
-/** The 8 bytes behind a key in a table: the kind in the lowest, the number of the change in the others. */
+/**
+ * The 8 bytes behind a key in a table: the kind in the lowest, the number of the change in the
+ * others.
+ */
 export function trailerOf(trailer: bigint): Trailer {
   return { sequence: Number(trailer >> 8n), kind: Number(trailer & 0xffn) & ~OBSOLETE };
 }

@@ -1,18 +1,23 @@
 /**
  * The records of Pebble's manifests and logs.
  *
- * Source: the package documentation of Pebble's `record`. Files are blocks of 32 KiB with chunks: checksum (4 bytes), length
- * (2), kind (1), of logs their number (4), of newer logs how far they were safely on the disk (8); then the data. A
- * record is one chunk, or a first, middle ones and a last one. Log files are used again: chunks of another number are
- * of an earlier log.
+ * Source: the package documentation of Pebble's `record`. Files are blocks of 32 KiB with chunks:
+ * checksum (4 bytes), length (2), kind (1), of logs their number (4), of newer logs how far they
+ * were safely on the disk (8); then the data. A record is one chunk, or a first, middle ones and a
+ * last one. Log files are used again: chunks of another number are of an earlier log.
  */
 import { DatabaseDamaged, maskedCrc } from "../lsm/fields.ts";
 
 const BLOCK = 32 * 1024;
 const CRC_LENGTH = 6;
-/** Lengths of heads, by `Math.floor((kind - 1) / 4)`: of manifests, of logs, and of logs that tell what was synced. */
+/**
+ * Lengths of heads, by `Math.floor((kind - 1) / 4)`: of manifests, of logs, and of logs that tell
+ * what was synced.
+ */
 const headLengths = [7, 11, 19] as const;
-const [whole, first, last] = [0, 1, 3];
+const whole = 0;
+const first = 1;
+const last = 3;
 
 export interface JournalOptions {
   /** The number of a log. */
@@ -28,7 +33,10 @@ interface Chunk {
   readonly end: number;
 }
 
-/** Its records; undefined now and then in between, for a pause. `path` is for errors. @throws DatabaseDamaged */
+/**
+ * Its records; undefined now and then in between, for a pause. `path` is for errors. @throws
+ * DatabaseDamaged
+ */
 export function* journalRecords(
   path: string,
   journal: Buffer,
@@ -86,8 +94,8 @@ function chunkAt(journal: Buffer, at: number, log: number | undefined): Chunk | 
 }
 
 /**
- * Whether something of this log is behind what is wrong: then it is damage and not an end. In the same block it may be anywhere; further
- * blocks begin with a chunk.
+ * Whether something of this log is behind what is wrong: then it is damage and not an end. In the
+ * same block it may be anywhere; further blocks begin with a chunk.
  */
 function* hasChunkAfter(
   journal: Buffer,

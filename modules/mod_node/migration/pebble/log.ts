@@ -1,4 +1,7 @@
-/** What was changed last in a Pebble, and is in no table yet: batches in its logs. Source: Pebble's `batchrepr`. */
+/**
+ * What was changed last in a Pebble, and is in no table yet: batches in its logs. Source: Pebble's
+ * `batchrepr`.
+ */
 import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { type Entry, entryOf, kinds, type Tombstone } from "./entry.ts";

@@ -1,4 +1,7 @@
-/** Which tables and logs a Pebble consists of: its manifest, a journal of changes. Source: Pebble's `internal/manifest`. */
+/**
+ * Which tables and logs a Pebble consists of: its manifest, a journal of changes. Source: Pebble's
+ * `internal/manifest`.
+ */
 import type { Steps } from "../../util/async/steps.ts";
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { journalRecords } from "./journal.ts";
@@ -72,7 +75,8 @@ interface TableForm {
 }
 
 /** The end of the tags; those from 64 on change what the table means. */
-const [lastTag, firstTagThatCounts] = [1, 64];
+const lastTag = 1;
+const firstTagThatCounts = 64;
 
 function addTable(read: Fields, draft: Draft, { numbers, hasTags }: TableForm): void {
   const level = read.varint();

@@ -1,4 +1,6 @@
-/** Expands a block of Snappy (https://github.com/google/snappy/blob/main/format_description.txt). */
+/**
+ * Expands a block of Snappy (https://github.com/google/snappy/blob/main/format_description.txt).
+ */
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 
 /** @throws DatabaseDamaged */

@@ -1,8 +1,9 @@
 /**
  * The tables of a Pebble: files with keys in order that never change.
  *
- * Source: Pebble's `sstable/table.go` and `sstable/format.go`. The footer leads to an index of the blocks with keys and values, and to
- * one of blocks about the table. Each block is followed by the kind of its compression (1 byte) and a checksum (4).
+ * Source: Pebble's `sstable/table.go` and `sstable/format.go`. The footer leads to an index of the
+ * blocks with keys and values, and to one of blocks about the table. Each block is followed by the
+ * kind of its compression (1 byte) and a checksum (4).
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { DatabaseDamaged, Fields, type Handle, maskedCrc } from "../lsm/fields.ts";
@@ -12,8 +13,12 @@ import { type BlockFormat, blockFormat, expand, type IndexEntry, MAX_BLOCK, rowP
 const trailerLength = 5;
 const magicLength = 8;
 const crc32c = 1;
-const [rocksDb, pebble] = [Buffer.from("f7cff485b741e288", "hex"), Buffer.from("f09faab3f09faab3", "hex")];
-/** Lengths of footers: up to version 5, and those of 6 and 7, which have a checksum before version and magic. */
+const rocksDb = Buffer.from("f7cff485b741e288", "hex");
+const pebble = Buffer.from("f09faab3f09faab3", "hex");
+/**
+ * Lengths of footers: up to version 5, and those of 6 and 7, which have a checksum before version
+ * and magic.
+ */
 const footerLengths: Readonly<Record<number, number>> = { 6: 57, 7: 61 };
 const oldFooterLength = 53;
 const newestVersion = 7;
@@ -29,7 +34,10 @@ const names = {
 } as const;
 const twoLevelIndex = 2;
 
-/** One table that is open. Every method throws DatabaseDamaged, with the path, for what cannot be read. */
+/**
+ * One table that is open. Every method throws DatabaseDamaged, with the path, for what cannot be
+ * read.
+ */
 export class Table {
   readonly #path: string;
   readonly #file: FileHandle;
@@ -66,7 +74,8 @@ export class Table {
   /** Its changes by block, from the block on that has `from`, or what comes behind it. */
   async *blocks(from: Buffer): AsyncGenerator<Entry[]> {
     const index = await this.#named(() => this.#block(this.#index));
-    const [outerOrder, order] = [this.#ordered(), this.#ordered()];
+    const outerOrder = this.#ordered();
+    const order = this.#ordered();
     for (const outer of this.#named(() => this.#format.index(index))) {
       if (this.#hasTwoLevels) outerOrder(outer.handle);
       if (Buffer.compare(outer.last, from) < 0) continue;
@@ -79,7 +88,10 @@ export class Table {
     }
   }
 
-  /** Throws for a block that is not behind the one before: an index that leads to the same ones again and again has no end. */
+  /**
+   * Throws for a block that is not behind the one before: an index that leads to the same ones
+   * again and again has no end.
+   */
   #ordered(): (handle: Handle) => void {
     let end = 0;
     return ({ offset, size }) => {

@@ -6,12 +6,20 @@ import { bounded, Columns } from "./columns.ts";
 import { type Entry, entryOf, kinds, type Tombstone, trailerOf } from "./entry.ts";
 import { expandSnappy } from "./snappy.ts";
 
-/** Larger blocks are made only for larger values; Kubo has none of this size. Compressed ones say how large they are. */
+/**
+ * Larger blocks are made only for larger values; Kubo has none of this size. Compressed ones say
+ * how large they are.
+ */
 export const MAX_BLOCK = 2 ** 30;
 const MAX_EXPANDED = 2 ** 27;
 const keyTrailerLength = 8;
-/** The first versions whose values begin with a byte, that have columns, and whose lists of blocks have columns. */
-const [withPrefixes, withColumns, withColumnarMeta] = [3, 5, 6];
+/**
+ * The first versions whose values begin with a byte, that have columns, and whose lists of blocks
+ * have columns.
+ */
+const withPrefixes = 3;
+const withColumns = 5;
+const withColumnarMeta = 6;
 
 export interface IndexEntry {
   /** No key in the block comes behind it. */
@@ -19,7 +27,10 @@ export interface IndexEntry {
   readonly handle: Handle;
 }
 
-/** How a version of tables has its blocks. All throw DatabaseDamaged, or RangeError for offsets that lead out of a block. */
+/**
+ * How a version of tables has its blocks. All throw DatabaseDamaged, or RangeError for offsets that
+ * lead out of a block.
+ */
 export interface BlockFormat {
   index(block: Buffer): IndexEntry[];
   entries(block: Buffer): Entry[];
@@ -48,14 +59,18 @@ function rowIndex(block: Buffer): IndexEntry[] {
 
 function columnIndex(block: Buffer): IndexEntry[] {
   const columns = new Columns(block);
-  const [last, offset, size] = [columns.bytes(0), columns.numbers(1), columns.numbers(2)];
+  const last = columns.bytes(0);
+  const offset = columns.numbers(1);
+  const size = columns.numbers(2);
   return Array.from({ length: columns.rows }, (_, row) => ({
     last: last(row),
     handle: { offset: offset(row), size: size(row) },
   }));
 }
 
-const [uncompressed, snappy, zstd] = [0, 1, 7];
+const uncompressed = 0;
+const snappy = 1;
+const zstd = 7;
 
 /** `kind` of compression is behind the block. @throws DatabaseDamaged */
 export function expand(kind: number, block: Buffer): Buffer {
@@ -74,7 +89,8 @@ export function expand(kind: number, block: Buffer): Buffer {
 
 function* columnPairs(block: Buffer): Generator<[string, Buffer]> {
   const columns = new Columns(block);
-  const [key, value] = [columns.bytes(0), columns.bytes(1)];
+  const key = columns.bytes(0);
+  const value = columns.bytes(1);
   for (let row = 0; row < columns.rows; row += 1) yield [key(row).toString(), value(row)];
 }
 
@@ -118,11 +134,17 @@ function rowTombstones(block: Buffer): Tombstone[] {
 /** Before the header is the length of the longest key. */
 const dataHead = 4;
 
-/** Columns: keys in two parts, trailers, a bit for searching, values, whether they are elsewhere, whether later ones count. */
+/**
+ * Columns: keys in two parts, trailers, a bit for searching, values, whether they are elsewhere,
+ * whether later ones count.
+ */
 function columnEntries(block: Buffer): Entry[] {
   const columns = new Columns(block, dataHead);
-  const [prefix, suffix] = [columns.prefixBytes(0), columns.bytes(1)];
-  const [trailer, value, isElsewhere] = [columns.uints(2), columns.bytes(4), columns.bits(5)];
+  const prefix = columns.prefixBytes(0);
+  const suffix = columns.bytes(1);
+  const trailer = columns.uints(2);
+  const value = columns.bytes(4);
+  const isElsewhere = columns.bits(5);
   return Array.from({ length: columns.rows }, (_, row) => {
     if (isElsewhere(row)) throw elsewhere();
     const rest = suffix(row);
@@ -131,11 +153,16 @@ function columnEntries(block: Buffer): Entry[] {
   });
 }
 
-/** Before the header is the number of bounds. Columns: bounds, of each the first of its changes; trailers of the changes. */
+/**
+ * Before the header is the number of bounds. Columns: bounds, of each the first of its changes;
+ * trailers of the changes.
+ */
 function columnTombstones(block: Buffer): Tombstone[] {
   const bounds = bounded(block.readUInt32LE(0), block);
   const columns = new Columns(block, dataHead);
-  const [bound, first, trailer] = [columns.bytes(0, bounds), columns.numbers(1, bounds), columns.uints(2)];
+  const bound = columns.bytes(0, bounds);
+  const first = columns.numbers(1, bounds);
+  const trailer = columns.uints(2);
   const found: Tombstone[] = [];
   for (let at = 0; at + 1 < bounds; at += 1) {
     for (let row = first(at); row < first(at + 1); row += 1) {

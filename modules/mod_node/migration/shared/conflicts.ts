@@ -39,7 +39,8 @@ export async function refuseConflicts(
 export async function refuseOtherKeys(from: KeyHolder, to: KeyHolder): Promise<void> {
   const found: string[] = [];
   for (const name of await from.names()) {
-    const [ours, theirs] = [await from.get(name), await to.get(name)];
+    const ours = await from.get(name);
+    const theirs = await to.get(name);
     if (ours !== undefined && theirs !== undefined && Buffer.compare(ours, theirs) !== 0) found.push(name);
   }
   if (found.length === 0) return;
@@ -66,7 +67,10 @@ async function filesConflict(root: CID | undefined, metadata: MetadataStore): Pr
   return `files of their own (MFS): ${root} and ${state.root ?? emptyDirectory}${later}`;
 }
 
-/** Makes it the root of the files. @throws NodeError with `refuse`, where others were stored meanwhile; what `check` throws */
+/**
+ * Makes it the root of the files. @throws NodeError with `refuse`, where others were stored
+ * meanwhile; what `check` throws
+ */
 export async function giveRoot(
   root: CID,
   metadata: MetadataStore,

@@ -1,4 +1,5 @@
 /** Copies the content of a store that several hosts share into a new repo. */
+
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Journal } from "../../content/mfs/journal.ts";
@@ -9,6 +10,7 @@ import type { StoreKind } from "../../storage/repo/datastore.ts";
 import { isRepo, lockFolders, newConfig } from "../../storage/repo/repo.ts";
 import { keysPrefix } from "../../storage/shared/keys.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
+import { counted } from "../../util/counted.ts";
 import { NodeError } from "../../util/errors.ts";
 import { copyKeys, makeCopy } from "../migrate.ts";
 import { type CopyOptions, copyBlocks, copyEntries, removeAll } from "../open_stores/copy.ts";
@@ -23,19 +25,23 @@ import { sourceOf } from "./source.ts";
 export interface FromSharedOptions extends CopyOptions {
   /** Of the new repo; segments by default. */
   readonly kind?: StoreKind | undefined;
-  /** A repo whose configuration, identity and keys the new one gets, and what its host has written through mounts; a new identity otherwise. */
+  /**
+   * A repo whose configuration, identity and keys the new one gets, and what its host has written
+   * through mounts; a new identity otherwise.
+   */
   readonly like?: string | undefined;
   /** Read every block in the new repo at the end, and compare it with its hash. */
   readonly verify?: boolean | undefined;
 }
 
 /**
- * Copies blocks, pins, files, published names, keys for names (where hosts share them) and the state of modules into a new
- * folder. Hosts may use the store meanwhile: it is copied as it is at a moment towards the end. The folder is not a repo before everything
- * is there; after an interruption the same call continues.
+ * Copies blocks, pins, files, published names, keys for names (where hosts share them) and the
+ * state of modules into a new folder. Hosts may use the store meanwhile: it is copied as it is at a
+ * moment towards the end. The folder is not a repo before everything is there; after an
+ * interruption the same call continues.
  *
- * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, STORE_FULL; when `to` has other content; the signal's reason when it
- * aborts
+ * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, STORE_FULL; when `to` has other
+ * content; the signal's reason when it aborts
  */
 export async function migrateFromShared(
   settings: SharedStoreSettings,
@@ -115,5 +121,7 @@ async function tellOfKeys({ keys, metadata }: SharedStores, onNotice: Notice): P
   if (keys !== undefined) return;
   const { length } = await Array.fromAsync(metadata.range({ prefix: keysPrefix }));
   if (length > 0)
-    onNotice(`${length} keys for names are not copied: they can be read where node_store has their keys_secret`);
+    onNotice(
+      `${counted(length, "key for names is", "keys for names are")} not copied: they can be read where node_store has their keys_secret`,
+    );
 }

@@ -1,4 +1,7 @@
-/** Adds metadata to that of a store which may have some of its own: what is the same in both, what is joined, what is refused. */
+/**
+ * Adds metadata to that of a store which may have some of its own: what is the same in both, what
+ * is joined, what is refused.
+ */
 import { mergePin, PIN_NAMES, type PinMode, pinPrefix } from "../../content/pins/pins.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { nameOfPublished, PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
@@ -8,12 +11,18 @@ import { batches } from "../../util/async/batches.ts";
 import { seededKey } from "../seed.ts";
 import { emptyDirectory } from "./source.ts";
 
-/** Where both have files, or the same name with another path: refuse, keep those of the target, replace them. */
+/**
+ * Where both have files, or the same name with another path: refuse, keep those of the target,
+ * replace them.
+ */
 export type OnConflict = "refuse" | "keep" | "replace";
 
 type Choice = "take" | "keep" | "conflict";
 
-/** A part of the metadata that goes with the content. All others are of one host, or of one kind of store. */
+/**
+ * A part of the metadata that goes with the content. All others are of one host, or of one kind of
+ * store.
+ */
 interface Part {
   readonly prefix: string;
   /** For an entry of which the target has another value. */
@@ -65,7 +74,10 @@ export async function metadataConflicts(from: MetadataStore, to: MetadataStore, 
   return found;
 }
 
-/** In several transactions: repeated, it does the same. Where both differ, `onConflict` decides; `refuse` keeps what is there. */
+/**
+ * In several transactions: repeated, it does the same. Where both differ, `onConflict` decides;
+ * `refuse` keeps what is there.
+ */
 export async function mergeMetadata(
   from: MetadataStore,
   to: MetadataStore,
@@ -83,7 +95,8 @@ export async function mergeMetadata(
     }
     return entries;
   };
-  let [pins, names] = [0, 0];
+  let pins = 0;
+  let names = 0;
   for (const mode of pinModes) {
     const prefix = pinPrefix(mode);
     pins += await each(prefix, (writer, key, value) =>
@@ -101,7 +114,10 @@ export async function mergeMetadata(
   return { pins, names };
 }
 
-/** Whether all entries are there; gives the keys of those that are not. Values may have changed since they were merged. */
+/**
+ * Whether all entries are there; gives the keys of those that are not. Values may have changed
+ * since they were merged.
+ */
 export async function missingEntries(from: MetadataStore, to: MetadataStore): Promise<string[]> {
   const missing: string[] = [];
   for (const prefix of [...pinModes.map(pinPrefix), PUBLISHED_PREFIX]) {
@@ -122,9 +138,13 @@ const isTaken = (choice: Choice, onConflict: OnConflict): boolean =>
 
 const isSame = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
-/** A name has the later of two records of the same path. The one that every new repo publishes says nothing. */
+/**
+ * A name has the later of two records of the same path. The one that every new repo publishes says
+ * nothing.
+ */
 function chooseRecord(value: Uint8Array, held: Uint8Array): Choice {
-  const [ours, theirs] = [recordIn(value), recordIn(held)];
+  const ours = recordIn(value);
+  const theirs = recordIn(held);
   if (ours === undefined) return "keep";
   if (theirs === undefined) return "take";
   if (isSame(ours.value, theirs.value)) return ours.sequence > theirs.sequence ? "take" : "keep";

@@ -94,7 +94,8 @@ class WithMore implements BlockStore {
   }
 
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
-    const [one, other] = [await this.#main.stat(), await this.#more.stat()];
+    const one = await this.#main.stat();
+    const other = await this.#more.stat();
     return { blocks: one.blocks + other.blocks, bytes: one.bytes + other.bytes };
   }
 

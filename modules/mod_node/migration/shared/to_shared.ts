@@ -1,4 +1,5 @@
 /** Copies the content of a repo into a store that several hosts share, and may be using. */
+
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import { copyTrees, treesOf } from "../../content/mfs/key_trees.ts";
@@ -9,6 +10,7 @@ import { KeyFiles } from "../../storage/keystore/key_files.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { openRepo, type Repo, type RepoOptions } from "../../storage/repo/repo.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
+import { counted } from "../../util/counted.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { type CopyOptions, copyAllMetadata, copyBlocks } from "../open_stores/copy.ts";
 import { type Notice, openBlocks, openMetadata } from "../open_stores/engines.ts";
@@ -31,11 +33,12 @@ export interface ToSharedOptions extends CopyOptions, Pick<RepoOptions, "data"> 
 }
 
 /**
- * Copies blocks, pins, files, what was written through mounts, published names, keys for names (where hosts share them) and the
- * state of modules. The repo is not changed. Hosts may use the store meanwhile: what they have stays. After an interruption the same call goes on.
+ * Copies blocks, pins, files, what was written through mounts, published names, keys for names
+ * (where hosts share them) and the state of modules. The repo is not changed. Hosts may use the
+ * store meanwhile: what they have stays. After an interruption the same call goes on.
  *
- * @throws NodeError REPO_LOCKED, STORE_UNAVAILABLE, SESSION_LOST, BLOCK_CORRUPT; for content that both have and that cannot be joined;
- * the signal's reason when it aborts
+ * @throws NodeError REPO_LOCKED, STORE_UNAVAILABLE, SESSION_LOST, BLOCK_CORRUPT; for content that
+ * both have and that cannot be joined; the signal's reason when it aborts
  */
 export async function migrateToShared(
   from: string,
@@ -104,7 +107,7 @@ class Copying {
     if (count === 0) return blocks;
     if (this.#options.copyReferences !== true) {
       throw new NodeError(
-        `${this.#repo.path} refers to files or URLs for ${count} blocks (filestore, urlstore), which a shared store cannot: ` +
+        `${this.#repo.path} refers to files or URLs for ${counted(count, "block")} (filestore, urlstore), which a shared store cannot: ` +
           "--copy-references stores what they refer to",
       );
     }
@@ -162,7 +165,7 @@ class Copying {
     const { length } = await this.#keys.names();
     if (length > 0) {
       this.#onNotice(
-        `${length} keys for names stay in ${join(this.#repo.path, "keystore")}: hosts share keys where node_store has a keys_secret`,
+        `${counted(length, "key for names stays", "keys for names stay")} in ${join(this.#repo.path, "keystore")}: hosts share keys where node_store has a keys_secret`,
       );
     }
     return 0;

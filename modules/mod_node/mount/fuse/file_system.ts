@@ -27,7 +27,10 @@ export interface Listing {
   close(): void;
 }
 
-/** Nodes are identified by the id in their attributes; the root's is `rootId`. Every method throws FuseError. */
+/**
+ * Nodes are identified by the id in their attributes; the root's is `rootId`. Every method throws
+ * FuseError.
+ */
 export interface FileSystem {
   /** `capabilities` beyond the common ones. */
   readonly capabilities: number;

@@ -1,6 +1,6 @@
 /**
- * The FUSE device of a mount, as the node has it: replies go to the kernel directly, and not through the process that
- * waits for requests. The bytes of a read are copied once on the way.
+ * The FUSE device of a mount, as the node has it: replies go to the kernel directly, and not
+ * through the process that waits for requests. The bytes of a read are copied once on the way.
  */
 import { closeSync, openSync, writevSync } from "node:fs";
 import { NodeError } from "../../util/errors.ts";
@@ -14,7 +14,10 @@ export class FuseDevice {
   readonly fd: number;
   #closed = false;
 
-  /** One device for each mount. @throws NodeError when there is no such device, or this user may not mount */
+  /**
+   * One device for each mount. @throws NodeError when there is no such device, or this user may not
+   * mount
+   */
   static open(count: number): readonly FuseDevice[] {
     const opened: FuseDevice[] = [];
     try {
@@ -31,8 +34,8 @@ export class FuseDevice {
   }
 
   /**
-   * Writes the parts of one reply, head first; they are no longer used afterwards. @throws the kernel's error for a
-   * malformed one
+   * Writes the parts of one reply, head first; they are no longer used afterwards. @throws the
+   * kernel's error for a malformed one
    */
   reply(parts: readonly Uint8Array[]): void {
     // The descriptor may belong to another file by now.

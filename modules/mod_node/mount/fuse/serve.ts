@@ -1,9 +1,9 @@
 /**
- * Serves the kernel's requests of one mount from a file system. The requests come from the process that holds the
- * mount.
+ * Serves the kernel's requests of one mount from a file system. The requests come from the process
+ * that holds the mount.
  */
-import { isUtf8 } from "node:buffer";
 import type { Duplex } from "node:stream";
+import { byteLength } from "../../util/byte_text.ts";
 import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
 import type { FuseDevice } from "./fuse_device.ts";
@@ -72,7 +72,8 @@ class Server {
     this.#device = device;
     this.#files = files;
     this.#onFault = onFault;
-    const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
+    const uid = process.getuid?.() ?? 0;
+    const gid = process.getgid?.() ?? 0;
     this.#context = { uid, gid, seconds: files.seconds, time: Date.now() };
   }
 
@@ -183,7 +184,7 @@ class Server {
       case opcodes.mkdir:
         return this.#entry(unique, changes.makeDirectory(node, nameOf(request, 8), signal));
       case opcodes.symlink: {
-        const [name = "", target = ""] = namesOf(request, 0);
+        const [name = "", target = ""] = request.names(0);
         return this.#entry(unique, changes.makeSymlink(node, checked(name), target, signal));
       }
       case opcodes.unlink:
@@ -218,7 +219,7 @@ class Server {
     { at, flags, signal }: { readonly at: number; readonly flags: number; readonly signal: AbortSignal },
   ): Promise<void> {
     if ((flags & ~renameFlags.noReplace) !== 0) throw new FuseError("EINVAL");
-    const [was = "", name = ""] = namesOf(request, at);
+    const [was = "", name = ""] = request.names(at);
     const to = { parent: request.u64(0), name: checked(name) };
     return changes.rename({ parent: request.node, name: was }, to, { replace: flags === 0, signal });
   }
@@ -268,16 +269,10 @@ function bytesReply(unique: number, bytes: Uint8Array): Buffer {
   return answer;
 }
 
-const nameOf = (request: Request, at = 0): string => checked(namesOf(request, at)[0] as string);
-
-/** What is no UTF-8 has no text, and several of those would have the same. */
-function namesOf(request: Request, at: number): string[] {
-  if (!isUtf8(request.rest(at))) throw new FuseError("EILSEQ");
-  return request.names(at);
-}
+const nameOf = (request: Request, at = 0): string => checked(request.name(at));
 
 function checked(name: string): string {
-  if (Buffer.byteLength(name) > MAX_NAME) throw new FuseError("ENAMETOOLONG");
+  if (byteLength(name) > MAX_NAME) throw new FuseError("ENAMETOOLONG");
   return name;
 }
 

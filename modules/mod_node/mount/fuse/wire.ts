@@ -1,9 +1,10 @@
 /**
- * The messages between the kernel and a FUSE server, as linux/fuse.h 7.31 defines them: little-endian, each preceded by
- * its whole length.
+ * The messages between the kernel and a FUSE server, as linux/fuse.h 7.31 defines them:
+ * little-endian, each preceded by its whole length.
  */
 
 import type { UnixTime } from "../../formats/unixfs/format.ts";
+import { byteText, textBytes } from "../../util/byte_text.ts";
 
 export const opcodes = {
   lookup: 1,
@@ -54,7 +55,6 @@ export const errno = {
   ENAMETOOLONG: 36,
   ENOSYS: 38,
   ENOTEMPTY: 39,
-  EILSEQ: 84,
   EOPNOTSUPP: 95,
   ESTALE: 116,
 } as const;
@@ -66,7 +66,10 @@ export const capabilities = {
   bigWrites: 1 << 5,
   readdirplus: 1 << 13,
   readdirplusAuto: 1 << 14,
-  /** The kernel buffers writes and sends them in large parts, at the latest when a file is closed or synced. */
+  /**
+   * The kernel buffers writes and sends them in large parts, at the latest when a file is closed or
+   * synced.
+   */
   writebackCache: 1 << 16,
   /** Files are opened without a request. */
   noOpen: 1 << 17,
@@ -143,7 +146,7 @@ export class Request {
   }
   /** Zero-terminated strings. */
   names(at: number): string[] {
-    return this.rest(at).toString().split("\0");
+    return byteText(this.rest(at)).split("\0");
   }
   name(at = 0): string {
     return this.names(at)[0] as string;
@@ -182,7 +185,10 @@ export function newAttributes(request: Request): NewAttributes {
   };
 }
 
-/** What all attributes have in common: their owner, and for how many seconds the kernel may cache them. */
+/**
+ * What all attributes have in common: their owner, and for how many seconds the kernel may cache
+ * them.
+ */
 export interface ReplyContext {
   readonly uid: number;
   readonly gid: number;
@@ -272,7 +278,9 @@ export interface Limits {
 
 /** The reply to `init`. @throws Error when the kernel is too old */
 export function initReply(request: Request, wanted: number, limits: Limits): Buffer {
-  const [major, minor, offered] = [request.u32(0), request.u32(4), request.u32(12)];
+  const major = request.u32(0);
+  const minor = request.u32(4);
+  const offered = request.u32(12);
   if (major !== version.major || minor < 23) throw new Error(`the kernel speaks version ${major}.${minor} of FUSE`);
   const bytes = reply(request.unique, 64);
   const put = (at: number, value: number) => bytes.writeUInt32LE(value >>> 0, replyHead + at);
@@ -320,11 +328,15 @@ export class EntryPage {
     this.#context = context;
   }
 
-  /** `next` is the number at which a listing continues after this entry. False when there is no room. */
+  /**
+   * `next` is the number at which a listing continues after this entry. False when there is no
+   * room.
+   */
   add({ name, kind, node }: DirectoryEntry, next: number): boolean {
     const bytes = this.#bytes;
     const nodeLength = this.#context === undefined ? 0 : entryLength;
-    const nameLength = Buffer.byteLength(name);
+    const written = textBytes(name);
+    const nameLength = written.length;
     const length = nodeLength + Math.ceil((24 + nameLength) / 8) * 8;
     if (this.#at + length > bytes.length) return false;
     const attributes = this.#context && node?.();
@@ -335,7 +347,7 @@ export class EntryPage {
     putU64(bytes, at + 8, next);
     bytes.writeUInt32LE(nameLength, at + 16);
     bytes.writeUInt32LE(kind === undefined ? 0 : kinds[kind] >> 12, at + 20);
-    bytes.write(name, at + 24);
+    bytes.set(written, at + 24);
     this.#at += length;
     return true;
   }

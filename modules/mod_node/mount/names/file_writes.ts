@@ -10,6 +10,7 @@ import { fileSize, type UnixfsNode, unixfsNode } from "../../content/unixfs/node
 import { readFile } from "../../content/unixfs/read.ts";
 import { unixNow } from "../../content/unixfs/times.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
+import { withBits } from "../../formats/unixfs/mode.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
 import { type Entry, FuseError } from "../fuse/file_system.ts";
 import type { NewAttributes } from "../fuse/wire.ts";
@@ -18,7 +19,10 @@ import { asFuseError, type NameDeps } from "./name_tree.ts";
 import { CLOSE_TIMEOUT_MS, type OwnTree } from "./own_tree.ts";
 import { SequentialWrite } from "./sequential_write.ts";
 
-/** Milliseconds after which a file counts as completely written, and after which a part of it is stored anyway. */
+/**
+ * Milliseconds after which a file counts as completely written, and after which a part of it is
+ * stored anyway.
+ */
 const IDLE_MS = 1000;
 const MAX_WRITE_MS = 10_000;
 /** Bytes of the longest file: zeros are stored as well. */
@@ -100,7 +104,7 @@ export class FileWrites {
       await this.settle(node);
       const time = mtime === "now" ? unixNow() : mtime;
       const change = (facts: ModeAndTime) => ({
-        mode: mode === undefined ? facts.mode : withPermissions(facts.mode, mode),
+        mode: mode === undefined ? facts.mode : withBits(facts.mode, mode),
         mtime: time ?? facts.mtime,
       });
       await asFuseError(changeFacts(tree.files, pathOf(node), change, { ...tree.changing, signal }));
@@ -221,10 +225,6 @@ export class FileWrites {
     });
   }
 }
-
-/** As Kubo stores them: above the twelve bits what was there before; without any bit there is no mode. */
-const withPermissions = (before: number | undefined, bits: number): number | undefined =>
-  (((before ?? 0) & ~0o7777) | bits) >>> 0 || undefined;
 
 function isWithin(node: NameNode, { parent, name }: Entry): boolean {
   for (let at: NameNode | undefined = node; at !== undefined; at = at.parent) {

@@ -10,11 +10,17 @@ import type { ConfigFile } from "../../storage/repo/config.ts";
 export interface ImportChoices {
   /** Take chunks and the form of CIDs from `Import.*` of the configuration; true by default. */
   readonly importDefaults?: boolean | undefined;
-  /** A file that has one raw leaf, and neither mode nor time, is stored as that leaf; false by default. */
+  /**
+   * A file that has one raw leaf, and neither mode nor time, is stored as that leaf; false by
+   * default.
+   */
   readonly joinsLeaf?: boolean | undefined;
   /** Greatest chunk in bytes that `Import.UnixFSChunker` may make; 1 MiB by default. */
   readonly maxChunk?: number | undefined;
-  /** When directories become sharded by their size; by default as `Experimental.ShardingEnabled` says. */
+  /**
+   * When directories become sharded by their size; by default as `Experimental.ShardingEnabled`
+   * says.
+   */
   readonly sharding?: SizeSharding | undefined;
 }
 

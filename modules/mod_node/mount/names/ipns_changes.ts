@@ -1,10 +1,12 @@
 /** The operations that change files below the node's own names. */
+
 import { Folder } from "../../content/mfs/folder.ts";
 import { linksIn } from "../../content/mfs/list.ts";
 import { lookup } from "../../content/mfs/lookup.ts";
 import { cidAt, makeDirectory, move, remove } from "../../content/mfs/operations.ts";
 import { buildNode } from "../../content/unixfs/build.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import { textBytes } from "../../util/byte_text.ts";
 import { type Changes, type Entry, FuseError } from "../fuse/file_system.ts";
 import type { Attributes, NewAttributes } from "../fuse/wire.ts";
 import type { FileWrites } from "./file_writes.ts";
@@ -33,7 +35,7 @@ export class IpnsChanges implements Changes {
   }
 
   makeSymlink(parent: number, name: string, target: string, signal: AbortSignal): Promise<Attributes> {
-    const data = encodeUnixfs({ type: "Symlink", data: Buffer.from(target) });
+    const data = encodeUnixfs({ type: "Symlink", data: textBytes(target) });
     return this.#make({ parent, name }, signal, ({ tree: { files, changing }, path: { segments } }) =>
       files.change({ ...changing, signal }, async (root) => {
         const folder = await lookup(root, { segments: segments.slice(0, -1) });
@@ -61,7 +63,8 @@ export class IpnsChanges implements Changes {
   ): Promise<void> {
     const places = this.#tree;
     return this.#writes.exclusively([from, to], signal, async () => {
-      const [source, dest] = [places.locate(from), places.locate(to)];
+      const source = places.locate(from);
+      const dest = places.locate(to);
       if (source.tree !== dest.tree) throw new FuseError("EXDEV");
       if (source.path.text === dest.path.text) return;
       const { kind } = await places.find(source.above, from.name, signal);

@@ -1,4 +1,8 @@
-/** /ipns as a file system: a directory for each of the node's own keys, symlinks for all other names. */
+/**
+ * /ipns as a file system: a directory for each of the node's own keys, symlinks for all other
+ * names.
+ */
+
 import { statfs } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
 import { linksIn } from "../../content/mfs/list.ts";
@@ -7,6 +11,7 @@ import { type UnixfsNode, unixfsNode } from "../../content/unixfs/node.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NamedKey } from "../../storage/keystore/keystore.ts";
+import { textBytes } from "../../util/byte_text.ts";
 import { type Changes, type FileSystem, FuseError, type Listing, type Pieces } from "../fuse/file_system.ts";
 import { type Attributes, capabilities, openFlags } from "../fuse/wire.ts";
 import { contentAt, unusable } from "../ipfs_files.ts";
@@ -60,7 +65,7 @@ export class IpnsFiles implements FileSystem {
 
   async readlink(id: number): Promise<Uint8Array> {
     const { target, file } = this.#tree.nodes.get(id);
-    return target === undefined ? (file?.unixfs.data ?? new Uint8Array()) : Buffer.from(target);
+    return target === undefined ? (file?.unixfs.data ?? new Uint8Array()) : textBytes(target);
   }
 
   async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {

@@ -1,5 +1,6 @@
 /**
- * The tree of the /ipns mount: the root with its names, and below the node's own names what their MFS trees contain.
+ * The tree of the /ipns mount: the root with its names, and below the node's own names what their
+ * MFS trees contain.
  */
 import type { CID } from "multiformats/cid";
 import { Folder, isMissing } from "../../content/mfs/folder.ts";
@@ -81,8 +82,8 @@ export class NameTree {
   }
 
   /**
-   * The roots of open trees, which garbage collection must keep; a tree that is being opened is still covered by
-   * `keptRoots`.
+   * The roots of open trees, which garbage collection must keep; a tree that is being opened is
+   * still covered by `keptRoots`.
    */
   async roots(): Promise<CID[]> {
     return (await Promise.all([...this.#open].map(({ files }) => files.roots()))).flat();

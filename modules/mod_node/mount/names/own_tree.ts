@@ -32,13 +32,18 @@ export interface TreeDeps extends NamespaceDeps {
 export class OwnTree {
   readonly key: NamedKey;
   readonly files: Namespace;
-  /** How it is changed: durably only when somebody asks for it, or at once where several hosts share the store. */
+  /**
+   * How it is changed: durably only when somebody asks for it, or at once where several hosts share
+   * the store.
+   */
   readonly changing: ChangeOptions;
   readonly #publisher: Publisher;
   readonly #leaving = new AbortController();
   readonly #noPeers = new AbortController();
 
-  /** Opens the tree as it was left here or, if it was published from elsewhere since, as published. */
+  /**
+   * Opens the tree as it was left here or, if it was published from elsewhere since, as published.
+   */
   static async open(deps: TreeDeps, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
     const kept = treeOf(treesOf(deps.metadata, deps.host), key.id);
     const published = await kept.get(publishedKey);

@@ -21,8 +21,8 @@ export class SequentialWrite {
   readonly #buffers: BufferPool;
 
   /**
-   * `write` takes the content, and resolves when the file has changed. Each piece is released to `buffers` when the
-   * next one is requested.
+   * `write` takes the content, and resolves when the file has changed. Each piece is released to
+   * `buffers` when the next one is requested.
    */
   constructor(offset: number, buffers: BufferPool, write: (content: AsyncIterable<Uint8Array>) => Promise<void>) {
     this.end = offset;

@@ -1,4 +1,7 @@
-/** Members that end when a signal aborts: one listener for all that share a signal, of which there may be thousands. */
+/**
+ * Groups members by the signal that ends them, with one listener per signal, because thousands of
+ * members may share one.
+ */
 export class AbortGroups<T> {
   readonly #onAbort: (member: T, signal: AbortSignal) => void;
   readonly #groups = new Map<AbortSignal, { readonly members: Set<T>; readonly listener: () => void }>();

@@ -1,6 +1,6 @@
 /**
- * Bitswap: fetches blocks that are missing here from peers, and serves those that are here. Speaks versions 1.0 to 1.2
- * of the bitswap specification.
+ * Bitswap: fetches missing blocks from peers, and serves local blocks to them. Implements versions
+ * 1.0 to 1.2 of the bitswap specification.
  */
 
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
@@ -28,7 +28,7 @@ import { WantManager } from "./want_manager.ts";
 
 export type { Providers };
 
-/** What is used of libp2p. */
+/** The part of libp2p that bitswap uses. */
 export type Host = Pick<
   Libp2p,
   | "handle"
@@ -47,15 +47,17 @@ export interface BitswapDeps extends DecisionEngineOptions {
   readonly blocks: BlockService;
   readonly log: NodeLog;
   readonly patches?: PatchNotices;
-  /** False: no peer is spoken to, and blocks come from elsewhere alone. By default true. */
+  /**
+   * If false, bitswap talks to no peer, and blocks only come from other sources. True by default.
+   */
   readonly overLibp2p?: boolean;
-  /** As `MessageQueueOptions.timeoutMs`. */
+  /** Same as `MessageQueueOptions.timeoutMs`. */
   readonly timeoutMs?: number;
 }
 
-/** Counts since the start. Bytes are those of blocks. */
+/** Totals since the start. Bytes count the contents of blocks. */
 export interface BitswapStat {
-  /** CIDs that wait to be provided. */
+  /** Number of CIDs that wait to be provided. */
   readonly provideBufLen: number;
   readonly wantlist: readonly CID[];
   /** Connected peers that speak bitswap, sorted. */
@@ -67,11 +69,11 @@ export interface BitswapStat {
   readonly dupBlksReceived: number;
   readonly dupDataReceived: number;
   readonly messagesReceived: number;
-  /** Blocks that nobody had asked for; they were dropped. */
+  /** Number of blocks that were never requested; they were dropped. */
   readonly unwantedBlocksReceived: number;
-  /** Wants of peers beyond the bounds. */
+  /** Number of wants of peers that exceeded the limits. */
   readonly wantsRefused: number;
-  /** Streams that carried something that is no message. */
+  /** Number of streams that carried an invalid message. */
   readonly malformedMessages: number;
 }
 
@@ -85,12 +87,16 @@ export interface Receipt {
   readonly exchanged: number;
 }
 
-/** Streams that a peer may have open to this node; some implementations open one for each message. */
+/**
+ * Maximum number of streams that a peer may open to this node; some implementations open one per
+ * message.
+ */
 const MAX_INBOUND_STREAMS = 64;
 
 /**
- * Bytes after which a stream over mplex is replaced, behind the message that exceeds them. mplex has no flow control: a peer that
- * reads slowly resets a stream once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
+ * Number of bytes after which an mplex stream is replaced, at the end of the current message. mplex
+ * has no flow control: a peer that reads slowly resets a stream once 4 MiB are queued in it. A
+ * smaller number would open more streams per second than some peers allow.
  */
 const MAX_MPLEX_STREAM_BYTES = 1.5 * 1024 * 1024;
 
@@ -105,7 +111,7 @@ export class Bitswap implements BlockSource {
   readonly #engine: DecisionEngine;
   readonly #inbound = new Map<BitswapPeer, Inbound>();
   readonly #sessions = new WeakMap<AbortSignal, Session>();
-  /** Memory for received messages, and for blocks to be sent. */
+  /** Buffers for received messages and for blocks to send. */
   readonly #buffers = new BufferPool();
   #topologies: string[] = [];
   #messages = 0;
@@ -131,7 +137,7 @@ export class Bitswap implements BlockSource {
     this.#wants = new WantManager({ blocks, log, connect: (provider, signal) => this.#dialProvider(provider, signal) });
   }
 
-  /** Where providers are searched for when no connected peer sends a block. */
+  /** The routing system that finds providers when no connected peer sends a block. */
   get providers(): Providers | undefined {
     return this.#wants.providers;
   }
@@ -140,7 +146,7 @@ export class Bitswap implements BlockSource {
     this.#wants.providers = providers;
   }
 
-  /** Where blocks come from beside bitswap; it tells `receiver` what they answer. */
+  /** Sources of blocks in addition to bitswap; they report their responses to `receiver`. */
   set sources(sources: OtherSources) {
     this.#wants.sources = sources;
   }
@@ -159,7 +165,7 @@ export class Bitswap implements BlockSource {
     this.#host.addEventListener("peer:disconnect", this.#onDisconnect);
   }
 
-  /** Pending fetches are rejected. */
+  /** Stops bitswap and rejects pending fetches. */
   async stop(): Promise<void> {
     if (!this.#running) return;
     this.#running = false;
@@ -172,8 +178,9 @@ export class Bitswap implements BlockSource {
   }
 
   /**
-   * Calls with the same signal share a session: they are taken to be for parts of the same thing. Rejects with the
-   * reason of the signal, and when the node closes or cannot store the block.
+   * Fetches a block. Calls with the same signal share a session, because they usually concern the
+   * same content. Rejects with the reason of the signal, and when the node closes or cannot store
+   * the block.
    */
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array> {
     if (signal === undefined) return this.#wants.fetch(new Session(this.#wants, cid), cid, signal, buffers);
@@ -185,13 +192,18 @@ export class Bitswap implements BlockSource {
     return this.#wants.fetch(session, cid, signal, buffers);
   }
 
-  /** A source for blocks that belong together: all below `root`, if that is known. */
+  /**
+   * Returns a source for blocks that belong together: everything below `root`, if that is known.
+   */
   session(root?: CID): BlockSource {
     const session = new Session(this.#wants, root);
     return { fetch: (cid, signal, buffers) => this.#wants.fetch(session, cid, signal, buffers) };
   }
 
-  /** Blocks were stored by somebody else: whoever waits for them, here or elsewhere, gets them. */
+  /**
+   * Handles blocks that another host or process has stored: delivers them to local waiters and to
+   * peers that want them.
+   */
   notify(cids: readonly CID[]): void {
     this.#blocksStored(cids.map((cid) => ({ cid })));
   }
@@ -216,25 +228,25 @@ export class Bitswap implements BlockSource {
     };
   }
 
-  /** Blocks by their size, since the start. */
+  /** Distribution of block sizes since the start. */
   get sizes(): Readonly<Record<"received" | "duplicate" | "sent", BlockSizes>> {
     const { sizes: received, duplicateSizes: duplicate } = this.#wants.received;
     return { received, duplicate, sent: this.#engine.sent.sizes };
   }
 
-  /** What this node wants; with a peer, what that peer wants of this node. */
+  /** Returns the wantlist of this node, or the blocks that the given peer wants from it. */
   wantlist(id?: PeerId): CID[] {
     if (id === undefined) return this.#wants.list();
     const peer = this.#wants.peers.get(id.toString());
     return peer === undefined ? [] : this.#engine.wantlist(peer);
   }
 
-  /** Blocks are wanted no longer: fetches of them reject with BLOCK_NOT_FOUND. */
+  /** Cancels wants: their fetches reject with BLOCK_NOT_FOUND. */
   unwant(cids: readonly CID[]): void {
     this.#wants.unwant(cids);
   }
 
-  /** Zeros for a peer that is not connected. */
+  /** Returns the ledger of a peer, with zeros if it is not connected. */
   ledger(id: PeerId): Receipt {
     const name = id.toString();
     const { value, sent, received, exchanged } = this.#wants.peers.get(name)?.ledger ?? new Ledger();
@@ -254,7 +266,7 @@ export class Bitswap implements BlockSource {
     }
     if (connection.multiplexer === YAMUX) widenWindow(stream, this.#patches);
     this.#inbound.get(peer)?.add(stream);
-    // What comes is likely to be answered.
+    // The stream probably carries wants that need a response.
     peer.queue.prepare();
   };
 
@@ -263,13 +275,16 @@ export class Bitswap implements BlockSource {
     if (peer !== undefined) this.#removePeer(peer, new Error("the peer has left"));
   };
 
-  /** The peer of that id, which is added when it is new; undefined when it or the node is gone. */
+  /**
+   * Returns the peer with that id and adds it if it is new; undefined if the peer or the node is
+   * gone.
+   */
   #peerFor(id: PeerId, connection: Connection): BitswapPeer | undefined {
     const known = this.#wants.peers.get(id.toString());
     if (known !== undefined) return known;
-    // It may have disconnected while libp2p found out which protocols it speaks.
+    // The peer may have disconnected while libp2p determined its protocols.
     if (!this.#running || connection.status !== "open") return undefined;
-    const broken = (peer: BitswapPeer, reason: unknown) => {
+    const onBroken = (peer: BitswapPeer, reason: unknown) => {
       this.#log.write("bitswap", "debug", `the stream to ${peer.name} broke: ${reason}`);
       this.#engine.streamBroke(peer);
       this.#wants.streamBroke(peer);
@@ -278,11 +293,11 @@ export class Bitswap implements BlockSource {
     const isUnderPressure = () => this.#engine.isUnderPressure;
     const options =
       this.#timeoutMs === undefined ? { isUnderPressure } : { isUnderPressure, timeoutMs: this.#timeoutMs };
-    const peer = new BitswapPeer(id, open, broken, options);
+    const peer = new BitswapPeer(id, open, onBroken, options);
     const message = (received: DecodedMessage, memory: RefcountedBuffer) => this.#receive(peer, received, memory);
     const malformed = (reason: unknown) => {
       this.#malformed += 1;
-      this.#punish(peer, `sends what is no message: ${reason}`, 4);
+      this.#punish(peer, `sends an invalid message: ${reason}`, 4);
     };
     this.#inbound.set(peer, new Inbound({ message, malformed }, this.#buffers));
     this.#engine.addPeer(peer);
@@ -318,13 +333,13 @@ export class Bitswap implements BlockSource {
     if (message.blocks.length === 0) return undefined;
     return this.#wants.receiveBlocks(peer, message.blocks, memory).then(
       (unasked) => {
-        if (unasked > 0) this.#punish(peer, "sends blocks that nobody asked for", unasked);
+        if (unasked > 0) this.#punish(peer, "sends blocks that were not requested", unasked);
       },
-      (error) => this.#log.write("bitswap", "error", `blocks of ${peer.name} cannot be taken: ${error}`),
+      (error) => this.#log.write("bitswap", "error", `cannot accept blocks of ${peer.name}: ${error}`),
     );
   }
 
-  /** Counts a fault; a peer with too many is disconnected. */
+  /** Counts faults of a peer, and disconnects it after too many. */
   #punish(peer: BitswapPeer, fault: string, weight: number): void {
     this.#log.write("bitswap", "warn", `${peer.name} ${fault}`);
     if (peer.addFaults(weight) || this.#wants.peers.get(peer.name) !== peer) return;
@@ -342,7 +357,7 @@ export class Bitswap implements BlockSource {
     try {
       await this.#host.dial(addresses.length > 0 ? addresses : id, { signal });
     } catch (error) {
-      this.#log.write("bitswap", "debug", `the provider ${id} cannot be reached: ${error}`);
+      this.#log.write("bitswap", "debug", `cannot reach the provider ${id}: ${error}`);
     }
   }
 }

@@ -5,7 +5,7 @@ import { Ledger } from "./ledger.ts";
 import { MessageQueue, type MessageQueueOptions, type OpenStream } from "./message_queue.ts";
 import { PendingRequests } from "./pending_requests.ts";
 
-/** A peer is disconnected beyond so many faults, of which one is forgiven each second. */
+/** A peer with more faults than this is disconnected; one fault is forgiven per second. */
 const MAX_FAULTS = 16;
 const FORGIVE_ONE_MS = 1000;
 
@@ -16,7 +16,7 @@ export class BitswapPeer implements BlockPeer {
   readonly ledger = new Ledger();
   readonly queue: MessageQueue;
   readonly pending: PendingRequests;
-  /** Set when it has disconnected. */
+  /** `gone` after the peer has disconnected. */
   state: "ready" | "gone" = "ready";
   #faults = 0;
   #faultAt = 0;
@@ -35,7 +35,10 @@ export class BitswapPeer implements BlockPeer {
     this.pending = new PendingRequests(this.queue);
   }
 
-  /** Counts blocks that nobody asked for, or a malformed message. False when the peer is to be disconnected. */
+  /**
+   * Counts unrequested blocks or malformed messages. Returns false if the peer should be
+   * disconnected.
+   */
   addFaults(weight = 1): boolean {
     const now = performance.now();
     this.#faults = Math.max(0, this.#faults - (now - this.#faultAt) / FORGIVE_ONE_MS) + weight;

@@ -1,4 +1,4 @@
-/** Whoever blocks are asked of: a peer that speaks bitswap, or another source. */
+/** A source to request blocks from: a peer that speaks bitswap, or another kind of source. */
 import type { ProviderRecord } from "../routing/provider_record.ts";
 import type { Ledger } from "./ledger.ts";
 import type { BlockPresence, WireBlock } from "./message.ts";
@@ -9,26 +9,28 @@ export interface BlockPeer {
   readonly name: string;
   readonly pending: PendingRequests;
   readonly ledger: Ledger;
-  /** One that rests is asked for nothing, and will be ready again; one that is gone never will. */
+  /**
+   * A `resting` peer gets no requests until it is ready again; one that is `gone` never returns.
+   */
   readonly state: "ready" | "resting" | "gone";
 }
 
-/** Where blocks come from beside bitswap. */
+/** Sources of blocks in addition to bitswap. */
 export interface OtherSources {
   readonly all: Iterable<BlockPeer>;
-  /** The sources at a provider's addresses that answer. Never rejects. */
+  /** Resolves to the sources at a provider's addresses that respond. Never rejects. */
   at(provider: ProviderRecord): Promise<readonly BlockPeer[]>;
-  /** To be called several times a second while blocks are wanted. */
+  /** Must be called several times a second while blocks are wanted. */
   tick(): void;
 }
 
-/** Who is told what sources answer. */
+/** Receives the responses of sources. */
 export interface SourceReceiver {
-  /** Blocks that are wanted, with their keys, which have been checked. */
-  blocksCame(source: BlockPeer, blocks: readonly WireBlock[], keys: readonly string[]): Promise<unknown>;
+  /** Receives wanted blocks with their keys, which have been verified. */
+  blocksArrived(source: BlockPeer, blocks: readonly WireBlock[], keys: readonly string[]): Promise<unknown>;
   receivePresences(source: BlockPeer, presences: readonly BlockPresence[]): void;
-  /** It rests: what was requested of it is requested of others. */
-  sourceRests(source: BlockPeer): void;
+  /** The source pauses: its pending requests go to other peers. */
+  sourcePaused(source: BlockPeer): void;
   sourceReady(source: BlockPeer): void;
   removePeer(source: BlockPeer): void;
 }

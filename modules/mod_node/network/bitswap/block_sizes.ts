@@ -1,11 +1,11 @@
-/** Upper bounds of the sizes of blocks, bytes: those of the reference's histograms. */
+/** Upper bounds of the histogram of block sizes in bytes, as in the reference. */
 export const blockSizeBounds = [64, 1024, 16_384, 262_144, 262_159, 4_194_304] as const;
 
-/** Blocks by their size. */
+/** A histogram of block sizes. */
 export class BlockSizes {
-  /** One for each bound, and one for what is above the last. */
+  /** One count per bound, and one for larger blocks. */
   readonly counts: number[] = [0, 0, 0, 0, 0, 0, 0];
-  /** Bytes of all. */
+  /** Total size of all blocks in bytes. */
   sum = 0;
 
   add(bytes: number): void {

@@ -1,6 +1,6 @@
 /**
- * Decides which peer gets the next blocks: each peer gets one message in turn, its most urgent wants first, and blocks
- * are read from the store no faster than peers take them.
+ * Decides which peer gets the next blocks: peers take turns with one message each, most urgent
+ * wants first. Blocks are read from the store only as fast as peers receive them.
  */
 
 import type { CID } from "multiformats/cid";
@@ -16,11 +16,11 @@ import { copyCid, keyOf, keyOfCid } from "./keys.ts";
 import { type DecodedMessage, MAX_BLOCK_SIZE, type WantlistEntry } from "./message.ts";
 import { type PeerWant, PeerWantlist } from "./peer_wantlist.ts";
 
-/** What was sent, in blocks and bytes, and what was refused. */
+/** Number of sent blocks and bytes, and of refused wants. */
 export interface SentStats {
   blocks: number;
   bytes: number;
-  /** Wants beyond the bounds. */
+  /** Number of wants that exceeded the limits. */
   refused: number;
   readonly sizes: BlockSizes;
 }
@@ -28,30 +28,36 @@ export interface SentStats {
 export interface DecisionEngineDeps {
   readonly blocks: BlockService;
   readonly log: NodeLog;
-  /** Memory for blocks that are read and sent. */
+  /** Buffers for blocks that are read and sent. */
   readonly buffers: BufferPool;
 }
 
 export interface DecisionEngineOptions {
-  /** Wants that are kept for one peer. */
+  /** Maximum number of wants that are stored per peer. */
   readonly maxWantsPerPeer?: number;
-  /** Bytes of blocks on their way to all peers together. */
+  /** Maximum number of bytes of blocks in flight to all peers together. */
   readonly maxBytesInFlight?: number;
-  /** Whether peers get anything; asked at each want. By default they do. */
+  /** Whether to serve peers; called for each want. By default they are served. */
   readonly serves?: () => boolean;
 }
 
-/** Bytes of blocks in one message; a longer block is sent alone. */
+/** Target for the bytes of blocks in one message; a longer block is sent alone. */
 const TARGET_MESSAGE_SIZE = 512 * 1024;
-/** For a peer that takes messages quickly. On a slow line so many bytes would be long in the way of what is urgent by then. */
+/**
+ * Target for a peer that receives messages quickly. On a slow connection, such a long message would
+ * delay wants that become urgent meanwhile.
+ */
 const LARGE_MESSAGE_SIZE = 1024 * 1024;
-/** Milliseconds in which a message is taken quickly. */
+/** A message that is received within this many milliseconds counts as quick. */
 const QUICK_MS = 50;
-/** Messages with blocks on their way to one peer, while half of the bytes for all is free; otherwise it is one. */
+/**
+ * Maximum number of messages with blocks in flight to one peer while at least half of the total
+ * limit is free; otherwise the maximum is one.
+ */
 const MAX_MESSAGES_IN_FLIGHT = 2;
-/** Blocks of one peer that the store is asked for at a time. */
+/** Maximum number of concurrent lookups in the store for one peer. */
 const MAX_LOOKUPS = 256;
-/** A block of up to so many bytes is sent instead of a HAVE. */
+/** Maximum size of a block that is sent instead of a HAVE. */
 const MAX_HAVE_REPLACED_SIZE = 1024;
 
 export class DecisionEngine {
@@ -63,7 +69,7 @@ export class DecisionEngine {
   readonly #serves: () => boolean;
   readonly #bytesInFlight: WeightedSemaphore;
   readonly #wantlists = new Map<BitswapPeer, PeerWantlist>();
-  /** Peers that wait for a block that is not known to be here, by its key. */
+  /** Peers that wait for a block that is not known to be stored, by the key of the block. */
   readonly #waiting = new Map<string, Set<BitswapPeer>>();
 
   constructor({ blocks, log, buffers }: DecisionEngineDeps, options: DecisionEngineOptions = {}) {
@@ -75,7 +81,7 @@ export class DecisionEngine {
     this.#bytesInFlight = new WeightedSemaphore(options.maxBytesInFlight ?? 64 * 1024 * 1024);
   }
 
-  /** Blocks wait to be read until others are taken. */
+  /** Whether reads wait until peers have received other blocks. */
   get isUnderPressure(): boolean {
     return this.#bytesInFlight.hasWaiters;
   }
@@ -89,17 +95,17 @@ export class DecisionEngine {
     this.#wantlists.delete(peer);
   }
 
-  /** Messages to a peer may be lost: it will send its wantlist again. */
+  /** Messages to the peer may be lost, so it will send its wantlist again. */
   streamBroke(peer: BitswapPeer): void {
     this.#clear(peer);
   }
 
-  /** What a peer wants. */
+  /** Returns the blocks that a peer wants. */
   wantlist(peer: BitswapPeer): CID[] {
     return this.#wantlists.get(peer)?.list() ?? [];
   }
 
-  /** Takes the wantlist entries of a message. @throws Error for bytes that are no CID */
+  /** Processes the wantlist entries of a message. @throws Error for an invalid CID */
   receiveWants(peer: BitswapPeer, { full, entries, droppedEntries }: DecodedMessage): void {
     const wantlist = this.#wantlists.get(peer);
     if (wantlist === undefined) return;
@@ -131,7 +137,7 @@ export class DecisionEngine {
     }
   }
 
-  /** Blocks were stored: peers that wait for them get them. */
+  /** Sends newly stored blocks to the peers that wait for them. */
   blocksStored(blocks: readonly { readonly cid: CID }[]): void {
     if (this.#waiting.size === 0 || !this.#serves()) return;
     for (const { cid } of blocks) {
@@ -149,27 +155,27 @@ export class DecisionEngine {
     if (!wantlist.isLookingUp) void this.#lookUp(peer, wantlist);
   }
 
-  /** Asks the store for the wants of a peer, never for more than a page at a time however many there are. */
+  /** Looks up the wants of a peer in the store, one limited page at a time. */
   async #lookUp(peer: BitswapPeer, wantlist: PeerWantlist): Promise<void> {
     wantlist.isLookingUp = true;
-    // The entries of one message are looked up together.
+    // Waits for a microtask, so that all entries of one message are looked up together.
     await undefined;
     for (let page = wantlist.takeUnchecked(MAX_LOOKUPS); page.length > 0; page = wantlist.takeUnchecked(MAX_LOOKUPS)) {
       const sizes = await Promise.all(page.map(({ cid }) => this.#sizeOf(cid)));
-      this.#answer(peer, wantlist, page, sizes);
+      this.#respond(peer, wantlist, page, sizes);
       if (wantlist.hasReady) void this.#sendAll(peer, wantlist);
     }
     wantlist.isLookingUp = false;
   }
 
-  /** Undefined for a block that is not here, or is denied. */
+  /** Resolves to undefined for a block that is not stored or is denied. */
   async #sizeOf(cid: CID): Promise<number | undefined> {
     if (this.#blocks.denials?.denies(cid)) return undefined;
     return this.#blocks.size(cid).catch(() => undefined);
   }
 
-  /** Answers a page of wants: with the block, HAVE or DONT_HAVE. */
-  #answer(
+  /** Responds to a page of wants with the block, HAVE or DONT_HAVE. */
+  #respond(
     peer: BitswapPeer,
     wantlist: PeerWantlist,
     page: readonly PeerWant[],
@@ -212,7 +218,10 @@ export class DecisionEngine {
     wantlist.clear();
   }
 
-  /** Sends what is ready; reads the next message while the one before is on its way, if there is room. */
+  /**
+   * Sends the ready blocks, and reads the next message while the previous one is in flight, if the
+   * limits allow it.
+   */
   async #sendAll(peer: BitswapPeer, wantlist: PeerWantlist): Promise<void> {
     if (wantlist.isSending) return;
     wantlist.isSending = true;
@@ -224,16 +233,16 @@ export class DecisionEngine {
         else await sending.shift();
       }
     } catch (reason) {
-      // The message queue has reported it, so that the wants of this peer are void.
+      // The message queue has reported the failure and voided the wants of this peer.
       await Promise.allSettled(sending);
-      this.#log.write("bitswap", "debug", `sending to ${peer.name}: ${reason}`);
+      this.#log.write("bitswap", "debug", `cannot send to ${peer.name}: ${reason}`);
     } finally {
       wantlist.isSending = false;
     }
     if (wantlist.hasReady) void this.#sendAll(peer, wantlist);
   }
 
-  /** Reads the blocks of a message; `sent` resolves when the peer has taken them. */
+  /** Reads the blocks of a message; `sent` resolves when the peer has received them. */
   async #sendNext(peer: BitswapPeer, wantlist: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
     const wants = wantlist.takeReady(wantlist.isQuick ? LARGE_MESSAGE_SIZE : TARGET_MESSAGE_SIZE);
     const bytes = wants.reduce((sum, { size = 0 }) => sum + size, 0);
@@ -263,14 +272,17 @@ export class DecisionEngine {
     return { sent };
   }
 
-  /** Undefined for a block that was removed or denied since it was looked up, or is damaged. */
+  /**
+   * Resolves to undefined for a damaged block, and for one that was removed or denied after its
+   * lookup.
+   */
   async #read({ cid, size = 0 }: PeerWant): Promise<Uint8Array | undefined> {
     if (this.#blocks.denials?.denies(cid)) return undefined;
     try {
-      // Small ones would share buffers, which a slow peer holds.
+      // Small blocks would share a buffer, which a slow peer would then occupy.
       return await this.#blocks.find(cid, size < MIN_POOLED_BYTES ? undefined : this.#buffers);
     } catch (error) {
-      this.#log.write("bitswap", "error", `${cid} cannot be sent: ${error}`);
+      this.#log.write("bitswap", "error", `cannot send ${cid}: ${error}`);
       return undefined;
     }
   }
@@ -283,7 +295,7 @@ export class DecisionEngine {
   }
 }
 
-/** Tells a peer that a block is not here, if it wants to know. */
-function sendDontHave({ queue }: BitswapPeer, { key, cid, sendDontHave: isAsked }: PeerWant): void {
-  if (isAsked) queue.addPresence(key, { cid: cid.bytes, have: false });
+/** Sends DONT_HAVE for a block if the peer has requested that. */
+function sendDontHave({ queue }: BitswapPeer, { key, cid, sendDontHave: isRequested }: PeerWant): void {
+  if (isRequested) queue.addPresence(key, { cid: cid.bytes, have: false });
 }

@@ -1,4 +1,4 @@
-/** Messages as bytes: the long blocks are not copied into them. */
+/** Encodes messages without copying long blocks. */
 import { fieldLength, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import {
@@ -15,7 +15,9 @@ import {
   type WireBlock,
 } from "./message.ts";
 
-/** Bytes from which on a block is not copied: it becomes a piece of the encoded message itself. */
+/**
+ * Minimum size of a block that is not copied, but becomes a piece of the encoded message itself.
+ */
 const MIN_SPLICED_SIZE = 16 * 1024;
 
 /** Bytes of a field with a small number: tag and value. */
@@ -33,20 +35,26 @@ const payloadLength = ({ prefix, data }: WireBlock): number =>
 
 const presenceLength = ({ cid, have }: BlockPresence): number => fieldLength(cid.length) + (have ? 0 : FLAG_LENGTH);
 
-/** Writes fields into a buffer of known length; long values become pieces of their own between its parts. */
+/**
+ * Writes fields into a buffer of known length. Long values are not copied: they become pieces
+ * between parts of the buffer.
+ */
 class PieceWriter {
   readonly pieces: Uint8Array[] = [];
   readonly #buffer: Uint8Array;
   #from = 0;
   #at: number;
 
-  /** A message of so many bytes behind its length, of which `spliced` are not copied. */
+  /**
+   * Starts a message of `length` bytes with its length prefix; `spliced` of these bytes will not be
+   * copied.
+   */
   constructor(length: number, spliced: number) {
     this.#buffer = Buffer.allocUnsafeSlow(varintLength(length) + length - spliced);
     this.#at = writeVarint(this.#buffer, 0, length);
   }
 
-  /** The tag of a field and its value, or the length of its bytes. */
+  /** Writes the tag of a field, followed by its value or by the length of its bytes. */
   tag(field: number, wire: number, value: number): void {
     this.#buffer[this.#at] = field * 8 + wire;
     this.#at = writeVarint(this.#buffer, this.#at + 1, value);
@@ -58,7 +66,7 @@ class PieceWriter {
     this.#at += value.length;
   }
 
-  /** As `bytes`, without a copy when they are many. */
+  /** Like `bytes`, but does not copy long values. */
   block(field: number, value: Uint8Array): void {
     if (value.length < MIN_SPLICED_SIZE) {
       this.bytes(field, value);
@@ -76,15 +84,15 @@ class PieceWriter {
 }
 
 /**
- * A message with its length prefix, in pieces; the long ones are the given blocks themselves. It must have nothing that
- * the version of its stream does not know.
+ * Encodes a message with its length prefix into pieces; long blocks are passed through as pieces.
+ * The message must only use features that the protocol version of its stream knows.
  */
 export function encodeMessage({ full, entries, blocks, presences, pendingBytes }: Message): Uint8Array[] {
   const entryLengths = entries.map(entryLength);
   const wantlistLength = sum(entryLengths.map(fieldLength)) + (full ? FLAG_LENGTH : 0);
   const payloadLengths = blocks.map(payloadLength);
   const presenceLengths = presences.map(presenceLength);
-  // The wantlist is written even when it is empty: the first implementations require it.
+  // An empty wantlist is written as well, because the first implementations require it.
   const length =
     fieldLength(wantlistLength) +
     sum(

@@ -1,4 +1,7 @@
-/** Streams that a peer opened: read message by message, no faster than the messages are handled. */
+/**
+ * Reads the streams that a peer has opened, message by message, and no faster than messages are
+ * handled.
+ */
 import type { Stream, StreamMessageEvent } from "@libp2p/interface";
 import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
@@ -6,19 +9,23 @@ import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import { type DecodedMessage, decodeMessage, MAX_MESSAGE_SIZE } from "./message.ts";
 import { RefcountedBuffer } from "./refcounted_buffer.ts";
 
-/** Bytes of messages of one peer that are being verified and stored; beyond, the peer is not read. */
+/**
+ * Maximum number of bytes of one peer's messages that are verified and stored at a time; above it,
+ * reading from the peer is paused.
+ */
 const MAX_BYTES_IN_PROGRESS = 8 * 1024 * 1024;
-/** Bytes of incomplete messages over all streams of a peer. */
+/** Maximum number of bytes of incomplete messages over all streams of a peer. */
 const MAX_PARTIAL_BYTES = 4 * MAX_MESSAGE_SIZE;
 
 export interface InboundEvents {
   /**
-   * Handles a message; resolves when it is done. Then its memory is used again, unless the buffer is retained.
+   * Handles a message; resolves when that is done. The memory of the message is then reused, unless
+   * the buffer is retained.
    *
-   * @throws Error for a message whose parts are invalid
+   * @throws Error for a message with invalid parts
    */
   message(message: DecodedMessage, memory: RefcountedBuffer): Promise<void> | undefined;
-  /** A stream carried something that is no message, and was reset. */
+  /** Called after a stream was reset because it carried an invalid message. */
   malformed(reason: unknown): void;
 }
 
@@ -34,14 +41,17 @@ export class Inbound {
     this.#buffers = buffers;
   }
 
-  /** Reads a stream to its end. What waits in a paused stream is read even if its peer has closed it meanwhile. */
+  /**
+   * Reads a stream to its end. Data that is buffered in a paused stream is read even if the peer
+   * has closed it meanwhile.
+   */
   add(stream: Stream): void {
     const frames = new FrameReader(MAX_MESSAGE_SIZE, this.#buffers, { transfer: true });
     if (!stream.readableEnded) this.#streams.set(stream, frames);
     allowBuffering(stream);
     stream.addEventListener("message", ({ data }) => this.#read(stream, frames, data));
     stream.addEventListener("end", () => this.#streams.delete(stream));
-    // Answers go over a stream of our own.
+    // Responses go over a stream that this node opens.
     stream.close().catch(() => {});
     if (this.#inProgress > MAX_BYTES_IN_PROGRESS) pause(stream);
   }
@@ -55,9 +65,9 @@ export class Inbound {
   #read(stream: Stream, frames: FrameReader, data: StreamMessageEvent["data"]): void {
     try {
       for (const frame of frames.read(data)) this.#handle(frame);
-      let held = 0;
-      for (const each of this.#streams.values()) held += each.heldBytes;
-      if (held > MAX_PARTIAL_BYTES) throw new Error("too many incomplete messages");
+      let partialBytes = 0;
+      for (const each of this.#streams.values()) partialBytes += each.heldBytes;
+      if (partialBytes > MAX_PARTIAL_BYTES) throw new Error("too many incomplete messages");
     } catch (reason) {
       this.#streams.delete(stream);
       stream.abort(reason instanceof Error ? reason : new Error(String(reason)));
@@ -79,7 +89,7 @@ export class Inbound {
       const wasFull = this.#inProgress > MAX_BYTES_IN_PROGRESS;
       this.#inProgress -= frame.length;
       if (!wasFull) return;
-      // A stream that is resumed may deliver so much that the next has to wait.
+      // A resumed stream may deliver so much that the next one has to stay paused.
       for (const stream of this.#streams.keys()) if (this.#inProgress <= MAX_BYTES_IN_PROGRESS) resume(stream);
     });
   }

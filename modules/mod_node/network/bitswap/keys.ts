@@ -1,4 +1,4 @@
-/** Keys of blocks here: their multihash as text, whichever form of the CID a peer uses. */
+/** Keys of blocks in bitswap: the multihash as text, so that all forms of a CID share a key. */
 
 import { CID } from "multiformats/cid";
 import { hashCoded, identity } from "../../formats/cid/hashes.ts";
@@ -12,7 +12,10 @@ const textOf = (bytes: Uint8Array): string =>
 
 export const keyOf = ({ multihash }: CID): string => textOf(multihash.bytes);
 
-/** As `keyOf`, from the bytes of a CID, which are not checked further. @throws Error when they are too many */
+/**
+ * Like `keyOf`, from the bytes of a CID, which are not validated further. @throws Error if there
+ * are too many bytes
+ */
 export function keyOfCid(cid: Uint8Array): string {
   requireLength(cid);
   if (cid[0] === VERSION_0_PREFIX[2] && cid[1] === VERSION_0_PREFIX[3]) return textOf(cid);
@@ -23,7 +26,10 @@ export function keyOfCid(cid: Uint8Array): string {
 /** Version 0, dag-pb, sha2-256, 32 bytes. */
 const VERSION_0_PREFIX = Uint8Array.of(0, 0x70, 0x12, 0x20);
 
-/** The prefix that a block is sent with: version, codec, hash function and digest length of its CID. */
+/**
+ * Returns the prefix that is sent with a block: version, codec, hash function and digest length of
+ * its CID.
+ */
 export function cidPrefix({ version, bytes, multihash }: CID): Uint8Array {
   return version === 0 ? VERSION_0_PREFIX : bytes.subarray(0, bytes.length - multihash.digest.length);
 }
@@ -31,14 +37,14 @@ export function cidPrefix({ version, bytes, multihash }: CID): Uint8Array {
 interface HashForm {
   /** Multicodec of the hash function. */
   readonly code: number;
-  /** Bytes of the digest. */
+  /** Length of the digest in bytes. */
   readonly length: number;
 }
 
-/** Of a block without a prefix: its CID is of version 0. */
+/** The hash of a block without a prefix, whose CID has version 0. */
 const VERSION_0_HASH: HashForm = { code: 0x12, length: 32 };
 
-/** Undefined for bytes that are no prefix. */
+/** Returns undefined for an invalid prefix. */
 function hashFormOf(prefix: Uint8Array | undefined): HashForm | undefined {
   if (prefix === undefined) return VERSION_0_HASH;
   const numbers: number[] = [];
@@ -57,8 +63,8 @@ function hashFormOf(prefix: Uint8Array | undefined): HashForm | undefined {
 }
 
 /**
- * The key of a block that was received: no promise for most hash functions. Undefined where the hash function is
- * unknown or not allowed.
+ * Computes the key of a received block, without a promise for most hash functions. Returns
+ * undefined if the hash function is unknown or not allowed.
  */
 export function keyOfWireBlock({ prefix, data }: WireBlock): string | undefined | Promise<string | undefined> {
   const form = hashFormOf(prefix);
@@ -75,7 +81,9 @@ function keyFor({ code, length }: HashForm, digest: Uint8Array): string | undefi
   return textOf(head) + textOf(digest.subarray(0, length));
 }
 
-/** The CID of a block that was received, from its prefix and key; undefined for an invalid prefix. */
+/**
+ * Returns the CID of a received block, from its prefix and key; undefined for an invalid prefix.
+ */
 export function cidOfWireBlock({ prefix }: WireBlock, key: string): CID | undefined {
   const multihash = Buffer.from(key, "latin1");
   try {
@@ -87,20 +95,26 @@ export function cidOfWireBlock({ prefix }: WireBlock, key: string): CID | undefi
   }
 }
 
-/** Bytes of hash function and digest length in front of the digest. */
+/** Returns the number of bytes before the digest: hash function and digest length. */
 function headLength(multihash: Uint8Array): number {
   const code = multihash.findIndex((byte) => byte < 0x80);
   return code + 1 + multihash.subarray(code + 1).findIndex((byte) => byte < 0x80) + 1;
 }
 
-/** Bytes of a CID that a peer may send. Only CIDs with an identity hash are longer, and these need no fetching. */
+/**
+ * Maximum size of a CID that a peer may send. Only CIDs with an identity hash are longer, and these
+ * never need fetching.
+ */
 const MAX_CID_SIZE = 512;
 
 function requireLength(cid: Uint8Array): void {
   if (cid.length > MAX_CID_SIZE) throw new NodeError("a CID that is too long");
 }
 
-/** A CID with bytes of its own: it keeps no message in memory. @throws Error for bytes that are no CID */
+/**
+ * Decodes a CID from a copy of the bytes, so that it does not retain the memory of the message.
+ * @throws Error for an invalid CID
+ */
 export function copyCid(bytes: Uint8Array): CID {
   requireLength(bytes);
   return CID.decode(ownBytes(bytes));

@@ -1,11 +1,11 @@
-/** What was exchanged with a peer, in bytes of blocks. */
+/** Counts the bytes of blocks that were exchanged with a peer. */
 export class Ledger {
   sent = 0;
   received = 0;
   /** Number of blocks in both directions. */
   exchanged = 0;
 
-  /** The debt ratio: how much more the peer got than it gave. */
+  /** The debt ratio: bytes sent divided by bytes received. */
   get value(): number {
     return this.sent / (this.received + 1);
   }

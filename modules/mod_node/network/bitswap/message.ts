@@ -1,14 +1,14 @@
-/** Messages of the bitswap specification, versions 1.0 to 1.2, and how they are decoded. */
+/** Decodes messages of the bitswap specification, versions 1.0 to 1.2. */
 import { FieldReader } from "../../formats/protobuf/fields.ts";
 import { NodeError } from "../../util/errors.ts";
 
-/** Bytes of a message that implementations accept. */
+/** Maximum size of a message that implementations accept, in bytes. */
 export const MAX_MESSAGE_SIZE = 4 * 1024 * 1024;
 
-/** Bytes of a block that fits into a message. */
+/** Maximum size of a block that fits into a message, in bytes. */
 export const MAX_BLOCK_SIZE = MAX_MESSAGE_SIZE - 1024;
 
-/** Newest first. */
+/** The protocol names, newest version first. */
 export const protocols = [
   "/ipfs/bitswap/1.2.0",
   "/ipfs/bitswap/1.1.0",
@@ -16,9 +16,9 @@ export const protocols = [
   "/ipfs/bitswap",
 ] as const;
 
-/** What a version of the protocol can express. */
+/** Features of a version of the protocol. */
 export interface Version {
-  /** want-have, send-dont-have, and HAVE and DONT_HAVE as answers: since 1.2. */
+  /** want-have, send-dont-have, and the responses HAVE and DONT_HAVE: since 1.2. */
   readonly presences: boolean;
   /** Blocks carry the prefix of their CID: since 1.1. */
   readonly prefixes: boolean;
@@ -44,17 +44,17 @@ export const PRESENCE_DONT_HAVE = 1;
 export interface WantlistEntry {
   /** Bytes of the CID. */
   readonly cid: Uint8Array;
-  /** Higher is sooner. */
+  /** A higher value is sent sooner. */
   readonly priority: number;
-  /** Removes the entry instead. */
+  /** Cancel the want instead. */
   readonly cancel: boolean;
-  /** want-have instead of want-block. */
+  /** The entry is a want-have instead of a want-block. */
   readonly have: boolean;
-  /** A DONT_HAVE is to be sent, too. */
+  /** The sender wants DONT_HAVE as a response as well. */
   readonly sendDontHave: boolean;
 }
 
-/** HAVE or DONT_HAVE. */
+/** A HAVE or DONT_HAVE for one block. */
 export interface BlockPresence {
   /** Bytes of the CID. */
   readonly cid: Uint8Array;
@@ -69,33 +69,37 @@ export interface WireBlock {
 }
 
 export interface Message {
-  /** The entries are the whole wantlist: earlier ones are void. */
+  /** The entries are the whole wantlist and replace all earlier ones. */
   readonly full: boolean;
   readonly entries: readonly WantlistEntry[];
   readonly blocks: readonly WireBlock[];
   readonly presences: readonly BlockPresence[];
-  /** Bytes of blocks that wait to be sent after this message. */
+  /** Bytes of blocks that are queued behind this message. */
   readonly pendingBytes: number;
 }
 
 /**
- * Of each list in a message. Wantlist entries beyond are dropped and counted; other lists make the message malformed.
+ * Maximum length of each list in a message. Further wantlist entries are dropped and counted;
+ * longer lists of other kinds make the message malformed.
  */
 const MAX_LISTED = 16 * 1024;
-/** Of a message itself: the parts of all lists, and what this node does not know. */
+/** Maximum number of fields of a message itself: the parts of all lists, and unknown fields. */
 const MAX_FIELDS = 1024 * 1024;
-/** Wantlist entries beyond that are dropped; a message with more than fit with their CIDs is malformed. */
+/**
+ * Maximum number of dropped wantlist entries; a message with more is malformed. So many entries
+ * with their CIDs hardly fit into a message.
+ */
 const MAX_DROPPED = 8 * MAX_LISTED;
 
-/** A message received: its parts are views of its bytes. */
+/** A received message; its parts are views of its bytes. */
 export interface DecodedMessage extends Message {
-  /** Wantlist entries that were dropped. */
+  /** Number of dropped wantlist entries. */
   readonly droppedEntries: number;
 }
 
 const empty: Uint8Array = new Uint8Array();
 
-/** @throws NodeError for bytes that are no message */
+/** @throws NodeError for an invalid message */
 export function decodeMessage(bytes: Uint8Array): DecodedMessage {
   const entries: WantlistEntry[] = [];
   const blocks: WireBlock[] = [];

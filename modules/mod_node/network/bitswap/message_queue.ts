@@ -1,4 +1,4 @@
-/** Everything that is sent to one peer, over one stream that is kept open. */
+/** Queues everything that is sent to one peer, and sends it over one stream that stays open. */
 import type { Stream } from "@libp2p/interface";
 import type { CID } from "multiformats/cid";
 import { Uint8ArrayList } from "uint8arraylist";
@@ -9,9 +9,12 @@ import { type BlockPresence, type Version, versionOf, type WantlistEntry } from 
 
 export interface OpenedStream {
   readonly stream: Stream;
-  /** Bytes after which another stream takes its place. */
+  /** Number of bytes after which another stream replaces this one. */
   readonly maxBytes: number;
-  /** What it has taken it has copied, as it is encrypted: the memory may be used again. */
+  /**
+   * Whether the stream copies what it accepts, because it encrypts it: the memory may then be
+   * reused.
+   */
   readonly copies: boolean;
 }
 
@@ -28,26 +31,39 @@ interface BlockBatch {
 const emptyBatch = { blocks: [], pendingBytes: 0 };
 
 export interface MessageQueueEvents {
-  /** All that is wanted of the peer, to be sent again on a stream that follows a broken one. */
+  /**
+   * Yields everything that is wanted from the peer, to send it again on the stream that follows a
+   * broken one.
+   */
   wantlist(): Iterable<readonly [key: string, entry: WantlistEntry]>;
-  /** A stream could not be opened, or broke: its messages may be lost. */
+  /** Called when a stream could not be opened, or broke: its messages may be lost. */
   broken(reason: unknown): void;
 }
 
 export interface MessageQueueOptions {
-  /** Milliseconds to open a stream in, and without any byte taken before a stream is given up. */
+  /**
+   * Timeout in milliseconds for opening a stream, and for a stream that does not accept any byte.
+   */
   readonly timeoutMs?: number;
-  /** Other peers wait for memory that blocks for this one hold: then it also has to take enough in that time. */
+  /**
+   * Whether other peers wait for memory that this peer's blocks occupy. The stream must then also
+   * accept a minimum number of bytes within the timeout.
+   */
   readonly isUnderPressure?: () => boolean;
 }
 
-/** Bytes that a stream has to take within `timeoutMs` under pressure, unless fewer are left. */
+/**
+ * Number of bytes that a stream must accept within `timeoutMs` under pressure, unless fewer remain.
+ */
 const MIN_BYTES_PER_TIMEOUT = 64 * 1024;
 
-/** Wantlist entries, and presences, in one message. */
+/** Maximum number of wantlist entries, and of presences, in one message. */
 const MAX_ENTRIES_PER_MESSAGE = 2048;
 
-/** Presences that wait for a peer that does not read; further ones are dropped. */
+/**
+ * Maximum number of presences that are queued for a peer that does not read; further ones are
+ * dropped.
+ */
 const MAX_QUEUED_PRESENCES = 4096;
 
 export class MessageQueue {
@@ -60,12 +76,12 @@ export class MessageQueue {
   readonly #presences = new Map<string, BlockPresence>();
   readonly #blockBatches: BlockBatch[] = [];
   #stream: Stream | undefined;
-  /** Bytes that the stream may still carry. */
+  /** Number of bytes that the stream may still carry. */
   #bytesLeft = 0;
   #copies = false;
   #version: Version = versionOf("");
   #running = false;
-  /** The last stream broke: the next one begins with the whole wantlist. */
+  /** The last stream broke, so the next one begins with the whole wantlist. */
   #resendAll = false;
 
   constructor(
@@ -79,7 +95,7 @@ export class MessageQueue {
     this.#isUnderPressure = isUnderPressure;
   }
 
-  /** Opens the stream before there is anything to send: that takes a round trip. */
+  /** Opens the stream in advance, because that takes a round trip. */
   prepare(): void {
     if (this.#stream === undefined) this.#schedule();
   }
@@ -89,7 +105,7 @@ export class MessageQueue {
     this.#schedule();
   }
 
-  /** Takes a want back. */
+  /** Cancels a want. */
   addCancel(key: string, cid: CID): void {
     this.#entries.set(key, { cid: cid.bytes, priority: 0, cancel: true, have: false, sendDontHave: false });
     this.#schedule();
@@ -102,10 +118,10 @@ export class MessageQueue {
   }
 
   /**
-   * Sends blocks in one message, into which they must fit. Resolves when the stream has taken them: with whether it has copied them,
-   * so that their memory may be used again.
+   * Sends blocks in one message, into which they must fit. Resolves when the stream has accepted
+   * them, to whether it has copied them, so that their memory may be reused.
    *
-   * @param pendingBytes of blocks that wait to be sent after them
+   * @param pendingBytes bytes of the blocks that are queued behind them
    */
   sendBlocks(blocks: readonly Block[], pendingBytes: number): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
@@ -115,7 +131,7 @@ export class MessageQueue {
     return promise;
   }
 
-  /** Nothing is sent any more. */
+  /** Stops sending. */
   close(reason: Error): void {
     this.#closing.abort(reason);
     this.#failAll(reason);
@@ -132,7 +148,10 @@ export class MessageQueue {
     return this.#entries.size === 0 && this.#presences.size === 0 && this.#blockBatches.length === 0;
   }
 
-  /** What is added within one turn of the event loop is sent in one message. */
+  /**
+   * Starts sending in the next turn of the event loop, so that everything added in the current turn
+   * shares a message.
+   */
   #schedule(): void {
     if (this.#running || this.#closing.signal.aborted) return;
     this.#running = true;
@@ -140,7 +159,7 @@ export class MessageQueue {
   }
 
   async #run(): Promise<void> {
-    // Should it fail, that is told when there is something to send.
+    // A failure is reported only once there is something to send.
     if (this.#isEmpty) await this.#openStream().catch(() => undefined);
     while (!this.#isEmpty && !this.#closing.signal.aborted) {
       const batch = await this.#send();
@@ -149,13 +168,17 @@ export class MessageQueue {
     this.#running = false;
   }
 
-  /** Sends one message. When the stream breaks, everything that waits is given up; the next message opens another. */
+  /**
+   * Sends one message. If the stream breaks, everything queued is dropped, and the next message
+   * opens another stream.
+   */
   async #send(): Promise<BlockBatch | undefined> {
     let batch: BlockBatch | undefined;
     try {
       const stream = await this.#openStream();
       batch = this.#blockBatches.shift();
-      // At once: what is sent by itself becomes a frame of its own in the layers below.
+      // Sends all pieces at once, because each separate piece would become a frame of its own in
+      // the layers below.
       const message = new Uint8ArrayList(...this.#takeMessage(batch));
       this.#bytesLeft -= message.byteLength;
       stream.send(message);
@@ -185,12 +208,12 @@ export class MessageQueue {
     return stream;
   }
 
-  /** Closes a stream that carried all it may; nothing is lost, so the next one continues. */
+  /** Closes a stream that has carried its maximum; nothing is lost, so the next one continues. */
   #retire(stream: Stream): void {
     this.#stream = undefined;
     stream.close({ signal: AbortSignal.timeout(this.#timeoutMs) }).catch((reason: Error) => {
       stream.abort(reason);
-      // Its last bytes may be lost.
+      // The last bytes of the stream may be lost.
       this.#resendAll = true;
       if (!this.#closing.signal.aborted) this.#events.broken(reason);
     });
@@ -214,13 +237,16 @@ export class MessageQueue {
     });
   }
 
-  /** A peer of an older version knows no presences. */
+  /** A peer of an older version does not know presences. */
   #dropPresences(): readonly BlockPresence[] {
     this.#presences.clear();
     return [];
   }
 
-  /** Resolves when the stream takes more again; rejects when it breaks, or takes too little within the timeout. */
+  /**
+   * Resolves when the stream accepts more data; rejects when it breaks, or accepts too little
+   * within the timeout.
+   */
   #drained(stream: Stream): Promise<void> | undefined {
     if (!stream.writableNeedsDrain) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -231,7 +257,7 @@ export class MessageQueue {
       if (taken <= 0 || taken < least) reject(new Error("the peer does not read"));
       left = stream.writeBufferLength;
     }, this.#timeoutMs);
-    // The stream sends what it held back in a microtask of its own; after that it may be full again.
+    // The stream flushes its backlog in a microtask of its own, and may be full again afterwards.
     const drained = () => queueMicrotask(() => stream.writableNeedsDrain || resolve());
     const closed = () => reject(new Error("the stream was closed"));
     stream.addEventListener("drain", drained);
@@ -244,7 +270,7 @@ export class MessageQueue {
   }
 }
 
-/** Takes up to as many entries as a message may have out of a map, in its order. */
+/** Removes up to one message's maximum of entries from a map, in order, and returns them. */
 function takeFirst<T>(from: Map<string, T>): T[] {
   if (from.size <= MAX_ENTRIES_PER_MESSAGE) {
     const all = [...from.values()];

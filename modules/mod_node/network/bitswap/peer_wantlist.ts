@@ -1,34 +1,34 @@
-/** What one peer wants of this node. */
+/** The blocks that one peer wants from this node. */
 import type { CID } from "multiformats/cid";
 
 export interface PeerWant {
   readonly key: string;
   readonly cid: CID;
   priority: number;
-  /** want-block, not want-have. */
+  /** The want is a want-block, not a want-have. */
   wantBlock: boolean;
   sendDontHave: boolean;
-  /** Bytes of the block; undefined while it is not known to be here. */
+  /** Size of the block in bytes; undefined while it is not known to be stored. */
   size: number | undefined;
   state: "waiting" | "ready" | "sending";
 }
 
 export class PeerWantlist {
   readonly #wants = new Map<string, PeerWant>();
-  /** Waiting wants that the store has not been asked for. */
+  /** Waiting wants whose lookup in the store has not begun. */
   readonly #unchecked = new Set<PeerWant>();
-  /** In order of priority while they are sorted. */
+  /** Sorted by priority while `#sorted` is true. */
   #ready = new Set<PeerWant>();
   #sorted = true;
-  /** The lowest priority while they are sorted. */
+  /** The lowest priority in `#ready` while it is sorted. */
   #lowest = Number.POSITIVE_INFINITY;
-  /** Bytes of the blocks that are ready. */
+  /** Total bytes of the blocks that are ready. */
   pendingBytes = 0;
-  /** The store is being asked. */
+  /** Whether a lookup in the store is in progress. */
   isLookingUp = false;
-  /** Blocks are being sent. */
+  /** Whether blocks are being sent. */
   isSending = false;
-  /** The peer has taken the last message quickly. */
+  /** Whether the peer received the last message quickly. */
   isQuick = false;
 
   get size(): number {
@@ -61,29 +61,29 @@ export class PeerWantlist {
     this.pendingBytes = 0;
   }
 
-  /** The store is to be asked whether the block is here. */
+  /** Marks a want whose block has to be looked up in the store. */
   markUnchecked(want: PeerWant): void {
     this.#unchecked.add(want);
   }
 
-  /** Takes up to `max` wants that the store is to be asked for. */
+  /** Removes and returns up to `max` wants whose block has to be looked up. */
   takeUnchecked(max: number): PeerWant[] {
     const taken = [...this.#unchecked.values().take(max)];
     for (const want of taken) this.#unchecked.delete(want);
     return taken;
   }
 
-  /** The peer has sent the want again. */
+  /** Updates a want that the peer has sent again. */
   update(want: PeerWant, changed: Pick<PeerWant, "priority" | "wantBlock" | "sendDontHave">): void {
     const { priority, wantBlock, sendDontHave } = changed;
     if (want.state === "ready" && priority !== want.priority) this.#sorted = false;
     want.priority = priority;
-    // A want-have does not take a want-block back.
+    // A want-have does not cancel a want-block.
     want.wantBlock ||= wantBlock;
     want.sendDontHave = sendDontHave;
   }
 
-  /** The block is here and is to be sent. */
+  /** Marks a want whose block is stored and should be sent. */
   markReady(want: PeerWant, size: number): void {
     want.size = size;
     want.state = "ready";
@@ -93,7 +93,10 @@ export class PeerWantlist {
     this.#ready.add(want);
   }
 
-  /** Takes the wants to be sent next, by priority: at least one, and no more than so many bytes. */
+  /**
+   * Removes and returns the wants to send next, by priority: at least one, and otherwise at most
+   * the given number of bytes.
+   */
   takeReady(bytes: number): PeerWant[] {
     if (!this.#sorted) this.#sort();
     const taken: PeerWant[] = [];

@@ -1,58 +1,67 @@
-/** What one peer is asked for, and how fast it answers. */
+/** Tracks the requests to one peer, and how fast it responds. */
 import type { CID } from "multiformats/cid";
 import type { WantlistEntry } from "./message.ts";
 
-/** What carries requests to the peer. */
+/** Sends requests to the peer. */
 export interface RequestQueue {
   addWant(key: string, entry: WantlistEntry): void;
-  /** Takes a want back. */
+  /** Cancels a want. */
   addCancel(key: string, cid: CID): void;
 }
 
 export interface PendingOptions {
-  /** Blocks that may be on their way now. */
+  /** Current maximum number of blocks in flight. */
   readonly room?: (() => number) | undefined;
-  /** Milliseconds that the first answer is expected to take. */
+  /** Expected milliseconds until the first response. */
   readonly latencyMs?: number;
 }
 
 interface PendingRequest {
   readonly cid: CID;
   readonly priority: number;
-  /** want-block, not want-have. */
+  /** The request is a want-block, not a want-have. */
   readonly block: boolean;
-  /** When it was sent: milliseconds of `performance.now`. */
+  /** Time of sending, in milliseconds of `performance.now`. */
   readonly at: number;
-  /** Blocks that were on their way then, which come first. */
+  /** Number of blocks that were in flight at that time and arrive first. */
   readonly ahead: number;
-  /** An answer is expected. After a DONT_HAVE the peer may keep the want, and send the block later. */
+  /**
+   * Whether a response is expected. After a DONT_HAVE the peer may remember the want and send the
+   * block later.
+   */
   open: boolean;
 }
 
-/** Whether a block that arrived was requested of the peer: it is, it was until it was cancelled, or it never was. */
-export type Expectation = "asked" | "withdrawn" | "never";
+/**
+ * Whether an arriving block was requested from the peer, was requested but cancelled, or was never
+ * requested.
+ */
+export type Expectation = "requested" | "withdrawn" | "never";
 
-/** Requests of one peer, of either kind: implementations keep as many. */
+/**
+ * Maximum number of requests to one peer, of both kinds together; implementations store that many.
+ */
 const MAX_REQUESTS = 1024;
 /**
- * Blocks and estimated bytes on their way from one peer: the rest may come from others. As many bytes as the widest window of a
- * stream lets it send, and of small blocks nearly as many as it may be asked for.
+ * Maximum number of blocks and of estimated bytes in flight from one peer; other peers may send the
+ * rest. The bytes match the widest stream window, and the blocks nearly match the maximum number of
+ * requests.
  */
 const MAX_BLOCKS_IN_FLIGHT = 896;
 const MAX_BYTES_IN_FLIGHT = 16 * 1024 * 1024;
-/** Cancelled requests that are remembered: their blocks may be on their way. */
+/** Maximum number of cancelled requests to remember, because their blocks may be in flight. */
 const MAX_CANCELLED = 2048;
 
-/** Estimates for a peer that has not answered yet. */
+/** Estimates for a peer that has not responded yet. */
 const INITIAL_LATENCY_MS = 100;
 const INITIAL_MS_PER_BLOCK = 10;
 const INITIAL_BLOCK_SIZE = 256 * 1024;
 
-/** Bounds for the silence after which a block is overdue. */
+/** Bounds for the period of silence after which a block is overdue. */
 const MIN_TIMEOUT_MS = 1000;
 const MAX_TIMEOUT_MS = 30_000;
 
-/** Milliseconds before the same request may be sent again. */
+/** Milliseconds after which the same request may be sent again. */
 const REPEAT_AFTER_MS = 5000;
 
 const blend = (old: number, now: number) => old + (now - old) * 0.25;
@@ -64,7 +73,7 @@ export class PendingRequests {
   readonly #cancelled = new Set<string>();
   #blocks = 0;
   #latency: number;
-  /** It is measured, and no longer a guess. */
+  /** Whether the latency was measured; otherwise it is a guess. */
   #isMeasured = false;
   #msPerBlock = INITIAL_MS_PER_BLOCK;
   #size = INITIAL_BLOCK_SIZE;
@@ -76,7 +85,7 @@ export class PendingRequests {
     this.#latency = latencyMs;
   }
 
-  /** One block more may be requested. */
+  /** Whether another block may be requested. */
   get hasRoom(): boolean {
     return (
       this.#blocks < Math.min(MAX_BLOCKS_IN_FLIGHT, MAX_BYTES_IN_FLIGHT / this.#size) &&
@@ -85,12 +94,14 @@ export class PendingRequests {
     );
   }
 
-  /** A block took at least so long, and did not come. */
+  /** Records that a block did not arrive within this time. */
   atLeast(milliseconds: number): void {
     this.#msPerBlock = Math.max(this.#msPerBlock, milliseconds);
   }
 
-  /** What is expected was long ago: half of it, so that the peer gets another chance. */
+  /**
+   * Halves the estimates after a long time without requests, so that the peer gets another chance.
+   */
   forget(): void {
     this.#msPerBlock /= 2;
     this.#latency /= 2;
@@ -101,7 +112,10 @@ export class PendingRequests {
     return this.#latency + this.#blocks * this.#msPerBlock;
   }
 
-  /** Requests a block, or asks whether the peer has it, unless that was done just now. False when there is no room. */
+  /**
+   * Requests a block, or asks whether the peer has it, unless the same request was sent recently.
+   * Returns false if there is no room.
+   */
   add(key: string, { cid, priority }: { readonly cid: CID; readonly priority: number }, block: boolean): boolean {
     const before = this.#requests.get(key);
     const at = performance.now();
@@ -115,7 +129,7 @@ export class PendingRequests {
     return true;
   }
 
-  /** A block of so many bytes arrived from this peer. */
+  /** Records the arrival of a block of that size from this peer. */
   blockReceived(key: string, bytes: number): Expectation {
     const request = this.#requests.get(key);
     if (request === undefined) return this.#cancelled.delete(key) ? "withdrawn" : "never";
@@ -126,28 +140,28 @@ export class PendingRequests {
     this.#lastReceived = now;
     this.#settle(request);
     this.#requests.delete(key);
-    return "asked";
+    return "requested";
   }
 
-  /** The peer sent HAVE or DONT_HAVE. True when it had been asked. */
+  /** Records a HAVE or DONT_HAVE of the peer. Returns whether it had been requested. */
   presenceReceived(key: string, have: boolean): boolean {
     const request = this.#requests.get(key);
     if (request === undefined) return false;
     this.#lastReceived = performance.now();
     if (request.open) this.#measure(this.#lastReceived - request.at);
-    // A peer that answered HAVE has removed the want-have from its list.
+    // After sending HAVE, the peer has removed the want-have from its list.
     if (have && !request.block) this.#requests.delete(key);
     if (!have) this.#settle(request);
     return true;
   }
 
-  /** The block is expected from this peer. */
+  /** Whether the block is expected from this peer. */
   awaitsBlock(key: string): boolean {
     const request = this.#requests.get(key);
     return request?.block === true && request.open;
   }
 
-  /** The block is wanted no more. */
+  /** Cancels the request of a block. */
   cancel(key: string): void {
     const request = this.#requests.get(key);
     if (request === undefined) return;
@@ -159,9 +173,9 @@ export class PendingRequests {
   }
 
   /**
-   * Keys of blocks that should have arrived, which from now on are not expected.
+   * Returns the keys of overdue blocks and stops expecting them.
    *
-   * @param all of every requested block
+   * @param all return all requested blocks
    */
   takeOverdue(all = false): string[] {
     const now = performance.now();
@@ -177,7 +191,7 @@ export class PendingRequests {
     return overdue;
   }
 
-  /** The whole wantlist, for a peer that has lost it. */
+  /** Yields the whole wantlist, for a peer that has lost it. */
   *entries(): Generator<[key: string, entry: WantlistEntry], void, undefined> {
     for (const [key, request] of this.#requests) yield [key, entryOf(request)];
   }

@@ -1,14 +1,14 @@
-/** Memory with several users, given back when the last one is done. */
+/** A buffer with several users, which is freed when the last one releases it. */
 export class RefcountedBuffer {
   #users = 1;
   readonly #free: () => void;
 
-  /** @param free gives the memory back. The creator is its first user. */
+  /** @param free frees the memory. The creator counts as the first user. */
   constructor(free: () => void) {
     this.#free = free;
   }
 
-  /** Adds a user. The function that is returned removes it, and may be called more than once. */
+  /** Adds a user. The returned function removes it, and may be called more than once. */
   retain(): () => void {
     this.#users += 1;
     let isReleased = false;
@@ -19,7 +19,7 @@ export class RefcountedBuffer {
     };
   }
 
-  /** The first user is done. */
+  /** Removes the first user. */
   release(): void {
     this.#users -= 1;
     if (this.#users === 0) this.#free();

@@ -1,40 +1,48 @@
-/** Wants that belong together: a peer that had one block of a file is asked for the next. */
+/**
+ * A session groups wants that belong together: a peer that had one block of a file is asked for the
+ * next.
+ */
 import type { CID } from "multiformats/cid";
 import { type ProviderRecord, speaksBitswap } from "../routing/provider_record.ts";
 import type { BlockPeer, OtherSources } from "./block_peer.ts";
 import type { Want, WantSession } from "./want.ts";
 
-/** Finds peers that have a block: the routing system. */
+/** The routing system, which finds peers that have a block. */
 export interface Providers {
-  /** CIDs that wait to be provided. */
+  /** Number of CIDs that wait to be provided. */
   readonly queued?: number;
   findProviderPeers(cid: CID, signal: AbortSignal): AsyncIterable<ProviderRecord>;
 }
 
-/** What all sessions share. */
+/** The environment that all sessions share. */
 export interface SessionDeps {
   /** All connected peers that speak bitswap. */
   readonly peers: ReadonlyMap<string, BlockPeer>;
   readonly providers: Providers | undefined;
   readonly sources: OtherSources | undefined;
-  /** Connects to a provider, which then is one of `peers`. Never rejects. */
+  /** Connects to a provider, which then appears in `peers`. Never rejects. */
   connect(provider: ProviderRecord, signal: AbortSignal): Promise<void>;
-  /** Has a want requested soon, or as soon as a peer can be asked for more. */
+  /** Requests a want soon, or as soon as a peer has room for another request. */
   enqueue(want: Want): void;
 }
 
-/** Milliseconds without a block until providers are searched for, doubled with each search. */
+/**
+ * Milliseconds without a block after which providers are searched for; doubled with each search.
+ */
 const MIN_SEARCH_INTERVAL_MS = 1000;
 const MAX_SEARCH_INTERVAL_MS = 60_000;
 const SEARCH_TIMEOUT_MS = 60_000;
-/** Milliseconds after which providers are searched for while blocks come: at first, and after any search. */
+/**
+ * Milliseconds after which providers are searched for even though blocks arrive: at first, and
+ * after any search.
+ */
 const WIDEN_AFTER_MS = 1000;
 const WIDEN_AGAIN_MS = 60_000;
-/** Providers that one search connects to. */
+/** Maximum number of providers that one search connects to. */
 const MAX_PROVIDERS = 10;
-/** After so many searches all peers are asked again: one may have lost the want. */
-const SEARCHES_BEFORE_ASKING_AGAIN = 3;
-/** Wants that a peer is asked about when it connects. */
+/** Number of searches after which all peers are asked again, because one may have lost the want. */
+const SEARCHES_BEFORE_NEW_PROBES = 3;
+/** Maximum number of wants that a newly connected peer is asked about. */
 const MAX_PROBES_OF_NEW_PEER = 256;
 
 export class Session implements WantSession {
@@ -42,7 +50,10 @@ export class Session implements WantSession {
   /** Peers that had a block of this session. */
   readonly #peers = new Set<BlockPeer>();
   readonly wants = new Set<Want>();
-  /** What all other blocks are below, if known: its providers are likely to have them as well. */
+  /**
+   * The root that all other blocks are below, if it is known. Its providers are likely to have them
+   * as well.
+   */
   readonly #root: CID | undefined;
   #searching: AbortController | undefined;
   #searchAt = 0;
@@ -55,9 +66,10 @@ export class Session implements WantSession {
   }
 
   /**
-   * Requests a block unless it is on its way: from a peer that has it, else from one that had others, else asks all.
+   * Requests a block unless it is in flight: from a peer that has it, else from one that had other
+   * blocks. Without such a peer, asks all peers who has it.
    */
-  request(want: Want): void {
+  requestBlock(want: Want): void {
     if (want.isInFlight || want.arrived) return;
     const peer = this.#bestPeer(want, want.haves) ?? this.#bestPeer(want, this.#peers);
     if (peer === "busy") this.#deps.enqueue(want);
@@ -65,7 +77,7 @@ export class Session implements WantSession {
     else this.#probeAll(want);
   }
 
-  /** A peer has connected. */
+  /** Asks a newly connected peer about the wants. */
   addPeer(peer: BlockPeer): void {
     let probed = 0;
     for (const want of this.wants) {
@@ -76,39 +88,44 @@ export class Session implements WantSession {
     }
   }
 
-  /** A peer has a block of this session: what it was not asked for yet is requested of it. */
+  /**
+   * Records that a peer has a block of this session, and queues the wants that it was not asked for
+   * yet.
+   */
   peerHasBlocks(peer: BlockPeer): void {
     if (this.#peers.has(peer)) return;
     this.#peers.add(peer);
     for (const want of this.wants) {
-      if (!want.isInFlight && !want.asked.has(peer)) this.#deps.enqueue(want);
+      if (!want.isInFlight && !want.requestedPeers.has(peer)) this.#deps.enqueue(want);
     }
   }
 
-  /** A source was found that is likely to have blocks of this session. */
+  /** Adds a source that is likely to have blocks of this session. */
   addSource(source: BlockPeer): void {
     this.#peers.add(source);
-    for (const want of this.wants) this.request(want);
+    for (const want of this.wants) this.requestBlock(want);
   }
 
   sourceReady(source: BlockPeer): void {
     if (this.#peers.has(source)) this.addSource(source);
   }
 
-  /** A block has arrived: the next search is put off. */
+  /** Postpones the next search because a block has arrived. */
   blockArrived(): void {
     this.#searchInterval = MIN_SEARCH_INTERVAL_MS;
     this.#searchAt = performance.now() + MIN_SEARCH_INTERVAL_MS;
   }
 
-  /** Nothing is wanted any more. */
+  /** Stops searching because nothing is wanted. */
   stopSearch(): void {
     this.#searching?.abort();
     this.#searching = undefined;
     this.#searchInterval = MIN_SEARCH_INTERVAL_MS;
   }
 
-  /** Searches for providers of a block that does not come; to be called several times a second. */
+  /**
+   * Searches for providers of a block that does not arrive; must be called several times a second.
+   */
   tick(): void {
     const now = performance.now();
     const stalled = now < this.#searchAt ? undefined : this.#findStalled(now);
@@ -119,13 +136,16 @@ export class Session implements WantSession {
     this.#searchAt = now + this.#searchInterval;
     this.#searchInterval = Math.min(MAX_SEARCH_INTERVAL_MS, this.#searchInterval * 2);
     stalled.searches += 1;
-    if (stalled.searches > SEARCHES_BEFORE_ASKING_AGAIN) this.#requestAgain();
-    // The root first, then in turn.
+    if (stalled.searches > SEARCHES_BEFORE_NEW_PROBES) this.#requestAgain();
+    // Alternates between the root, which comes first, and the block itself.
     const cid = this.#root !== undefined && stalled.searches % 2 === 1 ? this.#root : stalled.cid;
     void this.#search(cid);
   }
 
-  /** What takes long is likely to come faster from more sources. */
+  /**
+   * Searches for further sources of content that takes long, because they are likely to speed it
+   * up.
+   */
   #widen(now: number): void {
     this.#widenAt ??= now + WIDEN_AFTER_MS;
     if (now < this.#widenAt) return;
@@ -145,8 +165,8 @@ export class Session implements WantSession {
   #requestAgain(): void {
     for (const want of this.wants) {
       if (want.isInFlight) continue;
-      want.forgetAnswers();
-      for (const peer of want.asked) this.#send(peer, want, false);
+      want.forgetResponses();
+      for (const peer of want.requestedPeers) this.#send(peer, want, false);
     }
   }
 
@@ -180,7 +200,10 @@ export class Session implements WantSession {
     for (const source of (await this.#deps.sources?.at(provider)) ?? []) this.addSource(source);
   }
 
-  /** The peer that is likely to send the block soonest; "busy" when all that might have enough requests pending. */
+  /**
+   * Returns the peer that is likely to send the block soonest; "busy" if all candidates have enough
+   * pending requests.
+   */
   #bestPeer(want: Want, among: ReadonlySet<BlockPeer>): BlockPeer | "busy" | undefined {
     let best: BlockPeer | "busy" | undefined;
     let least = Number.POSITIVE_INFINITY;
@@ -209,11 +232,11 @@ export class Session implements WantSession {
   #probeAll(want: Want): void {
     const { peers } = this.#deps;
     for (const peer of peers.values()) this.#probe(peer, want);
-    if (want.asked.size === 0 && peers.size > 0) this.#deps.enqueue(want);
+    if (want.requestedPeers.size === 0 && peers.size > 0) this.#deps.enqueue(want);
   }
 
   /** Asks a peer whether it has the block, unless it was asked before. */
   #probe(peer: BlockPeer, want: Want): void {
-    if (!want.asked.has(peer)) this.#send(peer, want, false);
+    if (!want.requestedPeers.has(peer)) this.#send(peer, want, false);
   }
 }

@@ -1,25 +1,25 @@
-/** One block that somebody here waits for, and what each peer has said of it. */
+/** One block that local callers wait for, and the responses of each peer about it. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BlockPeer } from "./block_peer.ts";
 
-/** Wants that belong together, and the peers that are asked for them. */
+/** Wants that belong together, and the peers to request them from. */
 export interface WantSession {
   readonly wants: Set<Want>;
-  /** Asks for a block, unless it is on its way. */
-  request(want: Want): void;
-  /** A peer has connected. */
+  /** Requests a block, unless it is in flight. */
+  requestBlock(want: Want): void;
+  /** Called when a peer has connected. */
   addPeer(peer: BlockPeer): void;
-  /** A source that had rested is ready. */
+  /** Called when a resting source is ready again. */
   sourceReady(source: BlockPeer): void;
-  /** A peer has a block of this session. */
+  /** Called when a peer has a block of this session. */
   peerHasBlocks(peer: BlockPeer): void;
-  /** A block has arrived that was waited for. */
+  /** Called when a wanted block has arrived. */
   blockArrived(): void;
-  /** Nothing is wanted any more. */
+  /** Called when nothing is wanted. */
   stopSearch(): void;
-  /** To be called several times a second. */
+  /** Must be called several times a second. */
   tick(): void;
 }
 
@@ -28,7 +28,7 @@ export interface Waiter {
   readonly want: Want;
   readonly session: WantSession;
   readonly cid: CID;
-  /** Where its copy is taken from. */
+  /** Pool that provides the buffer for the caller's copy. */
   readonly buffers: BufferPool | undefined;
   readonly resolve: (bytes: Uint8Array) => void;
   readonly reject: (reason: unknown) => void;
@@ -36,16 +36,16 @@ export interface Waiter {
 
 export class Want {
   readonly key: string;
-  /** The form of the CID that peers are asked for. */
+  /** The form of the CID that requests to peers contain. */
   readonly cid: CID;
   readonly priority: number;
   readonly since = performance.now();
   readonly waiters = new Set<Waiter>();
-  /** The block is here: no peer need be asked any more. */
+  /** The block is stored locally, so no peer needs to be asked. */
   arrived = false;
   /** Number of searches for providers. */
   searches = 0;
-  readonly #asked = new Set<BlockPeer>();
+  readonly #requestedPeers = new Set<BlockPeer>();
   readonly #haves = new Set<BlockPeer>();
   readonly #failed = new Set<BlockPeer>();
   #inFlight = 0;
@@ -56,80 +56,86 @@ export class Want {
     this.priority = priority;
   }
 
-  /** Peers that were asked, for the block or whether they have it. */
-  get asked(): ReadonlySet<BlockPeer> {
-    return this.#asked;
+  /** Peers that were asked for the block, or whether they have it. */
+  get requestedPeers(): ReadonlySet<BlockPeer> {
+    return this.#requestedPeers;
   }
 
-  /** Peers that said they have it. */
+  /** Peers that have responded with HAVE. */
   get haves(): ReadonlySet<BlockPeer> {
     return this.#haves;
   }
 
-  /** Peers that do not have it, or should have sent it by now. */
+  /** Peers that do not have the block, or did not send it in time. */
   get failed(): ReadonlySet<BlockPeer> {
     return this.#failed;
   }
 
-  /** The block was requested of a peer that is still expected to send it. */
+  /** Whether a peer is still expected to send the block. */
   get isInFlight(): boolean {
     return this.#inFlight > 0;
   }
 
-  /** The session of the first waiter, which decides whom to ask. */
+  /** The session of the first waiter, which decides which peers to ask. */
   get session(): WantSession | undefined {
     return this.waiters.values().next().value?.session;
   }
 
-  /** A peer was asked. */
+  /** Records a request to a peer. */
   requested(peer: BlockPeer, block: boolean): void {
-    this.#asked.add(peer);
+    this.#requestedPeers.add(peer);
     if (block) this.#inFlight += 1;
   }
 
-  /** A peer said that it has the block. */
+  /** Records that a peer has the block. */
   peerHas(peer: BlockPeer): void {
     this.#haves.add(peer);
     this.#failed.delete(peer);
   }
 
-  /** A peer said that it does not have the block. @param wasInFlight the block had been requested of it */
+  /**
+   * Records that a peer does not have the block. @param wasInFlight whether the block had been
+   * requested from it
+   */
   peerLacks(peer: BlockPeer, wasInFlight: boolean): void {
     this.#failed.add(peer);
     this.#haves.delete(peer);
     if (wasInFlight) this.#inFlight -= 1;
   }
 
-  /** A peer of which the block was requested did not send it in time, or can send it no more. */
+  /** Records that a peer did not send the requested block in time, or can no longer send it. */
   requestFailed(peer: BlockPeer): void {
     this.#inFlight -= 1;
     this.#failed.add(peer);
   }
 
-  /** A peer of which the block was requested rests: it may be asked again. */
-  requestWithdrawn(): void {
+  /** Records that a peer pauses, so its request is void and may be repeated. */
+  requestVoided(): void {
     this.#inFlight -= 1;
   }
 
-  /** A peer has disconnected. */
+  /** Forgets a peer that has disconnected. */
   forgetPeer(peer: BlockPeer): void {
-    for (const peers of [this.#asked, this.#haves, this.#failed]) peers.delete(peer);
+    for (const peers of [this.#requestedPeers, this.#haves, this.#failed]) peers.delete(peer);
   }
 
-  /** What peers said may be true no more. */
-  forgetAnswers(): void {
+  /** Forgets the responses of peers, which may be outdated. */
+  forgetResponses(): void {
     this.#failed.clear();
     this.#haves.clear();
   }
 
-  /** Why a waiter gives up: the signal's reason, which as an error of the node gets what was tried as its cause. */
+  /**
+   * Returns the error for a waiter whose signal aborted: the signal's reason. If that is a
+   * NodeError, a description of what was tried becomes its cause.
+   */
   abortReason(signal: AbortSignal): unknown {
     const { reason } = signal;
     if (!(reason instanceof NodeError) || reason.cause !== undefined) return reason;
-    const { asked, failed, haves, searches } = this;
+    const { requestedPeers, failed, haves, searches } = this;
     const cause = new Error(
-      `${this.cid} did not come: ${asked.size} peers were asked, ${haves.size} said that they have it, ` +
-        `${failed.size} do not have it or gave no answer in time; providers were searched for ${searches} times`,
+      `${this.cid} did not arrive: ${requestedPeers.size} peers were asked, ${haves.size} responded that they have it, ` +
+        `${failed.size} do not have it or did not respond in time; providers were searched for ${searches} times`,
       { cause: reason },
     );
     const { message, code, kind } = reason;

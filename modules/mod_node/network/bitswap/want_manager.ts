@@ -1,8 +1,13 @@
-/** All blocks that are waited for here, each once, whoever waits; and the peers that may send them. */
+/**
+ * Manages the wanted blocks, each once however many callers wait for it, and the peers that may
+ * send them.
+ */
+
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
+import { counted } from "../../util/counted.ts";
 import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { ProviderRecord } from "../routing/provider_record.ts";
@@ -23,31 +28,31 @@ export interface WantManagerDeps {
   readonly connect: SessionDeps["connect"];
 }
 
-/** What was received, in blocks and bytes. */
+/** Number of received blocks and bytes. */
 export interface ReceivedStats {
   blocks: number;
   bytes: number;
-  /** Blocks that were stored here already. */
+  /** Number of blocks that were stored already. */
   duplicates: number;
   duplicateBytes: number;
-  /** Blocks that nobody had asked for. They are not stored. */
+  /** Number of blocks that were never requested. They are not stored. */
   unwanted: number;
   readonly sizes: BlockSizes;
   readonly duplicateSizes: BlockSizes;
 }
 
-/** A block that was received and is waited for. */
+/** A received block that a caller waits for. */
 interface WantedBlock {
   readonly want: Want;
   readonly bytes: Uint8Array;
 }
 
-/** A block that was received and is not waited for. */
+/** A received block that no caller waits for. */
 interface UnwantedBlock {
   readonly block: WireBlock;
   readonly key: string | undefined;
-  /** The peer had been asked for it. */
-  readonly asked: boolean;
+  /** Whether it had been requested from the peer. */
+  readonly isRequested: boolean;
 }
 
 const MAX_PRIORITY = 2 ** 31 - 1;
@@ -99,17 +104,20 @@ export class WantManager implements SessionDeps, SourceReceiver {
     if (known === undefined) {
       this.#wants.set(key, want);
       this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
-      session.request(want);
+      session.requestBlock(want);
     }
     return promise;
   }
 
-  /** CIDs that are waited for. */
+  /** Returns the CIDs that callers wait for. */
   list(): CID[] {
     return [...this.#wants.values()].map(({ cid }) => cid);
   }
 
-  /** Rejects the fetches of these blocks as not found; a block that has arrived by now is still delivered. */
+  /**
+   * Rejects the fetches of these blocks as not found; a block that has already arrived is still
+   * delivered.
+   */
   unwant(cids: readonly CID[]): void {
     for (const cid of cids) {
       const want = this.#wants.get(keyOf(cid));
@@ -127,24 +135,24 @@ export class WantManager implements SessionDeps, SourceReceiver {
     for (const session of this.#sessions) session.addPeer(peer);
   }
 
-  /** A peer has disconnected, or a source is used no more. */
+  /** Removes a peer that has disconnected, or a source that was dropped. */
   removePeer(peer: BlockPeer): void {
     if (this.peers.get(peer.name) === peer) this.peers.delete(peer.name);
     this.#requestsFailed(peer, peer.pending.takeOverdue(true));
     for (const want of this.#wants.values()) want.forgetPeer(peer);
   }
 
-  /** Messages to a peer may be lost: what was requested of it is requested of others. */
+  /** Requests blocks from other peers, because messages to this peer may be lost. */
   streamBroke(peer: BlockPeer): void {
     this.#requestsFailed(peer, peer.pending.takeOverdue(true));
   }
 
-  sourceRests(source: BlockPeer): void {
+  sourcePaused(source: BlockPeer): void {
     for (const key of source.pending.takeOverdue(true)) {
       const want = this.#wants.get(key);
       if (want === undefined) continue;
-      want.requestWithdrawn();
-      want.session?.request(want);
+      want.requestVoided();
+      want.session?.requestBlock(want);
     }
   }
 
@@ -152,7 +160,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     for (const session of this.#sessions) session.sourceReady(source);
   }
 
-  /** Blocks were stored here by somebody else. */
+  /** Delivers blocks that other code has stored. */
   blocksStored(blocks: readonly { readonly cid: CID }[]): void {
     if (this.#wants.size === 0) return;
     for (const { cid } of blocks) {
@@ -165,21 +173,21 @@ export class WantManager implements SessionDeps, SourceReceiver {
     for (const { cid, have } of presences) {
       const key = keyOf(copyCid(cid));
       const wasInFlight = peer.pending.awaitsBlock(key);
-      const asked = peer.pending.presenceReceived(key, have);
+      const isRequested = peer.pending.presenceReceived(key, have);
       const want = this.#wants.get(key);
-      if (!asked || want === undefined) continue;
+      if (!isRequested || want === undefined) continue;
       if (have) {
         want.peerHas(peer);
         for (const { session } of want.waiters) session.peerHasBlocks(peer);
       } else want.peerLacks(peer, wasInFlight);
-      want.session?.request(want);
+      want.session?.requestBlock(want);
     }
     this.#requestQueued();
   }
 
   /**
-   * Stores the wanted blocks of a message, and gives copies of them to those who wait. Resolves when that is done, with
-   * the number of blocks that this peer was never asked for.
+   * Stores the wanted blocks of a message, and delivers copies to the waiters. Resolves when that
+   * is done, to the number of blocks that this peer was never asked for.
    */
   async receiveBlocks(peer: BlockPeer, blocks: readonly WireBlock[], memory: RefcountedBuffer): Promise<number> {
     const hashed = blocks.map(keyOfWireBlock);
@@ -189,8 +197,8 @@ export class WantManager implements SessionDeps, SourceReceiver {
     return this.#receive(peer, blocks, keys, memory);
   }
 
-  /** As `receiveBlocks`, of blocks in memory of their own. */
-  blocksCame(source: BlockPeer, blocks: readonly WireBlock[], keys: readonly string[]): Promise<number> {
+  /** Like `receiveBlocks`, for blocks in memory of their own. */
+  blocksArrived(source: BlockPeer, blocks: readonly WireBlock[], keys: readonly string[]): Promise<number> {
     return this.#receive(source, blocks, keys, new RefcountedBuffer(() => {}));
   }
 
@@ -212,19 +220,19 @@ export class WantManager implements SessionDeps, SourceReceiver {
       const expectation = key === undefined ? "never" : peer.pending.blockReceived(key, bytes.length);
       const want = key === undefined ? undefined : this.#wants.get(key);
       if (want === undefined || want.arrived) {
-        unwanted.push({ block, key, asked: expectation !== "never" });
+        unwanted.push({ block, key, isRequested: expectation !== "never" });
         continue;
       }
       want.arrived = true;
-      for (const other of want.asked) if (other !== peer) other.pending.cancel(want.key);
+      for (const other of want.requestedPeers) if (other !== peer) other.pending.cancel(want.key);
       for (const { session } of want.waiters) session.peerHasBlocks(peer);
       wanted.push({ want, bytes });
     }
-    // The peer has room for more requests now, before these blocks are stored.
+    // The peer has room for more requests already, before these blocks are stored.
     this.#requestQueued();
     if (wanted.length > 0) await this.#store(wanted, memory);
     let unasked = 0;
-    for (const each of unwanted) if (!(await this.#countUnwanted(each)) && !each.asked) unasked += 1;
+    for (const each of unwanted) if (!(await this.#countUnwanted(each)) && !each.isRequested) unasked += 1;
     return unasked;
   }
 
@@ -239,13 +247,13 @@ export class WantManager implements SessionDeps, SourceReceiver {
     return this.#priority--;
   }
 
-  /** A caller has aborted. A want without waiters is cancelled. */
+  /** Handles an aborted caller. A want without waiters is cancelled. */
   #abandon(waiter: Waiter, signal: AbortSignal): void {
     const { want, reject } = waiter;
     reject(want.abortReason(signal));
     this.#removeWaiter(waiter);
     if (want.arrived) return;
-    if (want.waiters.size > 0) want.session?.request(want);
+    if (want.waiters.size > 0) want.session?.requestBlock(want);
     else this.#removeWant(want);
   }
 
@@ -261,7 +269,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
   }
 
   #removeWant(want: Want): void {
-    for (const peer of want.asked) peer.pending.cancel(want.key);
+    for (const peer of want.requestedPeers) peer.pending.cancel(want.key);
     this.#wants.delete(want.key);
     this.#queue.delete(want);
     if (this.#wants.size > 0) return;
@@ -291,7 +299,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     }
   }
 
-  /** Counts a block that is not waited for; true when it is a duplicate. */
+  /** Counts a block that no caller waits for; returns whether it is a duplicate. */
   async #countUnwanted({ block, key }: UnwantedBlock): Promise<boolean> {
     const cid = key === undefined ? undefined : cidOfWireBlock(block, key);
     const isStored = cid !== undefined && (await this.#blocks.has(cid));
@@ -303,7 +311,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     return isStored;
   }
 
-  /** Gives a block that may be stored by now to those who wait. */
+  /** Delivers a block that may have been stored meanwhile. */
   async #readStored(want: Want): Promise<void> {
     const bytes = await this.#blocks.find(want.cid).catch(() => undefined);
     if (bytes !== undefined && this.#wants.get(want.key) === want && !want.arrived) {
@@ -311,22 +319,23 @@ export class WantManager implements SessionDeps, SourceReceiver {
     }
   }
 
-  /** A peer did not send what was requested: others are asked. */
+  /** Requests blocks from other peers, because this peer did not send them. */
   #requestsFailed(peer: BlockPeer, keys: readonly string[]): void {
     for (const key of keys) {
       const want = this.#wants.get(key);
       if (want === undefined) continue;
       want.requestFailed(peer);
-      want.session?.request(want);
+      want.session?.requestBlock(want);
     }
-    if (keys.length > 0) this.#log.write("bitswap", "debug", `${peer.name} did not send ${keys.length} blocks`);
+    if (keys.length > 0)
+      this.#log.write("bitswap", "debug", `${peer.name} did not send ${counted(keys.length, "block")}`);
   }
 
-  /** Wants for which there is still no room enter the queue again. */
+  /** Requests the queued wants; those for which there is still no room enter the queue again. */
   #requestQueued(): void {
     for (const want of [...this.#queue]) {
       this.#queue.delete(want);
-      want.session?.request(want);
+      want.session?.requestBlock(want);
     }
   }
 
@@ -336,7 +345,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     this.#requestQueued();
     for (const session of this.#sessions) session.tick();
     const now = performance.now();
-    // The block may have been stored between the reader's look into the store and the request.
+    // The block may have been stored after the caller looked into the store and before the request.
     for (const want of this.#wants.values()) {
       const age = now - want.since;
       if (age >= TICK_MS * 4 && age < TICK_MS * 5) void this.#readStored(want);
@@ -356,7 +365,7 @@ function copy(bytes: Uint8Array, buffers: BufferPool | undefined): Uint8Array {
   return into;
 }
 
-/** The CIDs under which a block is to be stored: all forms that are waited for. */
+/** Returns the CIDs to store a block under: all forms that callers wait for. */
 function formsOf({ waiters, cid }: Want): CID[] {
   const forms = [cid];
   for (const waiter of waiters) if (!forms.some((form) => form.equals(waiter.cid))) forms.push(waiter.cid);

@@ -1,4 +1,7 @@
-/** Blocks from one gateway: requests of the trustless gateway specification, bounded in time and bytes. */
+/**
+ * Fetches blocks from one gateway with requests of the trustless gateway specification, limited in
+ * time and size.
+ */
 import { lookup as lookUp } from "node:dns";
 import type { LookupFunction } from "node:net";
 import type { CID } from "multiformats/cid";
@@ -8,33 +11,35 @@ import { raceSignal } from "../../util/async/abortable.ts";
 import { retryAfterMs } from "../../util/retry_after.ts";
 import type { Endpoint } from "./endpoint.ts";
 
-/** What came of a request. Of a block, its bytes are not checked yet. */
+/** The outcome of a request. The bytes of a block are not verified yet. */
 export type Outcome =
   | { readonly kind: "block"; readonly bytes: Uint8Array }
-  /** It has it. */
+  /** The gateway has the block. */
   | { readonly kind: "present" }
   | { readonly kind: "absent" }
-  /** To be asked again after so many milliseconds, where the server says it. */
+  /**
+   * The request should be repeated after that many milliseconds, if the server specifies a delay.
+   */
   | { readonly kind: "later"; readonly after: number | undefined }
-  /** It could not be reached, or did not answer in time. */
+  /** The gateway could not be reached, or did not respond in time. */
   | { readonly kind: "failed"; readonly reason: string }
-  /** The answer breaks the rules. */
+  /** The response violates the specification. */
   | { readonly kind: "fault"; readonly reason: string };
 
-/** Requests to one gateway. None rejects. */
+/** Sends requests to one gateway. The methods never reject. */
 export interface BlockClient {
-  /** Whether it is a gateway: asks for the empty block. */
+  /** Requests the empty block to find out whether the server is a gateway. */
   probe(): Promise<Outcome>;
   get(cid: CID, signal: AbortSignal): Promise<Outcome>;
   has(cid: CID, signal: AbortSignal): Promise<Outcome>;
-  /** Ends what is under way. */
+  /** Aborts pending requests. */
   close(): void;
 }
 
 export interface ClientOptions {
-  /** Bytes of a block. */
+  /** Maximum size of a block in bytes. */
   readonly maxBlockSize: number;
-  /** Requests at a time. */
+  /** Maximum number of concurrent requests. */
   readonly workers: number;
   /** Do not check certificates. */
   readonly insecure: boolean;
@@ -46,11 +51,14 @@ const EMPTY_BLOCK = "bafkqaaa";
 const RAW = "application/vnd.ipld.raw";
 const CONNECT_TIMEOUT_MS = 5000;
 const HEAD_TIMEOUT_MS = 10_000;
-/** Without a byte of the block. */
+/** Timeout for a response body that delivers no data. */
 const BODY_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** Bytes of an answer without a block that are read so that its connection can be used again. */
+/**
+ * Maximum number of bytes to read of a response without a block, so that its connection can be
+ * reused.
+ */
 const MAX_DUMPED_BYTES = 4096;
 
 export function blockClient(endpoint: Endpoint, options: ClientOptions): BlockClient {
@@ -67,26 +75,26 @@ class UndiciClient implements BlockClient {
   }
 
   async probe(): Promise<Outcome> {
-    const outcome = await this.#ask("GET", EMPTY_BLOCK, AbortSignal.timeout(HEAD_TIMEOUT_MS));
+    const outcome = await this.#tryRequest("GET", EMPTY_BLOCK, AbortSignal.timeout(HEAD_TIMEOUT_MS));
     if (outcome.kind !== "block" || outcome.bytes.length === 0) return outcome;
-    return { kind: "fault", reason: "it has bytes for the empty block" };
+    return { kind: "fault", reason: "it sends bytes for the empty block" };
   }
 
   get(cid: CID, signal: AbortSignal): Promise<Outcome> {
-    return this.#ask("GET", cid.toString(), signal);
+    return this.#tryRequest("GET", cid.toString(), signal);
   }
 
   has(cid: CID, signal: AbortSignal): Promise<Outcome> {
-    return this.#ask("HEAD", cid.toString(), signal);
+    return this.#tryRequest("HEAD", cid.toString(), signal);
   }
 
   close(): void {
     void this.#pool.then((pool) => pool.destroy()).catch(() => {});
   }
 
-  async #ask(method: "GET" | "HEAD", cid: string, signal: AbortSignal): Promise<Outcome> {
+  async #tryRequest(method: "GET" | "HEAD", cid: string, signal: AbortSignal): Promise<Outcome> {
     try {
-      // undici does not end a request that an HTTP/2 server leaves no stream for.
+      // undici never settles a request for which an HTTP/2 server provides no stream.
       return await raceSignal(this.#request(method, cid, signal), signal);
     } catch (error) {
       return { kind: "failed", reason: reasonOf(error) };
@@ -124,7 +132,7 @@ async function readBlock(
   }
   const pieces: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop early ends the request.
+  // Leaving the loop early aborts the request.
   for await (const piece of body as AsyncIterable<Uint8Array>) {
     length += piece.length;
     if (length > maxBytes) return tooLarge;
@@ -136,7 +144,7 @@ async function readBlock(
 async function openPool({ origin, ip, host }: Endpoint, options: ClientOptions): Promise<Dispatcher> {
   const { Pool } = await import("undici");
   const { workers, insecure, mayDial } = options;
-  // Of an address nothing is looked up.
+  // An IP address needs no DNS lookup.
   const literal = ip ?? host;
   return new Pool(origin, {
     connections: workers,
@@ -152,14 +160,17 @@ async function openPool({ origin, ip, host }: Endpoint, options: ClientOptions):
   });
 }
 
-/** What a name leads to is checked, as well as it is used: it may lead elsewhere at the next look. */
+/**
+ * Returns a lookup function that checks the addresses it returns. A separate check before
+ * connecting would not suffice, because the name may resolve differently the next time.
+ */
 function guarded(host: string, mayDial: (ip: string) => boolean): LookupFunction {
   return (_name, { all, ...options }, callback) => {
     lookUp(host, { ...options, all: true }, (error, found) => {
       const allowed = error === null ? found.filter(({ address }) => mayDial(address)) : [];
       const [first] = allowed;
       if (error !== null) callback(error, "");
-      else if (first === undefined) callback(new Error(`${host} is at no address that may be dialled`), "");
+      else if (first === undefined) callback(new Error(`${host} has no address that may be dialled`), "");
       else if (all === true) callback(null, allowed);
       else callback(null, first.address, first.family);
     });

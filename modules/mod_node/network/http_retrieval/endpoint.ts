@@ -1,4 +1,4 @@
-/** Addresses of gateways: multiaddrs that end in HTTP. */
+/** Parses addresses of gateways: multiaddrs that end in HTTP. */
 import { isIP, isIPv6 } from "node:net";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import { transportOf } from "../swarm/multiaddr.ts";
@@ -6,11 +6,14 @@ import { transportOf } from "../swarm/multiaddr.ts";
 export interface Endpoint {
   /** `https://host:port`, without a slash at the end. */
   readonly origin: string;
-  /** The origin, and the address where the host is the one of `/sni`: anybody can say that it is there. */
+  /**
+   * The origin. If the host name comes from `/sni`, it is followed by the IP address, because any
+   * provider can claim that host.
+   */
   readonly name: string;
-  /** Name or address, in small letters; an IPv6 address without brackets. */
+  /** Name or address in lower case; an IPv6 address without brackets. */
   readonly host: string;
-  /** The address to connect to, where the multiaddr has one. */
+  /** The IP address to connect to, if the multiaddr contains one. */
   readonly ip: string | undefined;
 }
 
@@ -18,7 +21,10 @@ const HOSTS: ReadonlySet<string> = new Set(["ip4", "ip6", "dns", "dns4", "dns6"]
 const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
 const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`);
 
-/** `/dns/host/tcp/443/tls/http`, `.../https`, `.../http`, with `/sni/name` after `/tls`; undefined for any other address. */
+/**
+ * `/dns/host/tcp/443/tls/http`, `.../https`, `.../http`, with `/sni/name` after `/tls`; undefined
+ * for any other address.
+ */
 export function endpointOf(address: Multiaddr): Endpoint | undefined {
   const [at, tcp, ...rest] = transportOf(address).getComponents();
   if (at?.value === undefined || !HOSTS.has(at.name) || tcp?.name !== "tcp") return undefined;
@@ -35,5 +41,8 @@ export function endpointOf(address: Multiaddr): Endpoint | undefined {
     : undefined;
 }
 
-/** No address that only URLs take for one, as 127.1 and 0x7f.1: it would be connected to without being looked up. */
+/**
+ * Excludes spellings that only URLs interpret as an IP address, such as 127.1 and 0x7f.1: they
+ * would be connected to without a lookup.
+ */
 const isName = (host: string, origin: string): boolean => HOST_NAME.test(host) && URL.parse(origin)?.hostname === host;

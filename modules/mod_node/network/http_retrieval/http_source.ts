@@ -1,4 +1,4 @@
-/** One gateway as a source of blocks: it is asked as a peer that speaks bitswap is. */
+/** Presents one gateway as a source of blocks, with the interface of a peer that speaks bitswap. */
 import { CID } from "multiformats/cid";
 import type { BlockPeer, SourceReceiver } from "../bitswap/block_peer.ts";
 import { cidPrefix, keyOfWireBlock } from "../bitswap/keys.ts";
@@ -7,7 +7,7 @@ import type { WantlistEntry } from "../bitswap/message.ts";
 import { PendingRequests, type RequestQueue } from "../bitswap/pending_requests.ts";
 import type { BlockClient, Outcome } from "./block_client.ts";
 
-/** What came of requests, counted; bytes are those of blocks. */
+/** Number of requests by outcome; bytes count the contents of blocks. */
 export interface RetrievalCounts {
   block: number;
   present: number;
@@ -15,7 +15,7 @@ export interface RetrievalCounts {
   later: number;
   failed: number;
   fault: number;
-  /** Another source was faster, or nobody waits any more. */
+  /** Requests that were cancelled because another source was faster or no caller waits. */
   withdrawn: number;
   bytes: number;
 }
@@ -25,10 +25,10 @@ export interface HttpSourceDeps {
   readonly client: BlockClient;
   readonly receiver: SourceReceiver;
   readonly counts: RetrievalCounts;
-  /** Requests that may be under way to all sources, and those that are. */
+  /** The maximum number of concurrent requests to all sources, and their current number. */
   readonly workers: { readonly max: number; active: number };
-  /** Told why it is used no more, and for how long. */
-  readonly gone: (source: HttpSource, reason: string, banMs: number) => void;
+  /** Called when the source is dropped, with the reason and the duration of its ban. */
+  readonly onGone: (source: HttpSource, reason: string, banMs: number) => void;
 }
 
 interface Running {
@@ -36,19 +36,27 @@ interface Running {
   readonly since: number;
 }
 
-/** Blocks that are requested of a source that has sent none; one more with each that comes. */
+/**
+ * Number of concurrent requests to a source that has sent nothing yet; each received block raises
+ * it by one.
+ */
 const FIRST_WINDOW = 2;
-/** The longest time for one block, however it trickles. */
+/** Timeout for one block, even if its bytes keep trickling in. */
 const MAX_REQUEST_MS = 30_000;
-const MIN_REST_MS = 1000;
-const MAX_REST_MS = 60_000;
-/** Failures in a row, and misses without a hit, after which it is not asked any more. */
+const MIN_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 60_000;
+/**
+ * Number of consecutive failures, and of misses without any hit, after which the source is dropped.
+ */
 const MAX_FAILURES = 4;
 const MAX_MISSES = 100;
 const BAN_OF_FAILING_MS = 60_000;
 const BAN_OF_USELESS_MS = 5 * 60_000;
-const BAN_OF_LIAR_MS = 60 * 60_000;
-/** What was slow gets another chance after so long without a request; twice as long each time that others were faster. */
+const BAN_OF_FAULTY_MS = 60 * 60_000;
+/**
+ * Time without requests after which a slow source gets another chance; doubled whenever another
+ * source was faster.
+ */
 const MIN_FORGET_MS = 1000;
 const MAX_FORGET_MS = 60_000;
 
@@ -63,7 +71,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
   #hits = 0;
   #misses = 0;
   #failures = 0;
-  #restsUntil = 0;
+  #pausedUntil = 0;
   #lastAt = performance.now();
   #forgetAfter = MIN_FORGET_MS;
 
@@ -72,21 +80,22 @@ export class HttpSource implements BlockPeer, RequestQueue {
     this.name = deps.name;
     const { workers } = deps;
     const room = () => (workers.active < workers.max ? this.#window : 0);
-    // How fast it is shows when it is asked: a new one is tried before those that have much to send.
+    // The speed of a source shows only when it is used, so a new one is tried before sources that
+    // have much to send.
     this.pending = new PendingRequests(this, { room, latencyMs: 0 });
   }
 
-  /** Requests are under way. */
+  /** Whether requests are in progress. */
   get isBusy(): boolean {
     return this.#running.size > 0;
   }
 
   addWant(key: string, entry: WantlistEntry): void {
     const { workers } = this.#deps;
-    // Whether it has a block that did not come is asked for as long as that keeps nothing waiting.
+    // Asking whether the source has a late block must not delay other requests.
     if (entry.have && workers.active >= workers.max) return;
     this.#running.get(key)?.cancel.abort();
-    void this.#ask(key, entry);
+    void this.#request(key, entry);
   }
 
   addCancel(key: string): void {
@@ -94,13 +103,13 @@ export class HttpSource implements BlockPeer, RequestQueue {
     if (running === undefined) return;
     this.#running.delete(key);
     this.#deps.counts.withdrawn += 1;
-    this.#outrun(performance.now() - running.since);
+    this.#recordSlowness(performance.now() - running.since);
     running.cancel.abort();
   }
 
-  /** To be called several times a second while blocks are wanted. */
+  /** Must be called several times a second while blocks are wanted. */
   tick(now: number): void {
-    if (this.state === "resting" && now >= this.#restsUntil) {
+    if (this.state === "resting" && now >= this.#pausedUntil) {
       this.state = "ready";
       this.#deps.receiver.sourceReady(this);
     }
@@ -115,7 +124,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
     this.pending.forget();
   }
 
-  /** Nothing is asked of it any more; what is under way is dropped. */
+  /** Stops using the source and drops its pending requests. */
   close(): void {
     this.state = "gone";
     this.#deps.receiver.removePeer(this);
@@ -124,7 +133,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
     this.#deps.client.close();
   }
 
-  async #ask(key: string, { cid: bytes, have }: WantlistEntry): Promise<void> {
+  async #request(key: string, { cid: bytes, have }: WantlistEntry): Promise<void> {
     const { client, workers, counts } = this.#deps;
     const running: Running = { cancel: new AbortController(), since: performance.now() };
     const { signal } = running.cancel;
@@ -134,25 +143,25 @@ export class HttpSource implements BlockPeer, RequestQueue {
     const cid = CID.decode(bytes);
     const outcome = await (have ? client.has(cid, signal) : client.get(cid, signal));
     workers.active -= 1;
-    // It was cancelled.
+    // The request was cancelled.
     if (this.#running.get(key) !== running) return;
     this.#running.delete(key);
     counts[outcome.kind] += 1;
-    await this.#answered(key, cid, outcome);
+    await this.#handleOutcome(key, cid, outcome);
   }
 
-  async #answered(key: string, cid: CID, outcome: Outcome): Promise<void> {
+  async #handleOutcome(key: string, cid: CID, outcome: Outcome): Promise<void> {
     const { receiver, counts } = this.#deps;
     switch (outcome.kind) {
       case "block": {
         const block = { prefix: cidPrefix(cid), data: outcome.bytes };
-        if ((await keyOfWireBlock(block)) !== key) return this.#lied(`it sends other bytes for ${cid}`);
+        if ((await keyOfWireBlock(block)) !== key) return this.#handleFault(`it sends wrong bytes for ${cid}`);
         counts.bytes += outcome.bytes.length;
         this.#hits += 1;
         this.#failures = 0;
         this.#forgetAfter = MIN_FORGET_MS;
         this.#window = Math.min(this.#deps.workers.max, this.#window + 1);
-        await receiver.blocksCame(this, [block], [key]);
+        await receiver.blocksArrived(this, [block], [key]);
         return;
       }
       case "present":
@@ -161,43 +170,46 @@ export class HttpSource implements BlockPeer, RequestQueue {
         this.#misses += outcome.kind === "absent" ? 1 : 0;
         receiver.receivePresences(this, [{ cid: cid.bytes, have: outcome.kind === "present" }]);
         if (this.#hits === 0 && this.#misses >= MAX_MISSES)
-          this.#deps.gone(this, `it had none of ${MAX_MISSES} blocks`, BAN_OF_USELESS_MS);
+          this.#deps.onGone(this, `it had none of ${MAX_MISSES} blocks`, BAN_OF_USELESS_MS);
         return;
       case "later":
-        this.#rest(outcome.after);
+        this.#pause(outcome.after);
         return;
       case "failed":
         this.#failed(outcome.reason);
         return;
       case "fault":
-        this.#lied(outcome.reason);
+        this.#handleFault(outcome.reason);
     }
   }
 
-  /** Another source sent what was requested of this one so long ago. */
-  #outrun(milliseconds: number): void {
+  /**
+   * Records that another source delivered a block that was requested from this source that long
+   * ago.
+   */
+  #recordSlowness(milliseconds: number): void {
     this.pending.atLeast(milliseconds);
     this.#forgetAfter = Math.min(MAX_FORGET_MS, 2 * this.#forgetAfter);
   }
 
-  #lied(reason: string): void {
-    this.#deps.gone(this, reason, BAN_OF_LIAR_MS);
+  #handleFault(reason: string): void {
+    this.#deps.onGone(this, reason, BAN_OF_FAULTY_MS);
   }
 
   #failed(reason: string): void {
     this.#failures += 1;
-    if (this.#failures >= MAX_FAILURES) this.#deps.gone(this, reason, BAN_OF_FAILING_MS);
-    else this.#rest(undefined);
+    if (this.#failures >= MAX_FAILURES) this.#deps.onGone(this, reason, BAN_OF_FAILING_MS);
+    else this.#pause(undefined);
   }
 
-  /** Asks for nothing for a while, twice as long each time; what is under way goes on. */
-  #rest(after: number | undefined): void {
+  /** Pauses the source, twice as long each time; requests in progress continue. */
+  #pause(after: number | undefined): void {
     if (this.state !== "ready") return;
     const { receiver } = this.#deps;
     this.state = "resting";
     this.#window = Math.max(1, this.#window >> 1);
-    const backoff = MIN_REST_MS * 2 ** this.#failures;
-    this.#restsUntil = performance.now() + Math.min(MAX_REST_MS, Math.max(MIN_REST_MS, after ?? backoff));
-    receiver.sourceRests(this);
+    const backoff = MIN_PAUSE_MS * 2 ** this.#failures;
+    this.#pausedUntil = performance.now() + Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, after ?? backoff));
+    receiver.sourcePaused(this);
   }
 }

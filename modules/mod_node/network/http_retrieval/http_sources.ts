@@ -1,4 +1,7 @@
-/** Gateways as sources of blocks: which there are, and which may be used (`HTTPRetrieval` of the config). */
+/**
+ * Manages gateways as sources of blocks: which ones exist, and which may be used (`HTTPRetrieval`
+ * of the config).
+ */
 import type { NodeLog } from "../../util/log.ts";
 import type { OtherSources, SourceReceiver } from "../bitswap/block_peer.ts";
 import type { ProviderRecord } from "../routing/provider_record.ts";
@@ -10,19 +13,22 @@ import type { RetrievalSettings } from "./settings.ts";
 export interface HttpSourcesDeps {
   readonly receiver: SourceReceiver;
   readonly log: NodeLog;
-  /** As they are now; asked again by `renew`. */
+  /** Returns the current settings; called again by `renew`. */
   readonly settings: () => RetrievalSettings;
-  /** Whether `Swarm.AddrFilters` has an IP address. */
+  /** Whether `Swarm.AddrFilters` blocks an IP address. */
   readonly isFiltered?: (ip: string) => boolean;
-  /** Instead of requests over the network. */
+  /** Replaces the client that sends requests over the network. */
   readonly client?: (endpoint: Endpoint, options: ClientOptions) => BlockClient;
 }
 
-/** Sources at a time, those that are tried at a time, and addresses of one provider that are tried. */
+/** Maximum number of sources, of concurrent probes, and of addresses to probe per provider. */
 const MAX_SOURCES = 64;
 const MAX_PROBES = 32;
 const MAX_ADDRESSES = 10;
-/** Addresses that are remembered as not to be used, and for how long one that did not answer is. */
+/**
+ * Maximum number of remembered bans, and the duration of a ban for an address that did not respond
+ * and for a server that is not a gateway.
+ */
 const MAX_BANNED = 1024;
 const BAN_OF_SILENT_MS = 60_000;
 const BAN_OF_OTHERS_MS = 5 * 60_000;
@@ -33,10 +39,10 @@ const noCounts = (): RetrievalCounts => {
 
 export class HttpSources implements OtherSources {
   readonly #deps: HttpSourcesDeps;
-  /** By name of the endpoint; the one unused for longest is first. */
+  /** Sources by endpoint name, the least recently used first. */
   readonly #sources = new Map<string, HttpSource>();
   readonly #probes = new Map<string, Promise<HttpSource | undefined>>();
-  /** Until when an address is not used: milliseconds of `performance.now`. */
+  /** End of the ban by address, in milliseconds of `performance.now`. */
   readonly #banned = new Map<string, number>();
   readonly counts = noCounts();
   #settings: RetrievalSettings;
@@ -53,12 +59,12 @@ export class HttpSources implements OtherSources {
     return this.#sources.values();
   }
 
-  /** Sources that are in use. */
+  /** Number of sources in use. */
   get size(): number {
     return this.#sources.size;
   }
 
-  /** Goes by the settings as they are now: sources are found anew. */
+  /** Applies the current settings; all sources are then searched for again. */
   renew(): void {
     this.#settings = this.#deps.settings();
     this.#workers = { max: this.#settings.workers, active: 0 };
@@ -76,7 +82,10 @@ export class HttpSources implements OtherSources {
     for (const source of this.#sources.values()) source.tick(now);
   }
 
-  /** The first of the provider's addresses that answers: the others are likely to be the same gateway. */
+  /**
+   * Returns the first of the provider's addresses that responds: the others are probably the same
+   * gateway.
+   */
   async at({ addresses }: ProviderRecord): Promise<readonly HttpSource[]> {
     if (!this.#settings.enabled || this.#closed) return [];
     const endpoints = addresses.map(endpointOf).filter((endpoint) => endpoint !== undefined);
@@ -98,7 +107,7 @@ export class HttpSources implements OtherSources {
     if ((this.#banned.get(name) ?? 0) > performance.now() || !this.#settings.allows(host)) return undefined;
     if (ip !== undefined && !this.#mayDial(ip, ip)) return undefined;
     const underWay = this.#probes.get(name);
-    // Of more that are named at once those have their turn that the next search finds.
+    // If too many addresses are named at once, the next search probes the rest.
     if (underWay !== undefined || this.#probes.size >= MAX_PROBES) return underWay;
     const probing = this.#probe(endpoint).finally(() => this.#probes.delete(name));
     this.#probes.set(name, probing);
@@ -106,8 +115,9 @@ export class HttpSources implements OtherSources {
   }
 
   /**
-   * Nobody makes this node connect to its own network, unless the operator has named the host. Of a host that is only said
-   * to be at an address, `host` is the address.
+   * Prevents others from making this node connect to its local network, unless the operator has
+   * allowed the host. For a host name that is only claimed to be at an address, `host` is that
+   * address.
    */
   #mayDial(host: string, ip: string): boolean {
     return this.#deps.isFiltered?.(ip) !== true && this.#settings.mayDial(host, ip);
@@ -126,24 +136,24 @@ export class HttpSources implements OtherSources {
       client.close();
       if (isGateway) return undefined;
       const reason = "reason" in outcome ? outcome.reason : outcome.kind;
-      this.#log("debug", `${name} is no source of blocks: ${reason}`);
+      this.#log("debug", `${name} is not a source of blocks: ${reason}`);
       this.#ban(name, outcome.kind === "absent" ? BAN_OF_OTHERS_MS : BAN_OF_SILENT_MS);
       return undefined;
     }
     const { receiver } = this.#deps;
     const gone = (source: HttpSource, reason: string, banMs: number) => {
-      this.#log(banMs > BAN_OF_OTHERS_MS ? "warn" : "debug", `${name} is asked no more: ${reason}`);
+      this.#log(banMs > BAN_OF_OTHERS_MS ? "warn" : "debug", `dropped ${name} as a source of blocks: ${reason}`);
       this.#ban(name, banMs);
       if (this.#sources.get(name) === source) this.#sources.delete(name);
       source.close();
     };
-    const deps = { name, client, receiver, counts: this.counts, workers: this.#workers, gone };
+    const deps = { name, client, receiver, counts: this.counts, workers: this.#workers, onGone: gone };
     const source = new HttpSource(deps);
     this.#sources.set(name, source);
     return source;
   }
 
-  /** False when all sources are busy. */
+  /** Makes room for another source; returns false if all sources are busy. */
   #makeRoom(): boolean {
     if (this.#sources.size < MAX_SOURCES) return true;
     for (const [name, source] of this.#sources) {

@@ -1,4 +1,4 @@
-/** What the config says of gateways as sources of blocks. */
+/** Reads the settings of gateways as sources of blocks from the config. */
 import type { Repo } from "../../storage/repo/repo.ts";
 import { parseSize } from "../../util/size.ts";
 import { parseMultiaddr } from "../swarm/multiaddr.ts";
@@ -6,22 +6,22 @@ import { isLoopback, isPublic } from "../swarm/public_ip.ts";
 
 export interface RetrievalSettings {
   readonly enabled: boolean;
-  /** Requests at a time. */
+  /** Maximum number of concurrent requests. */
   readonly workers: number;
-  /** Bytes. */
+  /** Maximum size of a block in bytes. */
   readonly maxBlockSize: number;
-  /** Certificates are not checked. */
+  /** Skip the verification of certificates. */
   readonly insecure: boolean;
   /** Whether a host may be used. */
   allows(host: string): boolean;
-  /** Whether a host may be at an IP address. */
+  /** Whether connections of a host to an IP address are allowed. */
   mayDial(host: string, ip: string): boolean;
 }
 
 const DEFAULT_WORKERS = 16;
 const DEFAULT_BLOCK_SIZE = "2MiB";
 
-/** @throws NodeError for a size that is none */
+/** @throws NodeError for an invalid size */
 export function retrievalSettings(config: Pick<Repo["config"], "value">): RetrievalSettings {
   const hosts = (path: "HTTPRetrieval.Allowlist" | "HTTPRetrieval.Denylist") =>
     new Set((config.value(path) ?? []).map((host) => host.trim().toLowerCase()));
@@ -38,7 +38,7 @@ export function retrievalSettings(config: Pick<Repo["config"], "value">): Retrie
   };
 }
 
-/** A node that keeps to this machine. */
+/** Whether the node only listens on loopback addresses, so that it stays within this machine. */
 function listensOnLoopbackAlone(addresses: readonly string[]): boolean {
   const hosts = addresses.map((address) => parseMultiaddr(address).getComponents()[0]?.value ?? "");
   return hosts.length > 0 && hosts.every(isLoopback);

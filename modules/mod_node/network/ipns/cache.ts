@@ -1,4 +1,4 @@
-/** What names resolved to, for as long as their records allow. */
+/** Caches the paths that names resolved to, for as long as their records allow. */
 import { NodeError } from "../../util/errors.ts";
 import { LRU } from "../../util/lru.ts";
 
@@ -9,14 +9,14 @@ interface Entry {
   readonly ttlMs: number;
 }
 
-/** The least recently used names are dropped. */
+/** A cache of names that evicts the least recently used ones. */
 export class NameCache {
   readonly #entries: LRU<string, Entry>;
   readonly #bound: () => number;
 
   /**
-   * @param bound milliseconds for which anything is kept at most, as it is now
-   * @throws NodeError for a negative size
+   * @param bound returns the current maximum number of milliseconds to cache an entry @throws
+   * NodeError for a negative size
    */
   constructor(size: number, bound: () => number = () => Number.POSITIVE_INFINITY) {
     if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
@@ -33,13 +33,15 @@ export class NameCache {
     return undefined;
   }
 
-  /** @param ttlMs milliseconds; nothing is kept when it is not positive */
+  /** @param ttlMs milliseconds; without a positive value nothing is cached */
   set(name: string, path: string, ttlMs: number): void {
     if (ttlMs > 0 && this.#bound() > 0) this.#entries.set(name, { path, since: Date.now(), ttlMs });
     else this.#entries.delete(name);
   }
 
-  /** Drops the least recently used names beyond the new size. @throws NodeError for a negative one */
+  /**
+   * Evicts the least recently used names above the new size. @throws NodeError for a negative size
+   */
   resize(size: number): void {
     if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
     this.#entries.resize(size);

@@ -1,21 +1,24 @@
-/** Looks TXT records up: with the system's resolver, or over HTTPS where `DNS.Resolvers` names one. */
+/**
+ * Looks up TXT records: with the system's resolver, or over HTTPS if `DNS.Resolvers` names a
+ * resolver.
+ */
 import { Resolver } from "node:dns/promises";
 import { domainResolvers } from "../../storage/repo/defaults.ts";
 import { readAll } from "../../util/async/read_all.ts";
 import type { LookupTxt } from "./dnslink.ts";
 
-/** URLs of resolvers by domain with a final dot; an empty URL is the system's resolver. */
+/** URLs of resolvers by domain with a final dot; an empty URL means the system's resolver. */
 export type Resolvers = Readonly<Record<string, string>>;
 
-/** Errors for a name that does not exist, or has no TXT record. */
+/** Error codes for a name that does not exist, or has no TXT record. */
 const ABSENT_CODES = new Set(["ENOTFOUND", "ENODATA", "NXDOMAIN"]);
-/** NXDOMAIN of RFC 1035. */
+/** The response code NXDOMAIN of RFC 1035. */
 const NXDOMAIN = 3;
 const MAX_RESPONSE_SIZE = 65_535;
-/** Milliseconds for a request over HTTPS. */
+/** Timeout in milliseconds of a request over HTTPS. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** @param resolvers read at each lookup @param timeoutMs for a request over HTTPS */
+/** @param resolvers called for each lookup @param timeoutMs timeout of a request over HTTPS */
 export function createTxtLookup(resolvers: () => Resolvers, timeoutMs = DEFAULT_TIMEOUT_MS): LookupTxt {
   return (name, signal) => {
     const url = resolverOf(name, { ...domainResolvers, ...resolvers() });
@@ -23,7 +26,7 @@ export function createTxtLookup(resolvers: () => Resolvers, timeoutMs = DEFAULT_
   };
 }
 
-/** The resolver of the longest domain that a name is in. */
+/** Returns the resolver of the longest domain that contains the name. */
 export function resolverOf(name: string, resolvers: Resolvers): string {
   const full = `.${name.toLowerCase()}`;
   let best: string | undefined;
@@ -49,7 +52,7 @@ async function fromSystem(name: string, signal: AbortSignal | undefined): Promis
   }
 }
 
-/** DNS over HTTPS, RFC 8484. */
+/** Looks up TXT records with DNS over HTTPS, RFC 8484. */
 async function fromUrl(url: string, name: string, timeoutMs: number, signal?: AbortSignal): Promise<readonly string[]> {
   const { decode, encode, RECURSION_DESIRED } = await import("@dnsquery/dns-packet");
   const question = { type: "TXT" as const, name: name.replace(/\.$/, "") };
@@ -57,31 +60,31 @@ async function fromUrl(url: string, name: string, timeoutMs: number, signal?: Ab
   const at = new URL(url);
   at.searchParams.set("dns", query.toString("base64url"));
   const timeout = AbortSignal.timeout(timeoutMs);
-  const bytes = await ask(at, signal === undefined ? timeout : AbortSignal.any([signal, timeout])).catch(
+  const bytes = await request(at, signal === undefined ? timeout : AbortSignal.any([signal, timeout])).catch(
     (error: Error) => {
       if (timeout.aborted && !signal?.aborted)
-        throw new Error(`the resolver ${at.origin} did not answer`, { cause: error });
+        throw new Error(`the resolver ${at.origin} did not respond`, { cause: error });
       throw error;
     },
   );
   const { answers = [], ...head } = decode(bytes);
   const code = "flags" in head ? Number(head.flags) & 15 : 0;
   if (code === NXDOMAIN) return [];
-  if (code !== 0) throw new Error(`the resolver ${at.origin} answered with code ${code}`);
+  if (code !== 0) throw new Error(`the resolver ${at.origin} responded with code ${code}`);
   return answers.flatMap((record) => (record.type === "TXT" ? [textOf(record.data)] : []));
 }
 
-async function ask({ href, origin }: URL, signal: AbortSignal): Promise<Uint8Array> {
-  const answer = await fetch(href, { headers: { accept: "application/dns-message" }, signal });
-  if (!answer.ok || answer.body === null) {
-    await answer.body?.cancel();
-    throw new Error(`the resolver ${origin} answered ${answer.status}`);
+async function request({ href, origin }: URL, signal: AbortSignal): Promise<Uint8Array> {
+  const response = await fetch(href, { headers: { accept: "application/dns-message" }, signal });
+  if (!response.ok || response.body === null) {
+    await response.body?.cancel();
+    throw new Error(`the resolver ${origin} responded with status ${response.status}`);
   }
-  const tooLong = () => new Error(`the resolver ${origin} answered more than ${MAX_RESPONSE_SIZE} bytes`);
-  return readAll(answer.body, MAX_RESPONSE_SIZE, tooLong);
+  const tooLong = () => new Error(`the resolver ${origin} sent more than ${MAX_RESPONSE_SIZE} bytes`);
+  return readAll(response.body, MAX_RESPONSE_SIZE, tooLong);
 }
 
-/** A record is a list of strings, to be joined. */
+/** Joins the strings of a TXT record. */
 function textOf(data: unknown): string {
   const parts = Array.isArray(data) ? data : [data];
   return parts.map((part) => (typeof part === "string" ? part : Buffer.from(part as Uint8Array).toString())).join("");

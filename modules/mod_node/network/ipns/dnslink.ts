@@ -1,28 +1,39 @@
-/** DNSLink: paths in the TXT records of domains, as the DNSLink specification has it. */
+/**
+ * Resolves DNSLink: paths in the TXT records of domains, as the DNSLink specification defines them.
+ */
 
 import { fullPath } from "../../content/resolver/path.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { trimEnd } from "../../util/trim.ts";
 
-/** The TXT records of a name, each as one text; none for a name that does not exist. @throws when the lookup fails */
+/**
+ * Resolves to the TXT records of a name, each as one text; to an empty list if the name does not
+ * exist. @throws if the lookup fails
+ */
 export type LookupTxt = (name: string, signal: AbortSignal | undefined) => Promise<readonly string[]>;
 
 export interface DnslinkOptions {
-  /** Links that are followed. */
+  /** Maximum number of links to follow. */
   readonly depth: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a name resolves to; `limited` when it is a name again, and no more are to be followed. */
+/**
+ * The result of resolving a name; `limited` if it is another name, and the maximum depth is
+ * reached.
+ */
 export interface ResolvedPath {
   readonly path: string;
   readonly limited: boolean;
-  /** Milliseconds for which it may be kept: the shortest of the names on the way that say it; undefined where none does. */
+  /**
+   * Milliseconds for which the result may be cached: the shortest TTL of the names on the way;
+   * undefined if none has a TTL.
+   */
   readonly ttlMs?: number | undefined;
 }
 
-/** Names that are followed one after the other, unless a call says otherwise. */
+/** Default maximum number of names that are followed one after the other. */
 export const DEFAULT_MAX_DEPTH = 32;
 
 export const recursionExceeded = () => new NodeError("could not resolve name (recursion limit exceeded)");
@@ -31,17 +42,17 @@ const IPNS_PREFIX = "/ipns/";
 const MAX_NAME_SIZE = 255;
 const MAX_LABEL_SIZE = 63;
 
-/** Whether a text may be a domain: DNS allows almost anything. */
+/** Whether a text may be a domain name: DNS allows almost any characters. */
 export function isDomain(name: string): boolean {
   const labels = name.replace(/\.$/, "").split(".");
   const bytes = (text: string) => Buffer.byteLength(text);
   return bytes(name) <= MAX_NAME_SIZE && labels.every((label) => label !== "" && bytes(label) <= MAX_LABEL_SIZE);
 }
 
-/** The path of a TXT record; undefined when it is no link. */
+/** Returns the path in a TXT record; undefined if it is not a link. */
 export function parseDnslink(record: string): string | undefined {
   const bare = record.startsWith("dnslink=") ? record.slice("dnslink=".length) : record;
-  // Without the prefix only a bare CID is a link.
+  // Without the prefix, only a bare CID is a link.
   if (bare === record && record.includes("/")) return undefined;
   try {
     return fullPath(bare);
@@ -53,7 +64,7 @@ export function parseDnslink(record: string): string | undefined {
 /**
  * Resolves `domain` or `domain/sub/path`, and follows links to further domains.
  *
- * @throws NodeError in the words of go-ipfs: an invalid domain, no link, a lookup that failed
+ * @throws NodeError with go-ipfs's texts for an invalid domain, a missing link and a failed lookup
  */
 export async function resolveDnslink(
   name: string,
@@ -80,7 +91,10 @@ async function step(name: string, lookUp: LookupTxt, signal: AbortSignal | undef
   return below.length === 0 ? link : `${trimEnd(link, "/")}/${below.join("/")}`;
 }
 
-/** The link of `_dnslink.<domain>` wins over that of the domain itself, which is then not waited for. */
+/**
+ * Looks up the link of a domain. A link of `_dnslink.<domain>` takes precedence over one of the
+ * domain itself, whose lookup is then not awaited.
+ */
 async function linkOf(domain: string, lookUp: LookupTxt, signal: AbortSignal | undefined): Promise<string | undefined> {
   const full = domain.endsWith(".") ? domain : `${domain}.`;
   const own = linkAt(full, lookUp, signal);

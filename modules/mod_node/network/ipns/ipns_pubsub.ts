@@ -1,6 +1,6 @@
 /**
- * IPNS over pubsub: the records of a name are published under a topic of its own, as the IPNS PubSub Router
- * specification has it.
+ * IPNS over pubsub: publishes the records of a name under its own topic, as the IPNS PubSub Router
+ * specification defines.
  */
 
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -11,38 +11,41 @@ import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
 import { nameOfRecord, recordKey, recordTopic } from "../ipns_record/keys.ts";
 
-/** What is used of pubsub. */
+/** The part of pubsub that names use. */
 export interface PubsubTopics {
   publish(topic: string, data: Uint8Array): Promise<unknown>;
-  /** Messages of a topic until the signal; a slow reader may miss some. */
+  /** Yields the messages of a topic until the signal aborts; a slow reader may miss some. */
   subscribe(topic: string, signal: AbortSignal): AsyncIterable<{ readonly data: Uint8Array }>;
-  /** Connected subscribers. */
+  /** Returns the connected subscribers. */
   peers(topic: string): readonly PeerId[];
 }
 
-/** Accepted messages are delivered and forwarded, ignored ones are not, rejected ones count against their sender. */
+/**
+ * Accepted messages are delivered and forwarded, ignored ones are not, and rejected ones count
+ * against their sender.
+ */
 export type Verdict = "accept" | "ignore" | "reject";
 
 export interface IpnsPubsubDeps {
   readonly messages: PubsubTopics;
-  /** Has `judge` validate the messages of a topic, until the function that is returned is called. */
+  /** Validates the messages of a topic with `judge`, until the returned function is called. */
   readonly validate: (topic: string, judge: (data: Uint8Array) => Promise<Verdict>) => () => void;
   /** Fetches the record of a key from a peer. */
   readonly fetch: (peer: PeerId, key: Uint8Array, signal: AbortSignal) => Promise<Uint8Array | undefined>;
-  /** The record of a name that was last published here; it may have expired. */
+  /** Returns the record of a name that was last published locally; it may have expired. */
   readonly published: (name: PeerId) => Promise<Uint8Array | undefined>;
   readonly log: NodeLog;
 }
 
-/** Subscribed names; then the least recently used makes room. */
+/** Maximum number of subscribed names; above it, the least recently used one is dropped. */
 const MAX_NAMES = 1024;
-/** Subscribers that a record is fetched from. */
-const MAX_PEERS_ASKED = 16;
-/** Milliseconds for a fetch. */
+/** Maximum number of subscribers to fetch a record from. */
+const MAX_PEERS_QUERIED = 16;
+/** Timeout of a fetch in milliseconds. */
 const FETCH_TIMEOUT_MS = 10_000;
 /** Milliseconds after which a record is published again, unless a peer has done so. */
 const REBROADCAST_EVERY_MS = 60_000;
-/** Milliseconds before a record is fetched again from a peer that subscribes again. */
+/** Milliseconds after which a record may be fetched again from a peer that subscribes again. */
 const FETCH_AGAIN_AFTER_MS = 60_000;
 
 interface NameSubscription {
@@ -51,18 +54,26 @@ interface NameSubscription {
   readonly stopping: AbortController;
   /** Searches that wait for a record. */
   readonly searches: Set<Queue<Uint8Array>>;
-  /** When records were fetched from new subscribers, in milliseconds since 1970; undefined during the fetch. */
+  /**
+   * Times at which records were fetched from new subscribers, in milliseconds since 1970; undefined
+   * during the fetch.
+   */
   readonly fetchedAt: Map<string, number | undefined>;
   best: Uint8Array | undefined;
-  /** When the best record was last published, by whomever; milliseconds since 1970. */
+  /**
+   * Time at which this node or a peer last published the best record, in milliseconds since 1970.
+   */
   announcedAt: number;
 }
 
 export class IpnsPubsub {
   readonly #deps: IpnsPubsubDeps;
-  /** By topic, the least recently used first. */
+  /** Names by topic, the least recently used first. */
   readonly #names = new Map<string, NameSubscription>();
-  /** By peer: of one that subscribes to many names at once, records are fetched one after the other. */
+  /**
+   * Serializes fetches by peer: if a peer subscribes to many names at once, their records are
+   * fetched one after the other.
+   */
   readonly #fetches = new KeyedMutex();
   readonly #timer: NodeJS.Timeout;
 
@@ -75,7 +86,10 @@ export class IpnsPubsub {
     return [...this.#names.values()].map(({ id }) => id);
   }
 
-  /** Unsubscribes; false when the name was not subscribed. @throws NodeError while somebody waits for it */
+  /**
+   * Unsubscribes from a name; returns false if it was not subscribed. @throws NodeError while a
+   * search waits for it
+   */
   cancel(id: PeerId): boolean {
     const name = this.#names.get(recordTopic(id));
     if (name === undefined) return false;
@@ -91,7 +105,10 @@ export class IpnsPubsub {
     await this.#rebroadcast(name, bytes);
   }
 
-  /** Subscribes to the name; valid records, each better than the ones before, until all subscribers were asked. */
+  /**
+   * Subscribes to the name. Yields valid records, each better than the previous ones, until all
+   * subscribers have responded.
+   */
   async *search(id: PeerId, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const name = this.#subscribe(id);
     if (name.best !== undefined && (await isValidRecord(id, name.best))) {
@@ -111,14 +128,17 @@ export class IpnsPubsub {
     }
   }
 
-  /** The record that peers get who fetch a key. */
+  /** Returns the record to send to peers that fetch a key. */
   async lookUp(key: Uint8Array): Promise<Uint8Array | undefined> {
     const id = nameOfRecord(key);
     const best = this.#names.get(recordTopic(id))?.best ?? (await this.#deps.published(id));
     return best !== undefined && (await isValidRecord(id, best)) ? best : undefined;
   }
 
-  /** Fetches the record from a peer that has subscribed, unless that was done just now; in the background. */
+  /**
+   * Fetches the record from a peer that has subscribed, in the background, unless that happened
+   * recently.
+   */
   peerSubscribed(topic: string, peer: PeerId): void {
     const name = this.#names.get(topic);
     const text = peer.toString();
@@ -127,7 +147,7 @@ export class IpnsPubsub {
     const { signal } = name.stopping;
     void this.#fetches
       .runExclusive(text, () => this.#fetchFrom(name, peer, signal), signal)
-      // The name was unsubscribed.
+      // The name was unsubscribed meanwhile.
       .catch(() => undefined)
       .then(() => name.fetchedAt.set(text, Date.now()));
   }
@@ -162,7 +182,7 @@ export class IpnsPubsub {
 
   #makeRoom(): void {
     const idle = [...this.#names.values()].find(({ searches }) => searches.size === 0);
-    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are being searched already`);
+    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are being searched for already`);
     this.#drop(idle);
   }
 
@@ -173,30 +193,49 @@ export class IpnsPubsub {
   }
 
   /** Never rejects. */
+  async #acceptOwn(name: NameSubscription): Promise<void> {
+    try {
+      const bytes = await this.#deps.published(name.id);
+      if (bytes !== undefined) await this.#accept(name, bytes);
+    } catch (error) {
+      const reason = (error as Error).message;
+      this.#deps.log.write("pubsub-valuestore", "warn", `cannot read the local record of ${name.id}: ${reason}`);
+    }
+  }
+
+  /** Never rejects. */
   async #listen(name: NameSubscription): Promise<void> {
     const { signal } = name.stopping;
     const unguard = this.#deps.validate(name.topic, (data) => this.#accept(name, data));
     try {
-      const own = this.#deps.published(name.id).then((bytes) => bytes && this.#accept(name, bytes));
+      // Runs in parallel, because messages arrive for as long as the node is online.
+      const own = this.#acceptOwn(name);
       for await (const { data } of this.#deps.messages.subscribe(name.topic, signal)) await this.#accept(name, data);
       await own;
     } catch (error) {
       if (signal.aborted) return;
-      this.#deps.log.write("pubsub-valuestore", "warn", `${name.id} cannot be subscribed: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "warn", `cannot subscribe to ${name.id}: ${(error as Error).message}`);
       this.#drop(name);
     } finally {
       unguard();
     }
   }
 
-  /** Keeps a record that is better than all before. Invalid records are rejected, older ones ignored. */
+  /**
+   * Stores a record that is better than all previous ones. Invalid records are rejected, older ones
+   * ignored.
+   */
   async #accept(name: NameSubscription, bytes: Uint8Array): Promise<Verdict> {
     const isSame = () => name.best !== undefined && Buffer.compare(name.best, bytes) === 0;
     if (!isSame()) {
       try {
         await checkRecord(name.id, bytes);
       } catch (error) {
-        this.#deps.log.write("pubsub-valuestore", "debug", `a record of ${name.id}: ${(error as Error).message}`);
+        this.#deps.log.write(
+          "pubsub-valuestore",
+          "debug",
+          `rejected a record of ${name.id}: ${(error as Error).message}`,
+        );
         return "reject";
       }
       if (!isSame() && name.best !== undefined && compareRecords(bytes, name.best) < 0) return "ignore";
@@ -209,18 +248,18 @@ export class IpnsPubsub {
   }
 
   async #fetchFromSubscribers(name: NameSubscription, signal: AbortSignal): Promise<void> {
-    const peers = this.#deps.messages.peers(name.topic).slice(0, MAX_PEERS_ASKED);
+    const peers = this.#deps.messages.peers(name.topic).slice(0, MAX_PEERS_QUERIED);
     await Promise.all(peers.map((peer) => this.#fetchFrom(name, peer, signal)));
   }
 
-  /** Never rejects: a peer may have no record. */
+  /** Never rejects, because a peer may have no record. */
   async #fetchFrom(name: NameSubscription, peer: PeerId, signal: AbortSignal): Promise<void> {
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
       const bytes = await this.#deps.fetch(peer, recordKey(name.id), limit);
       if (bytes !== undefined) await this.#accept(name, bytes);
     } catch (error) {
-      this.#deps.log.write("pubsub-valuestore", "debug", `${peer} did not answer: ${(error as Error).message}`);
+      this.#deps.log.write("pubsub-valuestore", "debug", `${peer} did not respond: ${(error as Error).message}`);
     }
   }
 
@@ -247,11 +286,7 @@ export class IpnsPubsub {
       if (await isValidRecord(name.id, best)) await this.#rebroadcast(name, best);
       else if (name.best === best) name.best = undefined;
     } catch (error) {
-      this.#deps.log.write(
-        "pubsub-valuestore",
-        "debug",
-        `${name.id} is not published again: ${(error as Error).message}`,
-      );
+      this.#deps.log.write("pubsub-valuestore", "debug", `cannot republish ${name.id}: ${(error as Error).message}`);
     }
   }
 }

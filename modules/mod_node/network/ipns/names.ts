@@ -30,54 +30,63 @@ export interface NamesDeps {
   readonly metadata: MetadataStore;
   readonly keys: Keystore;
   readonly log: NodeLog;
-  /** Names may be published again at any period. */
+  /** Allow any period for republishing names. */
   readonly debug: boolean;
-  /** The value that the DHT stores here under a key; it may have expired. */
+  /** Resolves to the value that the local DHT store has under a key; it may have expired. */
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
-  /** Resolves when a network that is being opened is open; at once when there is none. */
+  /** Resolves when a network that is being opened is open; at once if there is none. */
   readonly opened: () => Promise<unknown>;
-  /** Where several hosts have the same keys: which of them are published again by this one. */
+  /** If several hosts share the same keys: decides which names this host republishes. */
   readonly shares?: WorkShares | undefined;
   /** Throws for a name that must not be resolved. */
   readonly requireServed?: ((name: string) => void) | undefined;
 }
 
 export interface PublishOptions {
-  /** Milliseconds, by default a day. */
+  /** Milliseconds for which the record is valid, by default a day. */
   readonly lifetime?: number | undefined;
-  /** Milliseconds for which others may cache the record, by default none. */
+  /** Milliseconds for which others may cache the record; by default the record has no TTL. */
   readonly ttl?: number | undefined;
-  /** Store the record here only. */
+  /** Only store the record locally. */
   readonly offline?: boolean | undefined;
-  /** That there is no peer to take the record is no failure. */
+  /** Do not fail if no peer can accept the record. */
   readonly allowOffline?: boolean | undefined;
-  /** Number of the record, above that of the last one; by default one more when the value differs. */
+  /**
+   * Sequence number of the record, greater than that of the last one. By default it grows by one if
+   * the value differs.
+   */
   readonly sequence?: bigint | undefined;
   /** Versions of its signatures; both by default. */
   readonly versions?: "both" | "V2" | undefined;
-  /** Where the last record of the same value is valid for longer, it stays, and that is no failure. */
+  /**
+   * Leave the last record in place, without an error, if it has the same value and is valid for
+   * longer.
+   */
   readonly keepBetter?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A valid record, as it was found. */
+/** A valid record as it was found. */
 export interface FoundRecord extends IpnsRecord {
-  /** Signed by its key, as others take it. */
+  /** The signed record as it is exchanged with peers. */
   readonly bytes: Uint8Array;
 }
 
-/** What exists while the node is online. */
-interface Online {
+/** The objects that exist while the node is online. */
+interface OnlineParts {
   readonly transports: RecordTransports;
   readonly cache: NameCache;
   readonly republisher: Republisher;
 }
 
-/** Milliseconds for which a record is valid by default. */
+/** Default number of milliseconds for which a record is valid. */
 const DEFAULT_LIFETIME_MS = 24 * 3600 * 1000;
-/** Milliseconds of the search for the last record of a key that may have been used on another node. */
+/**
+ * Timeout in milliseconds of the search for the last record of a key that may have been used on
+ * another node.
+ */
 const LAST_RECORD_TIMEOUT_MS = 30_000;
-/** Milliseconds for which a name published here is cached when its record has no TTL. */
+/** Milliseconds for which a locally published name is cached if its record has no TTL. */
 const DEFAULT_CACHE_TTL_MS = 60_000;
 const DEFAULT_CACHE_SIZE = 128;
 const NS_PER_MS = 1e6;
@@ -95,7 +104,7 @@ export class Names {
   readonly #published: PublishedRecords;
   readonly #resolver: Omit<ResolverDeps, "cache">;
   #own: Key | undefined;
-  #online: Online | undefined;
+  #online: OnlineParts | undefined;
 
   constructor({ repo, metadata, keys, log, debug, localValue, opened, shares, requireServed }: NamesDeps) {
     this.#shares = shares;
@@ -114,12 +123,16 @@ export class Names {
     };
   }
 
-  /** From now on names are published and found over the network. @throws NodeError for an invalid configuration */
+  /**
+   * Starts publishing and finding names over the network. @throws NodeError for an invalid
+   * configuration
+   */
   async goOnline(network: NameNetwork): Promise<void> {
-    // Loaded here: a node that stays offline does not need it.
+    // Imported lazily, because an offline node does not need it.
     const { RecordTransports } = await import("./record_transports.ts");
     const { config } = this.#repo;
-    const [log, published] = [this.#log, this.#published];
+    const log = this.#log;
+    const published = this.#published;
     const bound = () => {
       const longest = config.value("Ipns.MaxCacheTTL") ?? null;
       return longest === null ? Number.POSITIVE_INFINITY : parseDuration(longest);
@@ -141,7 +154,10 @@ export class Names {
     republisher.start();
   }
 
-  /** Goes by `Ipns` of the configuration as it is now. @throws NodeError for an invalid value: the former stay */
+  /**
+   * Applies `Ipns` of the current configuration. @throws NodeError for an invalid value; the
+   * previous settings then stay in effect
+   */
   renew(): void {
     this.#online?.republisher.renew();
     this.#online?.cache.resize(this.#repo.config.value("Ipns.ResolveCacheSize") || DEFAULT_CACHE_SIZE);
@@ -155,12 +171,12 @@ export class Names {
     await this.#shares?.leave();
   }
 
-  /** IPNS over pubsub; undefined while it is off. */
+  /** Resolves to IPNS over pubsub; to undefined while it is off. */
   async pubsub(): Promise<IpnsPubsub | undefined> {
-    return (await this.#onlineUnless())?.transports.pubsub;
+    return (await this.#onlineParts())?.transports.pubsub;
   }
 
-  /** A key by its name or its peer id. @throws NodeError in the words of go-ipfs */
+  /** Finds a key by its name or its peer id. @throws NodeError with go-ipfs's texts */
   async key(text: string): Promise<Key> {
     if (text === self) return this.#self();
     const named = await this.#keys.get(text);
@@ -174,32 +190,38 @@ export class Names {
   }
 
   /**
-   * Publishes a path under the name of a key. The record is stored here first, and stays when no peer takes it.
+   * Publishes a path under the name of a key. The record is stored locally first, and stays stored
+   * if no peer accepts it.
    *
-   * @returns the full path
-   * @throws NodeError for an invalid path, for a record older than the one here, and when no peer could be reached,
-   * unless `allowOffline` is set
+   * @returns the full path @throws NodeError for an invalid path, for a record older than the
+   * stored one, and if no peer could be reached, unless `allowOffline` is set
    */
   async publish(key: Key, text: string, options: PublishOptions = {}): Promise<string> {
     const { lifetime = DEFAULT_LIFETIME_MS, ttl = 0, sequence, versions, signal = never } = options;
     const path = fullPath(text);
-    const online = await this.#onlineUnless(options);
+    const online = await this.#onlineParts(options);
     const claim = {
       value: Buffer.from(path),
       validity: formatTimestamp(timestampAfter(lifetime)),
       ttl: BigInt(Math.round(ttl * NS_PER_MS)),
     };
-    // Before `update`, which must not wait for peers.
+    // This search must happen before `update`, whose callback must not wait for peers.
     const isFirst = online !== undefined && (await this.#published.get(key.id)) === undefined;
     const found = isFirst ? await this.#findLastRecord(key.id, signal) : undefined;
     const sign = async (last: PublishedRecord | undefined) => {
-      const before = latest(last?.record, found);
-      if (sequence !== undefined && before !== undefined && sequence <= before.sequence) {
+      // As in go-ipfs, a refused record counts for the sequence number, so that the next record may
+      // expire earlier.
+      const refused = await this.#published.refused(key.id);
+      const before = latest(latest(last?.record, refused?.record), found);
+      if (sequence !== undefined && sequence <= (before?.sequence ?? 0n)) {
         throw new NodeError("sequence number must be greater than the current record sequence");
       }
       const number = sequence ?? nextSequence(before, claim.value);
       const made = await signRecord(key, { ...claim, sequence: number }, versions);
-      await checkRecord(key.id, made);
+      await checkRecord(key.id, made).catch(async (error: unknown) => {
+        await this.#published.storeRefused(key.id, made);
+        throw error;
+      });
       if (last !== undefined && (await isValidRecord(key.id, last.bytes)) && compareRecords(last.bytes, made) > 0) {
         if (options.keepBetter === true) return last.bytes;
         const what = online === undefined ? "record with an older one" : "value with an older value";
@@ -216,26 +238,32 @@ export class Names {
       if (!isAlone || options.allowOffline !== true) throw error;
     });
     const last = await this.#published.get(key.id);
-    // Unless it was published again meanwhile.
+    // Unless the name was published again meanwhile.
     if (last !== undefined && Buffer.compare(last.bytes, bytes) === 0) {
       cache?.set(name, path, Math.min(lifetime, ttl || DEFAULT_CACHE_TTL_MS));
     }
     return path;
   }
 
-  /** Another host of the store may have changed this key of the metadata: a name that it is of is looked up again. */
+  /**
+   * Called when another host of the store may have changed this key of the metadata: drops the name
+   * from the cache, so that it is looked up again.
+   */
   published(key: string): void {
     if (key.startsWith(PUBLISHED_PREFIX)) this.#online?.cache.delete(nameOfPublished(key).toString());
   }
 
-  /** The paths that a name resolves to, each better than the ones before. @throws NodeError in the words of go-ipfs */
+  /**
+   * Yields the paths that a name resolves to, each better than the previous ones. @throws NodeError
+   * with go-ipfs's texts
+   */
   async *search(name: string, options: ResolveOptions = {}): AsyncGenerator<ResolvedPath, void, undefined> {
     // An offline call neither uses nor fills the cache.
-    const cache = (await this.#onlineUnless(options))?.cache;
+    const cache = (await this.#onlineParts(options))?.cache;
     yield* resolveName(name.replace(/^\/ipns\//, ""), { ...this.#resolver, cache }, options);
   }
 
-  /** The best result of `search`. @throws NodeError when there is none */
+  /** Resolves to the best result of `search`. @throws NodeError if there is none */
   async find(name: string, options: ResolveOptions = {}): Promise<ResolvedPath> {
     let best: ResolvedPath | undefined;
     for await (best of this.search(name, options));
@@ -243,14 +271,14 @@ export class Names {
     return best;
   }
 
-  /** The path that a name resolves to, not a name itself. @throws NodeError when there is none */
+  /** Resolves a name to a path that is not a name itself. @throws NodeError if there is none */
   async resolve(name: string, options: ResolveOptions = {}): Promise<string> {
     const { path, limited } = await this.find(name, options);
     if (limited) throw recursionExceeded();
     return path;
   }
 
-  /** The best record of a key; undefined when none is found. */
+  /** Resolves to the best record of a key; to undefined if none is found. */
   async record(id: PeerId, options: RecordOptions = {}): Promise<FoundRecord | undefined> {
     let best: FoundRecord | undefined;
     for await (best of this.#records(id, options));
@@ -258,11 +286,12 @@ export class Names {
   }
 
   /**
-   * Takes a record that the owner of a name has signed elsewhere: it is kept here as those of peers are, and handed on to
-   * the peers closest to the name. With `allowOffline` it is kept here alone where there is no DHT.
+   * Accepts a record that the owner of a name has signed elsewhere: stores it locally like the
+   * records of peers, and sends it to the peers closest to the name. With `allowOffline` and
+   * without a DHT it is only stored locally.
    *
-   * @throws NodeError for a record that is not valid or older than the one here; OFFLINE_COMMAND without a DHT, unless it
-   * is the one here
+   * @throws NodeError for a record that is invalid or older than the stored one; OFFLINE_COMMAND
+   * without a DHT, unless it is the stored one
    */
   async put(
     id: PeerId,
@@ -274,8 +303,8 @@ export class Names {
     const known = await this.record(id, { offline: true });
     const order = known === undefined ? 1 : compareRecords(bytes, known.bytes);
     if (order < 0) throw new NodeError("can't replace a newer value with an older value");
-    const online = await this.#onlineUnless();
-    if (online?.transports.hasTable !== true) {
+    const online = await this.#onlineParts();
+    if (online?.transports.hasDht !== true) {
       if (order === 0) return;
       if (allowOffline) {
         await this.#published.update(id, async (last) => better(last?.bytes, bytes), signal);
@@ -284,15 +313,17 @@ export class Names {
       throw new NodeError("this node has no DHT to put a record into", { code: "OFFLINE_COMMAND" });
     }
     online.cache.delete(id.toString());
-    await online.transports.handOn(id, bytes, signal);
+    await online.transports.sendToClosest(id, bytes, signal);
   }
 
-  /** Resolves `domain` or `domain/sub/path` by DNSLink alone. @throws NodeError as in `dnslink.ts` */
+  /**
+   * Resolves `domain` or `domain/sub/path` by DNSLink only. @throws NodeError as in `dnslink.ts`
+   */
   resolveDnslink(domain: string, options: DnslinkOptions): Promise<ResolvedPath> {
     return resolveDnslink(domain, this.#resolver.lookUp, options);
   }
 
-  async #onlineUnless({ offline }: Pick<RecordOptions, "offline"> = {}): Promise<Online | undefined> {
+  async #onlineParts({ offline }: Pick<RecordOptions, "offline"> = {}): Promise<OnlineParts | undefined> {
     if (offline) return undefined;
     await this.#opened();
     return this.#online;
@@ -303,7 +334,7 @@ export class Names {
     return this.#own;
   }
 
-  /** Those that this host publishes again. */
+  /** Yields the keys whose names this host republishes. */
   async *#renewed(): AsyncGenerator<Key, void, undefined> {
     const division = await this.#shares?.division();
     for (const { name, id } of await this.#keys.list()) {
@@ -313,14 +344,14 @@ export class Names {
     }
   }
 
-  /** The last record of a key that can be found. */
+  /** Resolves to the last record of a key that can be found. */
   async #findLastRecord(id: PeerId, signal: AbortSignal): Promise<IpnsRecord | undefined> {
     let best: IpnsRecord | undefined;
     for await (best of this.#records(id, { signal, timeout: LAST_RECORD_TIMEOUT_MS }));
     return best;
   }
 
-  /** Valid records, each better than the ones before. */
+  /** Yields valid records, each better than the previous ones. */
   async *#records(id: PeerId, options: RecordOptions): AsyncGenerator<FoundRecord, void, undefined> {
     let best: Uint8Array | undefined;
     const better = async (bytes: Uint8Array | undefined): Promise<FoundRecord | undefined> => {
@@ -330,7 +361,7 @@ export class Names {
       best = bytes;
       return { ...record, bytes };
     };
-    const online = await this.#onlineUnless(options);
+    const online = await this.#onlineParts(options);
     const own = await better((await this.#published.get(id))?.bytes);
     const here = (await better(await this.#localValue(recordKey(id)))) ?? own;
     if (here !== undefined) yield here;
@@ -339,14 +370,13 @@ export class Names {
       const record = await better(bytes);
       if (record !== undefined) yield record;
     }
-    // It may have been published here meanwhile.
+    // The record may have been published locally meanwhile.
     const since = await better((await this.#published.get(id))?.bytes);
     if (since !== undefined) yield since;
     if (best === undefined) online.transports.requireAny();
   }
 }
 
-/** Of two records the one with the higher sequence number; the first when they are equal. */
 function resolversIn({ config }: Pick<Repo, "config">): Resolvers {
   const { auto = builtIn } = config as { readonly auto?: AutoValues };
   return expandedResolvers(config.value("DNS.Resolvers") ?? {}, auto["DNS.Resolvers"]) as Resolvers;
@@ -356,7 +386,7 @@ function latest(one: IpnsRecord | undefined, other: IpnsRecord | undefined): Ipn
   return other !== undefined && (one === undefined || other.sequence > one.sequence) ? other : one;
 }
 
-/** Of two records of one name the better one. */
+/** Returns the better of two records of the same name. */
 const better = (last: Uint8Array | undefined, given: Uint8Array): Uint8Array =>
   last !== undefined && compareRecords(last, given) > 0 ? last : given;
 
@@ -368,7 +398,7 @@ function idIn(text: string): PeerId | undefined {
   }
 }
 
-/** Paths by name, from `name:path,name:path`. */
+/** Parses paths by name from `name:path,name:path`. */
 function parseNameMap(text: string): ReadonlyMap<string, string> {
   const entries = text.split(",").flatMap((pair): (readonly [string, string])[] => {
     const [name = ""] = pair.split(":", 1);

@@ -1,12 +1,15 @@
-/** The records that this node, or another host of a shared store, published last under each name, on disk. */
+/**
+ * Stores the last published record of each name on disk, whether this node or another host of a
+ * shared store has published it.
+ */
 
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
-import { publishedKey } from "../ipns_record/keys.ts";
+import { publishedKey, refusedKey } from "../ipns_record/keys.ts";
 import { type IpnsRecord, readRecord } from "../ipns_record/record.ts";
 
-/** A record, encoded and decoded. */
+/** A record in encoded and decoded form. */
 export interface PublishedRecord {
   readonly bytes: Uint8Array;
   readonly record: IpnsRecord;
@@ -14,23 +17,43 @@ export interface PublishedRecord {
 
 export class PublishedRecords {
   readonly #metadata: MetadataStore;
-  readonly #turns = new KeyedMutex();
+  readonly #mutex = new KeyedMutex();
 
   constructor(metadata: MetadataStore) {
     this.#metadata = metadata;
   }
 
-  /** It may have expired; undefined also when it cannot be decoded. */
+  /**
+   * Resolves to the record, which may have expired; to undefined if there is none or it cannot be
+   * decoded.
+   */
   async get(id: PeerId): Promise<PublishedRecord | undefined> {
     return decoded(await this.#metadata.get(publishedKey(id)));
   }
 
   /**
-   * Replaces the last record by what `make` returns, and resolves when it is on disk. Calls for one name run one after
-   * the other, so `make` must not wait for peers. When another host of a shared store was faster, `make` is called again with
-   * what that has published: no two records have the same sequence number.
+   * Returns the last record that was signed for the name and then refused, as stored by
+   * `keepRefused`.
+   */
+  async refused(id: PeerId): Promise<PublishedRecord | undefined> {
+    return decoded(await this.#metadata.get(refusedKey(id)));
+  }
+
+  /**
+   * Stores a refused record: its sequence number counts for the next record, but the name never
+   * resolves to it.
+   */
+  async storeRefused(id: PeerId, bytes: Uint8Array): Promise<void> {
+    await this.#metadata.transaction((writer) => writer.put(refusedKey(id), bytes));
+  }
+
+  /**
+   * Replaces the last record by the result of `make`, and resolves when it is on disk. Calls for
+   * one name run one after the other, so `make` must not wait for peers. If another host of a
+   * shared store was faster, `make` is called again with the record of that host, so that no two
+   * records have the same sequence number.
    *
-   * @param signal gives up waiting for earlier calls
+   * @param signal aborts waiting for earlier calls
    */
   update(
     id: PeerId,
@@ -41,12 +64,12 @@ export class PublishedRecords {
     const work = async () => {
       for (;;) {
         signal?.throwIfAborted();
-        const held = await this.#metadata.get(key);
-        const bytes = await make(decoded(held));
-        if (await this.#metadata.compareAndSet(key, held, bytes)) return bytes;
+        const current = await this.#metadata.get(key);
+        const bytes = await make(decoded(current));
+        if (await this.#metadata.compareAndSet(key, current, bytes)) return bytes;
       }
     };
-    return this.#turns.runExclusive(key, work, signal);
+    return this.#mutex.runExclusive(key, work, signal);
   }
 }
 

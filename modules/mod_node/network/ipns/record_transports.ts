@@ -1,4 +1,6 @@
-/** How IPNS records are published and found: by the routing system, and over pubsub where that is on. */
+/**
+ * Publishes and finds IPNS records: with the routing system, and over pubsub if that is enabled.
+ */
 import { TopicValidatorResult } from "@libp2p/gossipsub";
 import type { Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -15,16 +17,16 @@ import { fetchOf } from "./fetch_protocol.ts";
 import { IpnsPubsub, type IpnsPubsubDeps, type Verdict } from "./ipns_pubsub.ts";
 import type { RecordOptions } from "./resolver.ts";
 
-/** What names use of the network. */
+/** The parts of the network that names use. */
 export interface NameNetwork {
   readonly libp2p: Libp2p;
   readonly routing: Pick<Routing, "search" | "putQuietly" | "dht" | "router">;
-  /** Names go over pubsub as well, if the fetch protocol is on. */
+  /** Names are also published over pubsub, if the fetch protocol is on. */
   readonly pubsub: Pubsub | undefined;
 }
 
 export interface RecordTransportsDeps extends NameNetwork {
-  /** The record of a name that was last published here; it may have expired. */
+  /** Returns the record of a name that was last published locally; it may have expired. */
   readonly published: (name: PeerId) => Promise<Uint8Array | undefined>;
   readonly log: NodeLog;
 }
@@ -35,14 +37,14 @@ const verdicts: Readonly<Record<Verdict, TopicValidatorResult>> = {
   reject: TopicValidatorResult.Reject,
 };
 
-/** Of a search, unless the call says otherwise: records that are enough, and milliseconds. */
+/** Defaults of a search: the number of records that suffices, and the timeout in milliseconds. */
 const DEFAULT_COUNT = 16;
 const DEFAULT_TIMEOUT_MS = 60_000;
-/** Milliseconds, the longest time that a timer can be set to. */
+/** Longest delay that a timer supports, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class RecordTransports {
-  /** Undefined while names go by the routing system alone. */
+  /** Undefined if names only use the routing system. */
   readonly pubsub: IpnsPubsub | undefined;
   readonly #routing: NameNetwork["routing"];
 
@@ -66,21 +68,24 @@ export class RecordTransports {
     this.pubsub?.stop();
   }
 
-  /** Over all transports, each of which must succeed. @throws NodeError when no peer could be reached */
+  /**
+   * Publishes over all transports, each of which must succeed. @throws NodeError if no peer could
+   * be reached
+   */
   async publish(key: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     await Promise.all([this.#store(key, bytes, signal), this.pubsub?.publish(key.id, bytes)]);
   }
 
-  /** There is a DHT. */
-  get hasTable(): boolean {
+  /** Whether the node has a DHT. */
+  get hasDht(): boolean {
     return this.#routing.dht !== undefined;
   }
 
   /**
-   * Keeps a record of somebody else, and gives it to the peers closest to its name, not to routers over HTTP; to none is no
-   * failure.
+   * Stores a record of another node, and sends it to the peers closest to its name, but not to HTTP
+   * routers. Finding no peer is not an error.
    */
-  async handOn(id: PeerId, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+  async sendToClosest(id: PeerId, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     await this.#routing.putQuietly(recordKey(id), bytes, signal, { delegated: false }).catch((error: unknown) => {
       if (!(error instanceof NodeError && error.code === "ROUTING_TABLE_EMPTY")) throw error;
     });
@@ -89,7 +94,7 @@ export class RecordTransports {
   async #store({ id, publicKey }: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     if (this.#routing.router.put === undefined && this.pubsub !== undefined) return;
     if (this.#routing.router.put === undefined && this.#routing.router.search !== undefined) {
-      const text = "no router takes records of names: name one in Ipns.DelegatedPublishers";
+      const text = "no router accepts records of names: add one to Ipns.DelegatedPublishers";
       throw new NodeError(text, { code: "ROUTING_TABLE_EMPTY" });
     }
     const records = [[recordKey(id), bytes] as const];
@@ -97,12 +102,12 @@ export class RecordTransports {
     await Promise.all(records.map(([key, value]) => this.#routing.putQuietly(key, value, signal)));
   }
 
-  /** @throws NodeError without any transport */
+  /** @throws NodeError if there is no transport */
   requireAny(): void {
     if (this.#routing.router.search === undefined && this.pubsub === undefined) throw new NodeError(NOT_FOUND_TEXT);
   }
 
-  /** Records of a name, valid or not; ends with the timeout. */
+  /** Yields records of a name, valid or not; ends at the timeout. */
   async *search(
     id: PeerId,
     { signal, count = DEFAULT_COUNT, timeout = DEFAULT_TIMEOUT_MS, delegated }: RecordOptions,

@@ -13,9 +13,12 @@ export interface RepublisherDeps {
   readonly config: Repo["config"];
   readonly log: NodeLog;
   readonly published: PublishedRecords;
-  /** Takes any period, as tests of other programs set them; otherwise one out of bounds is refused. */
+  /**
+   * Accept any period, as tests of other programs set very short ones; otherwise a period that is
+   * out of bounds is refused.
+   */
   readonly anyPeriod: boolean;
-  /** All keys of this node. */
+  /** Yields all keys of this node. */
   readonly keys: () => AsyncIterable<Key>;
   /** Publishes a record over the network. */
   readonly publish: (key: Key, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
@@ -28,7 +31,7 @@ const DEFAULT_LIFETIME = "24h";
 /** Milliseconds from the start to the first round, and from a round with a failure to the next. */
 const FIRST_ROUND_AFTER_MS = MINUTE_MS;
 const RETRY_AFTER_MS = 5 * MINUTE_MS;
-/** Milliseconds between two rounds at any period. */
+/** Minimum number of milliseconds between two rounds, whatever the period is. */
 const MIN_DELAY_MS = 1000;
 
 /** Milliseconds. */
@@ -42,6 +45,12 @@ function settingsOf({ config, anyPeriod }: Pick<RepublisherDeps, "config" | "any
   const lifetime = durationOf("RecordLifetime", config.value("Ipns.RecordLifetime") || DEFAULT_LIFETIME);
   if (!anyPeriod && (period < MINUTE_MS || period > 24 * HOUR_MS)) {
     throw new NodeError(`config setting IPNS.RepublishPeriod is not between 1min and 1day: ${formatDuration(period)}`);
+  }
+  if (lifetime < period) {
+    throw new NodeError(
+      `config setting IPNS.RecordLifetime (${formatDuration(lifetime)}) must be >= IPNS.RepublishPeriod ` +
+        `(${formatDuration(period)}), otherwise records expire before they are republished`,
+    );
   }
   return { period, lifetime };
 }
@@ -63,7 +72,10 @@ export class Republisher {
     this.#schedule(Math.min(FIRST_ROUND_AFTER_MS, this.#settings.period));
   }
 
-  /** Goes by the configuration as it is now. @throws NodeError for an invalid one: the former stays */
+  /**
+   * Applies the current configuration. @throws NodeError for an invalid one; the previous settings
+   * then stay in effect
+   */
   renew(): void {
     const { period } = this.#settings;
     this.#settings = settingsOf(this.#deps);
@@ -94,7 +106,7 @@ export class Republisher {
     if (!this.#stop.signal.aborted) this.#schedule(isComplete ? this.#settings.period : RETRY_AFTER_MS);
   }
 
-  /** Publishes all names one after the other; true when none failed. Never rejects. */
+  /** Publishes all names one after the other; resolves to whether all succeeded. Never rejects. */
   async round(signal: AbortSignal): Promise<boolean> {
     let isComplete = true;
     try {
@@ -103,7 +115,7 @@ export class Republisher {
         isComplete = (await this.#republish(key, signal)) && isComplete;
       }
     } catch (error) {
-      this.#log(`keys cannot be read: ${(error as Error).message}`);
+      this.#log(`cannot read keys: ${(error as Error).message}`);
       isComplete = false;
     }
     return isComplete;
@@ -116,15 +128,16 @@ export class Republisher {
       await publish(key, await published.update(key.id, (last) => this.#renewed(key, last), signal), signal);
       return true;
     } catch (error) {
-      if (!signal.aborted) this.#log(`${key.id} is not published again: ${(error as Error).message}`);
+      if (!signal.aborted) this.#log(`cannot republish ${key.id}: ${(error as Error).message}`);
       return false;
     }
   }
 
-  /** The last record with a later end. */
+  /** Signs the last record again with a later expiry. */
   #renewed(key: Key, last: PublishedRecord | undefined): Promise<Uint8Array> {
-    if (last === undefined) throw new NodeError("its record is gone");
-    const [end, least] = [parseTimestamp(last.record.validity) ?? 0n, timestampAfter(this.#settings.lifetime)];
+    if (last === undefined) throw new NodeError("its record was removed");
+    const end = parseTimestamp(last.record.validity) ?? 0n;
+    const least = timestampAfter(this.#settings.lifetime);
     const versions = last.record.signatureV1.length > 0 ? "both" : "V2";
     return signRecord(key, { ...last.record, validity: formatTimestamp(end > least ? end : least) }, versions);
   }

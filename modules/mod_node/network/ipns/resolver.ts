@@ -14,52 +14,54 @@ import { parseTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
 import type { NameCache } from "./cache.ts";
 import { DEFAULT_MAX_DEPTH, isDomain, type LookupTxt, type ResolvedPath, resolveDnslink } from "./dnslink.ts";
 
-/** How the records of a name are searched. */
+/** Options of a search for the records of a name. */
 export interface RecordOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Search on this machine only; domains are looked up all the same. */
+  /** Only search on this machine; domains are looked up nevertheless. */
   readonly offline?: boolean | undefined;
-  /** Records that are enough, by default 16; 0 for all. */
+  /** Number of records that suffices, by default 16; 0 for all. */
   readonly count?: number | undefined;
-  /** False: of the routing system the DHT alone is asked, and no router over HTTP. */
+  /** If false, the routing system only queries the DHT, and no HTTP routers. */
   readonly delegated?: boolean | undefined;
-  /** Milliseconds after which the best record so far is taken, by default a minute; 0 for no limit. */
+  /**
+   * Milliseconds after which the best record so far is used, by default a minute; 0 for no limit.
+   */
   readonly timeout?: number | undefined;
 }
 
 export interface ResolveOptions extends RecordOptions {
-  /** Names that are followed, by default 32. */
+  /** Maximum number of names to follow, by default 32. */
   readonly depth?: number | undefined;
-  /** Take nothing from the cache. */
+  /** Do not use cached results. */
   readonly nocache?: boolean | undefined;
 }
 
 export interface ResolverDeps {
   readonly cache: NameCache | undefined;
-  /** Valid records of a name, each better than the ones before. */
+  /** Yields valid records of a name, each better than the previous ones. */
   readonly records: (name: PeerId, options: RecordOptions) => AsyncIterable<IpnsRecord>;
   readonly lookUp: LookupTxt;
-  /** Throws for a name that must not be resolved: denylists have it. */
+  /** Throws for a name that must not be resolved because a denylist contains it. */
   readonly requireServed?: ((name: string) => void) | undefined;
-  /** Paths by name, from IPFS_NS_MAP: they win over everything. */
+  /** Paths by name, from IPFS_NS_MAP. They take precedence over everything else. */
   readonly fixed: ReadonlyMap<string, string>;
 }
 
 const IPNS_PREFIX = "/ipns/";
 const NS_PER_MS = 1e6;
 
-/** Where one step leads. */
+/** The result of one step. */
 interface Step {
   readonly path: string;
-  /** Milliseconds for which it may be cached; undefined where nobody says it. */
+  /** Milliseconds for which it may be cached; undefined if unknown. */
   readonly ttlMs: number | undefined;
 }
 
 /**
- * The paths that a name resolves to, each better than the ones before; names in them are followed. A path below `name`
- * is appended to each result. None when nothing is found.
+ * Yields the paths that a name resolves to, each better than the previous ones, and follows names
+ * in them. A path below `name` is appended to each result. Yields nothing if nothing is found.
  *
- * @throws NodeError in the words of go-ipfs
+ * @throws NodeError with go-ipfs's texts
  */
 export async function* resolveName(
   name: string,
@@ -96,11 +98,14 @@ async function* step(name: string, deps: ResolverDeps, options: ResolveOptions):
   for await (best of id === undefined ? linked(root, deps, options) : recorded(id, deps, options)) {
     yield { path: full(best.path), ttlMs: best.ttlMs };
   }
-  // With `nocache`, too: the result is as good as any other.
+  // The result is cached even with `nocache`, because it is as good as any other.
   if (best !== undefined) deps.cache?.set(key, best.path, best.ttlMs ?? 0);
 }
 
-/** The peer id in a text; undefined when it may be a domain. @throws NodeError for a CID that is no peer id */
+/**
+ * Returns the peer id in a text; undefined if the text may be a domain. @throws NodeError for a CID
+ * that is not a peer id
+ */
 function nameIn(text: string): PeerId | undefined {
   try {
     return parsePeerId(text);
@@ -120,7 +125,7 @@ function cidIn(text: string): CID | undefined {
   }
 }
 
-/** Not cached: Node does not tell how long a DNS answer is valid. */
+/** The result is not cached, because Node.js does not report how long a DNS response is valid. */
 async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: ResolveOptions): AsyncGenerator<Step> {
   if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
   const { path } = await resolveDnslink(root, lookUp, { depth: 1, signal });
@@ -130,12 +135,15 @@ async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: Resol
 async function* recorded(id: PeerId, { records }: ResolverDeps, options: ResolveOptions): AsyncGenerator<Step> {
   for await (const { value, ttl, validity } of records(id, options)) {
     const left = Number((parseTimestamp(validity) ?? 0n) - timestampAfter(0));
-    // Without a time to live, a record does not say for how long it stands.
+    // A record without a TTL does not say how long it may be cached.
     yield { path: pathIn(value), ttlMs: ttl === 0n ? undefined : Math.min(Number(ttl), left) / NS_PER_MS };
   }
 }
 
-/** Old records hold a bare multihash. @throws NodeError for a value that is no path */
+/**
+ * Returns the path in the value of a record. Old records contain a bare multihash. @throws
+ * NodeError for a value that is not a path
+ */
 function pathIn(value: Uint8Array): string {
   const [code, length] = value;
   if (code === sha256.code && length === value.length - 2) return `/ipfs/${castCid(value)}`;

@@ -1,4 +1,4 @@
-/** Validates IPNS records, and compares them, as in the IPNS record specification. */
+/** Validates and compares IPNS records, as the IPNS record specification defines. */
 import { decodeCbor, member, type Value } from "../../formats/dag_cbor/value.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { peerIdOf } from "../../storage/keystore/key.ts";
@@ -9,10 +9,10 @@ import { type IpnsRecord, readRecord, signedByV1, signedByV2 } from "./record.ts
 import { parseTimestamp, timestampAfter } from "./timestamp.ts";
 
 /**
- * The record, if it is signed for the name and has not expired. As in go-ipfs 0.9, a record with the signature of
- * version 1 alone is valid.
+ * Resolves to the record if it is signed for the name and has not expired. As in go-ipfs 0.9, a
+ * record that only has the signature of version 1 is valid.
  *
- * @throws NodeError in the words of go-ipfs
+ * @throws NodeError with go-ipfs's texts
  */
 export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timestampAfter(0)): Promise<IpnsRecord> {
   const record = readRecord(bytes);
@@ -29,7 +29,7 @@ export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timesta
   return record;
 }
 
-/** Whether `checkRecord` accepts it. */
+/** Resolves to whether `checkRecord` accepts the record. */
 export const isValidRecord = (name: PeerId, bytes: Uint8Array): Promise<boolean> =>
   checkRecord(name, bytes).then(
     () => true,
@@ -47,7 +47,7 @@ function publicKeyFor(name: PeerId, { publicKey }: IpnsRecord): Uint8Array {
   return name.toMultihash().digest;
 }
 
-/** The fields that version 2 signs are the same as those outside. */
+/** Requires that the fields signed by version 2 equal the fields outside the signed data. */
 function requireAgreement(record: IpnsRecord): void {
   const data = decodeData(record.data);
   const isText = (value: Value, bytes: Uint8Array) => value instanceof Uint8Array && Buffer.compare(value, bytes) === 0;
@@ -83,11 +83,13 @@ function fieldOf(data: Value, name: string): Value {
 }
 
 /**
- * Above zero when the first record is better, below when the second is: a signature of version 2, then the higher
- * sequence, then the later end, then the larger bytes. Both are valid records of the same name.
+ * Returns a positive number if the first record is better, a negative one if the second is. A
+ * signature of version 2 is better than none, then the higher sequence number, then the later
+ * expiry, then the larger bytes. Both must be valid records of the same name.
  */
 export function compareRecords(one: Uint8Array, other: Uint8Array): number {
-  const [a, b] = [readRecord(one), readRecord(other)];
+  const a = readRecord(one);
+  const b = readRecord(other);
   const signed = Number(a.signatureV2.length > 0) - Number(b.signatureV2.length > 0);
   if (signed !== 0) return signed;
   if (a.sequence !== b.sequence) return a.sequence > b.sequence ? 1 : -1;

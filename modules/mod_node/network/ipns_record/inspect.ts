@@ -1,14 +1,14 @@
-/** What stands in an IPNS record, for `name inspect`. */
+/** Inspects the contents of an IPNS record, for `name inspect`. */
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { checkRecord } from "./check.ts";
 import { decodeRecord, signedFields } from "./record.ts";
 
 export interface RecordInspection {
-  /** As they are signed. */
+  /** The signed fields. */
   readonly entry: {
     readonly value: string;
-    /** 0: valid until a time. */
+    /** 0 means that the record is valid until a time. */
     readonly validityType: number;
     readonly validity: string;
     readonly sequence: bigint;
@@ -17,11 +17,11 @@ export interface RecordInspection {
   };
   /** Bytes of the record. */
   readonly size: number;
-  /** Versions of the signatures. */
+  /** Versions of the signatures that the record has. */
   readonly signatures: "V1+V2" | "V2";
 }
 
-/** @throws NodeError in the words of Kubo for bytes that are no record */
+/** @throws NodeError with Kubo's text for bytes that are not a record */
 export function inspectRecord(bytes: Uint8Array): RecordInspection {
   const record = decoded(bytes);
   if (record.data.length === 0) throw malformed("record is missing the dag-cbor data field");
@@ -43,7 +43,10 @@ function decoded(bytes: Uint8Array) {
 
 const malformed = (why: string) => new NodeError(`record is malformed\n${why}`);
 
-/** Why a record is not valid for a name, in the words of Kubo; undefined where it is. */
+/**
+ * Resolves to the reason why a record is not valid for a name, in Kubo's words; to undefined if it
+ * is valid.
+ */
 export async function recordFault(name: PeerId, bytes: Uint8Array): Promise<string | undefined> {
   try {
     await checkRecord(name, bytes);

@@ -1,32 +1,35 @@
-/** IPNS records as bytes, as in the IPNS record specification: protobuf, with the same fields again as DAG-CBOR. */
+/**
+ * Encodes and decodes IPNS records, as the IPNS record specification defines: protobuf, which
+ * repeats the fields as DAG-CBOR.
+ */
 import { decodeCbor, encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
 import { FieldReader, fieldLength, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 
-/** The fields that are signed. */
+/** The signed fields of a record. */
 export interface RecordFields {
-  /** The path, as UTF-8. */
+  /** The path as UTF-8. */
   readonly value: Uint8Array;
-  /** The end of its validity: RFC 3339 in UTC, with up to nine digits of a second. */
+  /** The expiry: RFC 3339 in UTC, with up to nine digits for the fraction of a second. */
   readonly validity: string;
   readonly sequence: bigint;
-  /** How long others may cache it, in nanoseconds. */
+  /** How long others may cache the record, in nanoseconds. */
   readonly ttl: bigint;
 }
 
 export interface IpnsRecord extends RecordFields {
-  /** 0, EOL: valid until `validity`. There is no other type. */
+  /** 0 (EOL): valid until `validity`. No other type exists. */
   readonly validityType: number;
   readonly signatureV1: Uint8Array;
   readonly signatureV2: Uint8Array;
-  /** The fields as DAG-CBOR, which version 2 signs; empty in records of version 1 alone. */
+  /** The fields as DAG-CBOR, which version 2 signs; empty in records that only have version 1. */
   readonly data: Uint8Array;
-  /** The public key as protobuf; empty where the name contains it. */
+  /** The public key as protobuf; empty if the name contains it. */
   readonly publicKey: Uint8Array;
 }
 
-/** Bytes of a record that implementations accept. */
+/** Maximum size of a record that implementations accept, in bytes. */
 export const MAX_RECORD_SIZE = 10 * 1024;
 
 /** Field numbers of `IpnsEntry` in the specification. */
@@ -45,7 +48,7 @@ const FIELD = {
 const malformed = (cause?: unknown) => new NodeError("record could not be unmarshalled", { cause });
 const none: Uint8Array = new Uint8Array(0);
 
-/** @throws NodeError for bytes that are no record */
+/** @throws NodeError for bytes that are not a record */
 export function decodeRecord(bytes: Uint8Array): IpnsRecord {
   if (bytes.length > MAX_RECORD_SIZE) throw malformed(new Error(`${bytes.length} bytes are too many`));
   const record = {
@@ -79,10 +82,10 @@ export function decodeRecord(bytes: Uint8Array): IpnsRecord {
 }
 
 /**
- * The record as its signature of version 2 has it: one without a signature of version 1 may have its fields as DAG-CBOR
- * only.
+ * Reads a record with the fields that its signature of version 2 covers: a record without a
+ * signature of version 1 may only contain them as DAG-CBOR.
  *
- * @throws NodeError for bytes that are no record
+ * @throws NodeError for bytes that are not a record
  */
 export function readRecord(bytes: Uint8Array): IpnsRecord {
   const record = decodeRecord(bytes);
@@ -90,7 +93,10 @@ export function readRecord(bytes: Uint8Array): IpnsRecord {
   return { ...record, ...signedFields(record.data) };
 }
 
-/** What version 2 signs; of fields that are missing the empty value. @throws NodeError for bytes that are no DAG-CBOR */
+/**
+ * Returns the fields that version 2 signs, with empty values for missing ones. @throws NodeError
+ * for bytes that are not DAG-CBOR
+ */
 export function signedFields(data: Uint8Array): RecordFields & Pick<IpnsRecord, "validityType"> {
   const fields = cborOf(data);
   const field = (name: string): Value | undefined => (fields instanceof Map ? fields.get(name) : undefined);
@@ -119,13 +125,16 @@ function cborOf(data: Uint8Array): Value {
   }
 }
 
-/** The numbers of the fields of a record with a signature of version 2 alone. */
+/** Numbers of the fields in a record that only has a signature of version 2. */
 const FIELDS_V2: ReadonlySet<number> = new Set([FIELD.publicKey, FIELD.signatureV2, FIELD.data]);
 
-/** As it is when it has a signature of version 2 alone: what that signs is in `data`. */
+/** Encodes a record with only a signature of version 2, whose signed fields are in `data`. */
 export const encodeRecordV2 = (record: IpnsRecord): Uint8Array => encodeFields(record, FIELDS_V2);
 
-/** Fields in order of their numbers; as in go-ipfs, integers are written even when they are zero. */
+/**
+ * Encodes the fields in the order of their numbers; as in go-ipfs, integers are written even if
+ * they are zero.
+ */
 export const encodeRecord = (record: IpnsRecord): Uint8Array => encodeFields(record);
 
 function encodeFields(record: IpnsRecord, only?: ReadonlySet<number>): Uint8Array {
@@ -160,7 +169,7 @@ function varint(value: bigint): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** The fields as DAG-CBOR, in its order of keys. */
+/** Encodes the fields as DAG-CBOR, in its order of keys. */
 export function encodeRecordData({ value, validity, sequence, ttl }: RecordFields): Uint8Array {
   const fields = new Map<string, Value>([
     ["TTL", ttl],
@@ -172,9 +181,9 @@ export function encodeRecordData({ value, validity, sequence, ttl }: RecordField
   return encodeCbor(fields);
 }
 
-/** The bytes that version 1 signs. */
+/** Returns the bytes that version 1 signs. */
 export const signedByV1 = ({ value, validity }: RecordFields): Uint8Array =>
   Buffer.concat([value, Buffer.from(validity), Buffer.from("EOL")]);
 
-/** The bytes that version 2 signs. */
+/** Returns the bytes that version 2 signs. */
 export const signedByV2 = (data: Uint8Array): Uint8Array => Buffer.concat([Buffer.from("ipns-signature:"), data]);

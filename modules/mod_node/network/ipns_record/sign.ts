@@ -14,7 +14,10 @@ import {
 
 const none = new Uint8Array(0);
 
-/** A record of the name of `key`, with the signatures of versions 1 and 2, or of version 2 alone. */
+/**
+ * Resolves to a record of the name of `key`, with the signatures of versions 1 and 2, or only that
+ * of version 2.
+ */
 export async function signRecord(
   key: Key,
   fields: RecordFields,
@@ -36,7 +39,9 @@ export async function signRecord(
   return versions === "both" ? encodeRecord(record) : encodeRecordV2(record);
 }
 
-/** The sequence number of the next record: one more than the last when the value differs. */
+/**
+ * Returns the sequence number of the next record: one more than the last one if the value differs.
+ */
 export const nextSequence = (last: RecordFields | undefined, value: Uint8Array): bigint => {
   if (last === undefined) return 0n;
   return Buffer.compare(last.value, value) === 0 ? last.sequence : last.sequence + 1n;

@@ -1,6 +1,6 @@
-/** Timestamps of IPNS records: RFC 3339 in UTC, to the nanosecond. */
+/** Parses and formats timestamps of IPNS records: RFC 3339 in UTC, to the nanosecond. */
 
-/** Nanoseconds since 1970; undefined for a text that is not RFC 3339. */
+/** Returns nanoseconds since 1970; undefined for a text that is not RFC 3339. */
 export function parseTimestamp(text: string): bigint | undefined {
   const parts = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (parts === null) return undefined;
@@ -10,7 +10,7 @@ export function parseTimestamp(text: string): bigint | undefined {
   return BigInt(seconds) * 1_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, "0"));
 }
 
-/** Without trailing zeros in the fraction. */
+/** Formats a timestamp without trailing zeros in the fraction. */
 export function formatTimestamp(nanoseconds: bigint): string {
   const fraction = ((nanoseconds % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
   const whole = new Date(Number((nanoseconds - fraction) / 1_000_000n)).toISOString().slice(0, 19);
@@ -18,6 +18,6 @@ export function formatTimestamp(nanoseconds: bigint): string {
   return digits === "" ? `${whole}Z` : `${whole}.${digits}Z`;
 }
 
-/** Nanoseconds since 1970, so many milliseconds from now. */
+/** Returns a time in nanoseconds since 1970, that many milliseconds from now. */
 export const timestampAfter = (milliseconds: number): bigint =>
   BigInt(Math.round(Date.now() + milliseconds)) * 1_000_000n;

@@ -1,4 +1,7 @@
-/** The message `ADD_PROVIDER` of the DHT's specification: where a block is, by whoever has it. */
+/**
+ * Encodes and decodes the message `ADD_PROVIDER` of the DHT specification, with which a peer
+ * announces that it has a block.
+ */
 import type { PeerId } from "../../formats/peer_id.ts";
 import { FieldReader, fieldLength, tagOf, wireBytes, wireVarint, writeField } from "../../formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
@@ -11,10 +14,13 @@ export interface Provider {
 
 const ADD_PROVIDER = 2;
 /** Fields of `Message`, and of the peers in it. */
-const [TYPE_FIELD, KEY_FIELD, PROVIDERS_FIELD] = [1, 2, 9];
-const [ID_FIELD, ADDRESS_FIELD] = [1, 2];
+const TYPE_FIELD = 1;
+const KEY_FIELD = 2;
+const PROVIDERS_FIELD = 9;
+const ID_FIELD = 1;
+const ADDRESS_FIELD = 2;
 
-/** The field with a provider and its addresses: the same in each message. */
+/** Encodes the field with a provider and its addresses, which is the same in each message. */
 export function encodeProvider({ id, multiaddrs }: Provider): Uint8Array {
   const parts = [
     [ID_FIELD, id.toMultihash().bytes] as const,
@@ -28,7 +34,7 @@ export function encodeProvider({ id, multiaddrs }: Provider): Uint8Array {
   return field;
 }
 
-/** A message with its length in front. @param provider what `encodeProvider` made */
+/** Encodes a message with its length prefix. @param provider the result of `encodeProvider` */
 export function encodeAddProvider(provider: Uint8Array, multihash: Uint8Array): Uint8Array {
   const length = 2 + fieldLength(multihash.length) + provider.length;
   const bytes = new Uint8Array(varintLength(length) + length);
@@ -40,14 +46,17 @@ export function encodeAddProvider(provider: Uint8Array, multihash: Uint8Array): 
   return bytes;
 }
 
-/** A message of one provider: views of its bytes. */
+/** A message with one provider; its parts are views of the message's bytes. */
 export interface AddProvider {
   readonly key: Uint8Array;
   /** The provider and its addresses, undecoded. */
   readonly provider: Uint8Array;
 }
 
-/** Undefined for any other message, also for one that holds more. @throws NodeError for malformed bytes */
+/**
+ * Returns undefined for any other message, and for one with several providers. @throws NodeError
+ * for malformed bytes
+ */
 export function decodeAddProvider(message: Uint8Array): AddProvider | undefined {
   const reader = new FieldReader(message);
   let [type, key, provider]: [number, Uint8Array?, Uint8Array?] = [0];
@@ -60,10 +69,14 @@ export function decodeAddProvider(message: Uint8Array): AddProvider | undefined 
   return type === ADD_PROVIDER && key !== undefined && provider !== undefined ? { key, provider } : undefined;
 }
 
-/** Whether a provider, undecoded, is this peer and has an address. @throws NodeError for malformed bytes */
+/**
+ * Whether an undecoded provider is this peer and has an address. @throws NodeError for malformed
+ * bytes
+ */
 export function isProvider(provider: Uint8Array, id: Uint8Array): boolean {
   const reader = new FieldReader(provider);
-  let [isPeer, hasAddress] = [false, false];
+  let isPeer = false;
+  let hasAddress = false;
   while (reader.next()) {
     if (reader.field === ID_FIELD) isPeer = Buffer.compare(reader.bytes, id) === 0;
     else if (reader.field === ADDRESS_FIELD) hasAddress = true;

@@ -1,4 +1,6 @@
-/** A DHT as the sweep uses it: finds the peers closest to a key, and hands them provider records. */
+/**
+ * Adapts a DHT for the sweep: finds the peers closest to a key, and sends them provider records.
+ */
 import type { KadDHTComponents } from "@libp2p/kad-dht";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { Provider } from "./add_provider.ts";
@@ -6,9 +8,9 @@ import { eventTypes, type RoutingEvents } from "./events.ts";
 import { sendProviderRecords } from "./provider_stream.ts";
 import type { RecordStore } from "./record_store.ts";
 import type { SweepNetwork } from "./sweep/announce.ts";
-import { kadIdOf, type Placed } from "./sweep/keyspace.ts";
+import { type HasKadId, kadIdOf } from "./sweep/keyspace.ts";
 
-export interface DhtPeer extends Placed {
+export interface DhtPeer extends HasKadId {
   readonly id: PeerId;
 }
 
@@ -18,13 +20,13 @@ export interface AnnouncerDeps {
   readonly connectionManager: Pick<KadDHTComponents["connectionManager"], "openStream">;
   readonly records: RecordStore;
   readonly closest: (key: Uint8Array, signal: AbortSignal) => RoutingEvents;
-  /** This node, with the addresses at which peers of this DHT reach it. */
+  /** Returns this node with the addresses at which peers of this DHT can reach it. */
   readonly self: () => Provider;
 }
 
-/** Milliseconds for a lookup. */
+/** Timeout of a lookup in milliseconds. */
 const LOOKUP_TIMEOUT_MS = 60_000;
-/** Milliseconds in which a peer has to take records, or some of them, unless that is set otherwise. */
+/** Default number of milliseconds in which a peer must accept all or some of the records. */
 export const SEND_TIMEOUT_MS = 10_000;
 
 export class Announcer implements SweepNetwork<DhtPeer> {
@@ -54,7 +56,7 @@ export class Announcer implements SweepNetwork<DhtPeer> {
     return sendProviderRecords(stream, self(), multihashes, progress);
   }
 
-  keep(multihashes: readonly Uint8Array[]): void {
-    for (const multihash of multihashes) this.#deps.records.keepOwn(multihash);
+  storeLocally(multihashes: readonly Uint8Array[]): void {
+    for (const multihash of multihashes) this.#deps.records.addOwnProvider(multihash);
   }
 }

@@ -1,4 +1,7 @@
-/** One DHT, of the whole internet or of the local network: its queries as events of the RPC, and its routing table. */
+/**
+ * One DHT, of the whole internet or of the local network: presents its queries as events of the
+ * RPC, and shows its routing table.
+ */
 import { type Connection, type PeerDiscovery, peerDiscoverySymbol, type Startable } from "@libp2p/interface";
 import type { KadDHT, KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
@@ -14,31 +17,34 @@ import { isValid } from "./validators.ts";
 export interface BucketEntry {
   readonly id: PeerId;
   readonly connected: boolean;
-  /** When it last answered a query. */
+  /** Time of its last response to a query. */
   readonly queried: Date | undefined;
-  /** When an answer of it last named a peer or carried a record. */
+  /** Time of its last response that named a peer or carried a record. */
   readonly useful: Date | undefined;
 }
 
-/** Peers whose keys share as many leading bits with the node's own as there are buckets before. */
+/**
+ * A bucket of the routing table. Its index is the number of leading bits that the keys of its peers
+ * share with the node's own key.
+ */
 export interface Bucket {
   readonly refreshed: Date | undefined;
   readonly peers: readonly BucketEntry[];
 }
 
-interface LastAnswer {
+interface LastResponse {
   readonly queried: Date;
   readonly useful: Date | undefined;
 }
 
-/** Peers whose last answer is remembered; a routing table has fewer. */
-const MAX_REMEMBERED_ANSWERS = 4096;
+/** Maximum number of peers whose last response is remembered; a routing table has fewer peers. */
+const MAX_REMEMBERED_RESPONSES = 4096;
 
-/** To libp2p a service that discovers peers; its queries are for the node alone. */
+/** Registers with libp2p as a service that discovers peers; only this node uses its queries. */
 export class Dht implements Startable {
   readonly name: DhtName;
   readonly [peerDiscoverySymbol]: PeerDiscovery;
-  /** Announces many blocks at a time. */
+  /** Announces many blocks at once. */
   readonly announcer: Announcer;
   /** Called when the first peer enters an empty routing table. */
   onFirstPeer: (() => void) | undefined;
@@ -49,9 +55,9 @@ export class Dht implements Startable {
   readonly #isReachable: () => boolean;
   #mode: DhtMode;
   readonly #connections: (peer: PeerId) => readonly Connection[];
-  readonly #answers = new LRU<string, LastAnswer>(MAX_REMEMBERED_ANSWERS);
+  readonly #responses = new LRU<string, LastResponse>(MAX_REMEMBERED_RESPONSES);
   readonly #stop = new AbortController();
-  /** When the peers closest to this node were last looked up. */
+  /** Time of the last lookup of the peers closest to this node. */
   #selfLookedUpAt: Date | undefined;
   #wasEmpty = true;
 
@@ -88,7 +94,7 @@ export class Dht implements Startable {
     await this.#dht.start();
   }
 
-  /** Answers queries of others from now on, or does not. */
+  /** Sets whether this node responds to queries of other peers. */
   async setMode(mode: DhtMode): Promise<void> {
     this.#mode = mode;
     await this.#settleMode();
@@ -106,23 +112,23 @@ export class Dht implements Startable {
     await this.#records.close();
   }
 
-  /** The valid value that is stored here under a key, whichever DHT brought it. */
+  /** Resolves to the valid value that is stored locally under a key, whichever DHT it came from. */
   async localValue(key: Uint8Array): Promise<Uint8Array | undefined> {
     const value = await this.#records.value(key);
     return value !== undefined && (await isValid(key, value)) ? value : undefined;
   }
 
-  /** Peers in the routing table. */
+  /** Number of peers in the routing table. */
   get size(): number {
     return this.#table.size;
   }
 
-  /** The peers closest to a key: asked in turn until none knows a closer one. */
+  /** Finds the peers closest to a key: queries peers until none knows a closer one. */
   closest(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     return this.#run("closest", this.#dht.getClosestPeers(key, { signal }), signal);
   }
 
-  /** Ends with the first answer that names addresses of the peer. */
+  /** Finds a peer. Ends with the first response that contains addresses of the peer. */
   async *findPeer(id: PeerId, signal: AbortSignal): RoutingEvents {
     const events = this.#run("findPeer", this.#dht.findPeer(id, { signal, useCache: false }), signal);
     try {
@@ -135,12 +141,12 @@ export class Dht implements Startable {
     }
   }
 
-  /** Begins with the providers whose records are stored here. */
+  /** Finds providers of a block. Begins with those whose records are stored locally. */
   findProviders(cid: CID, signal: AbortSignal): RoutingEvents {
     return this.#run("findProviders", this.#dht.findProviders(cid, { signal }), signal);
   }
 
-  /** A `value` event for each record that is found. */
+  /** Yields a `value` event for each record that is found. */
   async *get(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     let found = false;
     try {
@@ -149,15 +155,17 @@ export class Dht implements Startable {
         yield event;
       }
     } catch (error) {
-      // Afterwards the library sends the best record to peers that had a worse one. If one refuses, the search is good.
+      // At the end, the library sends the best record to peers that had a worse one. If one of them
+      // refuses it, the search has nevertheless succeeded.
       if (!found || signal.aborted) throw error;
     }
   }
 
   /**
-   * Stores a record here and sends it to the peers closest to the key: a `value` event for each that stored it.
+   * Stores a record locally and sends it to the peers closest to the key. Yields a `value` event
+   * for each peer that stored it.
    *
-   * @throws NodeError when a better one is stored here
+   * @throws NodeError if a better record is stored locally
    */
   put(key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
     return this.#run("put", this.#dht.put(key, value, { signal }) as AsyncIterable<QueryEvent>, signal);
@@ -189,24 +197,25 @@ export class Dht implements Startable {
       const name = event.from.toString();
       const queried = new Date();
       const isUseful = event.closer.length + event.providers.length > 0 || event.record !== undefined;
-      const useful = isUseful ? queried : this.#answers.get(name)?.useful;
-      this.#answers.set(name, { queried, useful });
+      const useful = isUseful ? queried : this.#responses.get(name)?.useful;
+      this.#responses.set(name, { queried, useful });
     } else if (event.name === "QUERY_ERROR" && !signal.aborted && this.#connections(event.from).length === 0) {
-      // The library keeps unreachable peers while their bucket has room, and asks them again each time.
+      // The library leaves unreachable peers in the table while their bucket has room, and would
+      // query them every time.
       void this.#table.remove(event.from);
     }
   }
 
-  /** As `stats/dht` shows them: up to the last bucket with a peer in it. */
+  /** Returns the buckets for `stats/dht`, up to the last one that contains a peer. */
   buckets(): readonly Bucket[] {
     const buckets: BucketEntry[][] = [];
     for (const { id, commonPrefix, lastPing } of this.#table.peers()) {
-      const answer = this.#answers.get(id.toString());
+      const response = this.#responses.get(id.toString());
       (buckets[commonPrefix] ??= []).push({
         id,
         connected: this.#connections(id).length > 0,
-        queried: new Date(Math.max(answer?.queried.getTime() ?? 0, lastPing)),
-        useful: answer?.useful,
+        queried: new Date(Math.max(response?.queried.getTime() ?? 0, lastPing)),
+        useful: response?.useful,
       });
     }
     return Array.from(buckets, (peers = [], at) => ({
@@ -224,16 +233,18 @@ export class Dht implements Startable {
 
   #onPeerRemoved(id: PeerId): void {
     this.#wasEmpty = this.size === 0;
-    this.#answers.delete(String(id));
+    this.#responses.delete(String(id));
   }
 
-  /** Fills the routing table: the first peer leads to the ones closest to this node. Never rejects. */
+  /**
+   * Fills the routing table: the first peer leads to the peers closest to this node. Never rejects.
+   */
   async #lookUpSelf(): Promise<void> {
     try {
       for await (const _ of this.closest(this.#self.toMultihash().bytes, this.#stop.signal));
       this.#selfLookedUpAt = new Date();
     } catch {
-      // The library looks itself up again every few minutes.
+      // The library repeats the lookup every few minutes.
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The two DHTs as one, by the rules of go-ipfs: searches go to both, while records and provider announcements go to the
- * public one unless its routing table is empty.
+ * Combines the two DHTs by the rules of go-ipfs: searches use both, while records and provider
+ * announcements go to the public one unless its routing table is empty.
  */
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -23,12 +23,12 @@ export interface DualDht {
   readonly lan: Dht;
 }
 
-/** The DHT that records and announcements go to. */
+/** Returns the DHT for records and announcements. */
 export const activeDht = ({ wan, lan }: DualDht): Dht => (wan.size > 0 ? wan : lan);
 
 const isEmpty = ({ wan, lan }: DualDht): boolean => wan.size === 0 && lan.size === 0;
 
-/** The events of both, as they come. */
+/** Yields the events of both DHTs as they arrive. */
 async function* both(dhts: DualDht, signal: AbortSignal, ask: (dht: Dht, signal: AbortSignal) => RoutingEvents) {
   const ending = new AbortController();
   const either = AbortSignal.any([signal, ending.signal]);
@@ -41,7 +41,10 @@ export async function* failWith(text: string, code?: FailureCode): RoutingEvents
   throw new NodeError(text, code === undefined ? {} : { code });
 }
 
-/** Ends with the peer. @throws NodeError when it is not found, after an event with the same text */
+/**
+ * Finds a peer; ends when it is found. @throws NodeError if it is not found, after an event with
+ * the same text
+ */
 export async function* findPeer(dhts: DualDht, id: PeerId, signal: AbortSignal): RoutingEvents {
   const isAlone = isEmpty(dhts);
   for await (const event of both(dhts, signal, (dht, own) => dht.findPeer(id, own))) {
@@ -51,7 +54,9 @@ export async function* findPeer(dhts: DualDht, id: PeerId, signal: AbortSignal):
   yield* isAlone ? failWith(NO_PEERS_TEXT, "ROUTING_TABLE_EMPTY") : failWith(NOT_FOUND_TEXT);
 }
 
-/** Ends after `count` providers, each reported once. Finding none is no failure. */
+/**
+ * Finds providers; ends after `count` providers, each reported once. Finding none is not an error.
+ */
 export async function* findProviders(dhts: DualDht, cid: CID, count: number, signal: AbortSignal): RoutingEvents {
   const found = new Set<string>();
   const isAlone = isEmpty(dhts);
@@ -70,7 +75,10 @@ export async function* findProviders(dhts: DualDht, cid: CID, count: number, sig
 const isEmptyTableError = ({ type, id, text }: RoutingEvent): boolean =>
   type === eventTypes.queryError && id === undefined && text === NO_PEERS_TEXT;
 
-/** The peers closest to a key. @throws NodeError when the routing table is empty, after an event with the same text */
+/**
+ * Finds the peers closest to a key. @throws NodeError if the routing table is empty, after an event
+ * with the same text
+ */
 export async function* closestPeers(dhts: DualDht, key: Uint8Array, signal: AbortSignal): RoutingEvents {
   const dht = activeDht(dhts);
   const isAlone = dht.size === 0;
@@ -79,11 +87,14 @@ export async function* closestPeers(dhts: DualDht, key: Uint8Array, signal: Abor
 }
 
 export interface GetOptions {
-  /** Ends after so many records, the one stored here included; with 0, when no peer is left to be asked. */
+  /**
+   * Number of records after which the search ends, including the local one; 0 searches until all
+   * peers were queried.
+   */
   readonly count?: number;
 }
 
-/** `value` events with records, each better than the ones before. */
+/** Yields `value` events with records, each better than the previous ones. */
 export async function* searchValue(
   dhts: DualDht,
   key: Uint8Array,
@@ -113,10 +124,10 @@ export async function* searchValue(
 }
 
 /**
- * Stores a record here and at the peers closest to its key.
+ * Stores a record locally and at the peers closest to its key.
  *
- * @throws NodeError for a record that is invalid or older than the one here, and when the routing table is empty; after
- * an event with the same text
+ * @throws NodeError for a record that is invalid or older than the stored one, and if the routing
+ * table is empty; after an event with the same text
  */
 export async function* putValue(dhts: DualDht, key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
   const dht = activeDht(dhts);
@@ -134,7 +145,7 @@ export async function* putValue(dhts: DualDht, key: Uint8Array, value: Uint8Arra
 /**
  * Announces this node as a provider.
  *
- * @throws NodeError when the routing table is empty, after an event with the same text
+ * @throws NodeError if the routing table is empty, after an event with the same text
  */
 export async function* provide(dhts: DualDht, cid: CID, signal: AbortSignal): RoutingEvents {
   const dht = activeDht(dhts);

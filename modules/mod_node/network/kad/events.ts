@@ -1,11 +1,14 @@
-/** Events of a DHT query, as the `dht` commands of the go-ipfs 0.9 RPC report them. */
+/**
+ * Translates events of DHT queries into those that the `dht` commands of the go-ipfs 0.9 RPC
+ * report.
+ */
 import type { PeerInfo } from "@libp2p/interface";
 import type { QueryEvent } from "@libp2p/kad-dht";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { failures } from "../../util/errors.ts";
 import { type Multiaddr, transportOf } from "../swarm/multiaddr.ts";
 
-/** Numbers as in the RPC. */
+/** Numbers of the event types in the RPC. */
 export const eventTypes = {
   sendingQuery: 0,
   peerResponse: 1,
@@ -16,11 +19,11 @@ export const eventTypes = {
   dialingPeer: 7,
 } as const;
 
-/** A peer and its addresses, without the id in them. */
+/** A peer and its addresses, which do not contain its id. */
 export interface PeerAddresses {
   readonly id: PeerId;
   readonly multiaddrs: readonly Multiaddr[];
-  /** Of a provider, where a router tells them: see `ProviderRecord`. */
+  /** Protocols of a provider, if a router reports them: see `ProviderRecord`. */
   readonly protocols?: readonly string[];
 }
 
@@ -39,7 +42,7 @@ export type RoutingEvents = AsyncGenerator<RoutingEvent, void, undefined>;
 
 export type QueryKind = "closest" | "findPeer" | "findProviders" | "get" | "put" | "provide";
 
-/** Of a query while the routing table is empty. */
+/** Error of a query while the routing table is empty. */
 export const NO_PEERS_TEXT = failures.ROUTING_TABLE_EMPTY;
 export const NOT_FOUND_TEXT = "routing: not found";
 
@@ -54,10 +57,10 @@ export const addressesOf = ({ id, multiaddrs }: PeerInfo): PeerAddresses => ({
   multiaddrs: [...new Map(multiaddrs.map(transportOf).map((address) => [address.toString(), address])).values()],
 });
 
-/** Messages that follow a search, for which go-ipfs reports no query. */
+/** Messages that follow a search and that go-ipfs does not report as queries. */
 const STORE_MESSAGES: readonly string[] = ["PUT_VALUE", "ADD_PROVIDER"];
 
-/** The events of go-ipfs for an event of the library. */
+/** Yields the go-ipfs events for an event of the library. */
 export function* translate(kind: QueryKind, event: QueryEvent): Generator<RoutingEvent, void, undefined> {
   const { sendingQuery, peerResponse, finalPeer, provider, value, dialingPeer } = eventTypes;
   switch (event.name) {

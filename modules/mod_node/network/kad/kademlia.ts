@@ -1,4 +1,4 @@
-/** libp2p's Kademlia DHT, set up for this node. */
+/** Sets up libp2p's Kademlia DHT for this node. */
 import { KEEP_ALIVE, type PeerData, type PeerDiscovery, type Startable } from "@libp2p/interface";
 import {
   type KadDHT,
@@ -17,7 +17,7 @@ import { selectors, validators } from "./validators.ts";
 
 export type DhtName = "wan" | "lan";
 
-/** `auto`: a server while the node has an address that everybody can reach. */
+/** `auto`: a server while the node has a publicly reachable address. */
 export type DhtMode = "client" | "server" | "auto";
 
 export interface DhtOptions {
@@ -27,22 +27,28 @@ export interface DhtOptions {
   readonly patches: PatchNotices;
 }
 
-/** Protocols of the libp2p kad-dht specification. Each DHT knows only peers that can be reached from where it is. */
+/**
+ * Protocols of the libp2p kad-dht specification. Each DHT only contains peers that are reachable in
+ * its network.
+ */
 const NETWORKS = {
   wan: { protocol: "/ipfs/kad/1.0.0", mapper: removePrivateAddressesMapper },
   lan: { protocol: "/ipfs/lan/kad/1.0.0", mapper: removePublicAddressesMapper },
 } as const;
 
-/** Milliseconds, the longest time that a timer can be set to: the node's own reprovider provides again. */
+/**
+ * Longest delay that a timer supports, in milliseconds. The library never reprovides, because the
+ * node's own reprovider does that.
+ */
 const NEVER_MS = 2 ** 31 - 1;
 
 export interface Kademlia {
   readonly dht: KadDHT & Startable & PeerDiscovery;
   readonly table: RoutingTableView;
   readonly protocol: string;
-  /** Where peers of this DHT reach the node. */
+  /** Returns the addresses at which peers of this DHT reach the node. */
   addresses(): readonly Multiaddr[];
-  /** The node has an address that all peers of this DHT can dial. */
+  /** Whether the node has an address that all peers of this DHT can dial. */
   isReachable(): boolean;
 }
 
@@ -55,14 +61,14 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
   const make = kadDHT({
     protocol,
     peerInfoMapper: mapper,
-    // A query of an empty routing table fails at once instead of waiting for the first peer.
+    // A query of an empty routing table fails immediately instead of waiting for the first peer.
     allowQueryWithZeroPeers: true,
     datastorePrefix: "",
     logPrefix: `dht:${name}`,
     validators,
     selectors,
     reprovide: { interval: NEVER_MS, threshold: 0, validity: Number.MAX_SAFE_INTEGER },
-    // The library's own `auto` could not be left again.
+    // The mode `auto` of the library could not be left again.
     clientMode: mode !== "server",
   });
   const dht = make({
@@ -85,7 +91,8 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
 }
 
 /**
- * The library tags the closest peers so that libp2p dials them again whenever a connection ends: nobody asked for that.
+ * Removes the tags that the library gives to the closest peers: they would make libp2p dial these
+ * peers again whenever a connection ends, which the node does not need.
  */
 function withoutKeepAlive(data: PeerData): PeerData {
   const { tags } = data;

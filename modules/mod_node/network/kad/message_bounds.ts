@@ -1,45 +1,58 @@
-/** Bounds of DHT messages, which are put on them before the library decodes them: it takes what comes, in one piece. */
+/**
+ * Limits DHT messages before the library decodes them, because the library accepts any message and
+ * decodes it in one piece.
+ */
 import { requireFewFields } from "../../formats/protobuf/count_fields.ts";
 import { FieldReader, tagOf, wireBytes, writeField } from "../../formats/protobuf/fields.ts";
 import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
 
-/** Bytes of one message. go-ipfs takes four times as many, and sends far fewer. */
+/**
+ * Maximum size of one message in bytes. go-ipfs accepts four times as many, and sends far fewer.
+ */
 export const MAX_MESSAGE_SIZE = 2 ** 20;
-/** Fields of one message, those of its peers counted: some thousands of peers with their addresses. */
+/**
+ * Maximum number of fields in one message, including those of its peers: enough for some thousand
+ * peers with their addresses.
+ */
 const MAX_FIELDS = 65_536;
-/** Bytes of all addresses in one message; an honest one takes about ten. */
+/**
+ * Maximum number of bytes of all addresses in one message; an honest message needs about a
+ * sixteenth of that.
+ */
 const MAX_ADDRESSES_SIZE = 160 * 1024;
 
 const CLOSER_FIELD = 8;
 const PROVIDERS_FIELD = 9;
 const ADDRESS_FIELD = 2;
-/** `Message` of the specification of the DHT: a record, and two lists of peers. */
+/** Nested fields of `Message` in the DHT specification: a record, and two lists of peers. */
 const message = { 3: {}, [CLOSER_FIELD]: {}, [PROVIDERS_FIELD]: {} };
 
-/** Peers of each list that are read; an honest message names twenty that are close. */
+/**
+ * Maximum number of peers that are read from each list; an honest message names twenty close peers.
+ */
 const peersRead: Readonly<Record<number, number>> = { [CLOSER_FIELD]: 20, [PROVIDERS_FIELD]: 256 };
-/** Addresses of each peer that are read. */
+/** Maximum number of addresses that are read per peer. */
 const MAX_ADDRESSES = 128;
 
 /**
- * The message with no more peers, and addresses of each, than are read.
+ * Returns the message without the peers and addresses that exceed the limits.
  *
- * @throws NodeError for a message beyond the bounds, and for malformed bytes
+ * @throws NodeError for a message that exceeds the total limits, and for malformed bytes
  */
 export function boundedMessage(bytes: Uint8Array): Uint8Array {
   requireFewFields(bytes, message, MAX_FIELDS);
   let size = 0;
   const peers: Record<number, number> = { [CLOSER_FIELD]: 0, [PROVIDERS_FIELD]: 0 };
   return rewritten(bytes, (field, peer) => {
-    const most = peersRead[field];
-    if (most === undefined) return "kept";
+    const maxPeers = peersRead[field];
+    if (maxPeers === undefined) return "kept";
     size += addressesSize(peer);
     if (size > MAX_ADDRESSES_SIZE)
       throw new NodeError(`addresses of more than ${MAX_ADDRESSES_SIZE} bytes in one message`);
     const count = (peers[field] = (peers[field] as number) + 1);
-    return count <= most ? withFewAddresses(peer) : "dropped";
+    return count <= maxPeers ? withFewAddresses(peer) : "dropped";
   });
 }
 
@@ -48,7 +61,10 @@ function withFewAddresses(peer: Uint8Array): Uint8Array {
   return rewritten(peer, (field) => (field === ADDRESS_FIELD && ++count > MAX_ADDRESSES ? "dropped" : "kept"));
 }
 
-/** A message whose fields are kept, dropped, or have another content, which is no longer. */
+/**
+ * Copies a message, and keeps, drops or replaces each of its fields. A replacement must not be
+ * longer than the original.
+ */
 function rewritten(
   bytes: Uint8Array,
   judge: (field: number, content: Uint8Array) => Uint8Array | "kept" | "dropped",
@@ -73,15 +89,16 @@ function addressesSize(peer: Uint8Array): number {
 }
 
 /**
- * Bounds the messages on a stream: the function takes what comes, and gives it back as it may be read. @throws NodeError like `boundedMessage`
+ * Returns a function that limits the messages on a stream: it receives the incoming bytes and
+ * returns the bytes to read. It throws a NodeError like `boundedMessage`.
  *
- * @param take gets all that one read completed, and gives what is to be read of it
+ * @param select receives the messages that one read has completed, and returns those to read
  */
 export function boundsOfStream(
-  take: (messages: readonly Uint8Array[]) => readonly Uint8Array[] = (messages) => messages,
+  select: (messages: readonly Uint8Array[]) => readonly Uint8Array[] = (messages) => messages,
 ): (data: Uint8Array | Iterable<Uint8Array>) => Uint8Array[] {
   const frames = new FrameReader(MAX_MESSAGE_SIZE, { take: (length) => new Uint8Array(length) });
-  return (data) => take([...frames.read(data)]).map((message) => framed(boundedMessage(message)));
+  return (data) => select([...frames.read(data)]).map((message) => framed(boundedMessage(message)));
 }
 
 function framed(message: Uint8Array): Uint8Array {

@@ -1,7 +1,8 @@
 /**
- * What is to be provided in the background: roots, which survive a restart, and after them single blocks, which are kept
- * in memory as in the reference. Provider records are by multihash: so is the queue. Hosts of a shared store have one queue of roots, of
- * which each provides its share, under its own name; blocks are provided by the host that stored them.
+ * Queues what the node announces in the background: first roots, which survive a restart, then
+ * single blocks, which are stored in memory like in the reference. Entries are multihashes, because
+ * provider records are. Hosts of a shared store share one queue of roots, of which each announces
+ * its part under its own name; blocks are announced by the host that stored them.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { CID } from "multiformats/cid";
@@ -13,49 +14,53 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { WriteBehind } from "../../storage/metadata/write_behind.ts";
 import type { Division, WorkShares } from "../../storage/shared/work_shares.ts";
 import type { NodeLog } from "../../util/log.ts";
-import { Calm } from "./calm.ts";
+import { Debounce } from "./debounce.ts";
 
 export interface ProvideQueueDeps {
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
-  /** CIDs that are provided at a time. */
+  /** Returns the number of CIDs to provide concurrently. */
   readonly workers: () => number;
-  /** A routing table has peers. */
+  /** Whether a routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
   /**
-   * Where many are announced better together: announces multihashes, tells `settled` as they are done or have failed, and resolves when
-   * all are. Undefined: now they are not.
+   * Returns a function that announces many multihashes together, if that is currently better than
+   * announcing them one by one. It calls `settled` for multihashes that succeeded or failed, and
+   * resolves when all are done.
    */
   readonly together?: () => ProvideTogether | undefined;
-  /** Where several hosts have the metadata. */
+  /** Divides the work if several hosts share the metadata. */
   readonly shares?: Pick<WorkShares, "division"> | undefined;
-  /** Milliseconds between looks at what other hosts have added. */
-  readonly lookEveryMs?: number | undefined;
+  /** Milliseconds between two checks for roots that other hosts have added. */
+  readonly checkEveryMs?: number | undefined;
 }
 
-/** Rejects when nothing could be announced. */
+/** Announces multihashes together; rejects if nothing could be announced. */
 export type ProvideTogether = (
   kind: "roots" | "blocks",
   multihashes: readonly Uint8Array[],
   settled: (multihashes: readonly Uint8Array[], error?: Error) => void,
 ) => Promise<void>;
 
-/** Roots in the queue, and blocks. Further ones are left to the reprovider. */
+/** Maximum number of roots and of blocks in the queue. The reprovider announces further ones. */
 const MAX_ROOTS = 16_384;
 const MAX_BLOCKS = 16_384;
 /** Milliseconds until a change is written. */
 const WRITE_AFTER_MS = 1000;
-/** Workers that never take a block, so that a root does not wait for blocks. */
+/** Number of workers that never take a block, so that roots do not wait for blocks. */
 const ROOT_WORKERS = 2;
-/** Milliseconds that a worker rests after a block: with peers that are near, blocks would keep the event loop busy. */
+/**
+ * Milliseconds that a worker pauses after a block: with nearby peers, blocks would otherwise keep
+ * the event loop busy.
+ */
 const REST_MS = 50;
-const LOOK_EVERY_MS = 5000;
-/** Milliseconds that blocks wait at most for the stream of new ones to end. */
+const CHECK_EVERY_MS = 5000;
+/** Maximum number of milliseconds that blocks wait for the end of a series of additions. */
 const MAX_WAIT_MS = 10_000;
-/** Milliseconds between looks at whether there is room. */
+/** Milliseconds between two checks for room in the queue. */
 const ROOM_AFTER_MS = 50;
-/** Milliseconds after which what could not be announced together is tried again. */
+/** Milliseconds after which a failed joint announcement is repeated. */
 const RETRY_AFTER_MS = 60_000;
 
 const nameOf = (multihash: Uint8Array): string => Buffer.from(multihash).toString("latin1");
@@ -67,44 +72,47 @@ const cidOf = (key: string): CID => makeCid(1, raw, Digest.decode(Buffer.from(ke
 export class ProvideQueue {
   readonly #deps: ProvideQueueDeps;
   readonly #store: WriteBehind;
-  /** Roots by multihash, and blocks that are no roots; including those that are being provided. */
+  /** Roots by multihash, and blocks that are not roots; both include entries in progress. */
   readonly #roots = new Map<string, CID>();
   readonly #blocks = new Set<string>();
   readonly #busy = new Set<string>();
   #busyBlocks = 0;
   readonly #stop = new AbortController();
-  /** Adding and fetching come first. */
-  readonly #rootCalm = new Calm(() => this.run());
-  readonly #blockCalm = new Calm(() => this.run());
+  /** Wait until adding and fetching pause, because those are more urgent. */
+  readonly #rootSeries = new Debounce(() => this.run());
+  readonly #blockSeries = new Debounce(() => this.run());
   #dropped = 0;
-  /** Whose roots are whose, when that was looked at last. */
+  /** The last known division of the roots among hosts. */
   #division: Division | undefined;
-  /** Roots that were provided since a listing of the queue began, which may still have them. */
+  /**
+   * Roots that were provided since the current listing of the queue began, which may still contain
+   * them.
+   */
   readonly #doneMeanwhile = new Set<string>();
-  /** Roots that wait for other hosts. */
-  #theirs = 0;
+  /** Number of roots that other hosts have to provide. */
+  #rootsOfOthers = 0;
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #checking: Promise<void> | undefined;
 
   constructor(deps: ProvideQueueDeps) {
     this.#deps = deps;
     this.#store = new WriteBehind(deps.metadata, "routing/queue/", { delayMs: WRITE_AFTER_MS });
   }
 
-  /** Takes up what was left when the node closed. */
+  /** Resumes the entries that were left when the node closed. */
   async start(): Promise<void> {
     if (this.#deps.shares === undefined) {
-      await this.#takeUp();
+      await this.#loadRoots();
       return this.run();
     }
-    await this.#looking;
+    await this.#checking;
     clearTimeout(this.#timer);
-    this.#looking = this.#look();
-    await this.#looking;
+    this.#checking = this.#checkOtherHosts();
+    await this.#checking;
   }
 
-  async #takeUp(): Promise<void> {
+  async #loadRoots(): Promise<void> {
     const division = await this.#deps.shares?.division();
     this.#division = division;
     let theirs = 0;
@@ -120,19 +128,26 @@ export class ProvideQueue {
       } else if (other === undefined) this.#roots.set(key, cid);
       else if (other.toString() !== name) this.#store.set(name, undefined);
     }
-    this.#theirs = theirs;
+    this.#rootsOfOthers = theirs;
   }
 
-  /** Takes up what other hosts have added to the share of this one, and what they have left. Never rejects. */
-  async #look(): Promise<void> {
-    await this.#takeUp().catch((error: Error) => {
-      this.#deps.log.write("provider.queue", "warn", `what other hosts have added is not looked at: ${error.message}`);
+  /**
+   * Loads the roots that other hosts have added to this host's part, or have left to it. Never
+   * rejects.
+   */
+  async #checkOtherHosts(): Promise<void> {
+    await this.#loadRoots().catch((error: Error) => {
+      this.#deps.log.write(
+        "provider.queue",
+        "warn",
+        `cannot load the roots that other hosts have added: ${error.message}`,
+      );
     });
     this.run();
     if (this.#stop.signal.aborted) return;
     this.#timer = setTimeout(() => {
-      this.#looking = this.#look();
-    }, this.#deps.lookEveryMs ?? LOOK_EVERY_MS).unref();
+      this.#checking = this.#checkOtherHosts();
+    }, this.#deps.checkEveryMs ?? CHECK_EVERY_MS).unref();
   }
 
   #isMine({ multihash }: CID): boolean {
@@ -143,9 +158,9 @@ export class ProvideQueue {
     this.#stop.abort();
     clearTimeout(this.#timer);
     clearTimeout(this.#retry);
-    await this.#looking;
-    this.#rootCalm.stop();
-    this.#blockCalm.stop();
+    await this.#checking;
+    this.#rootSeries.stop();
+    this.#blockSeries.stop();
     await this.#store.close();
   }
 
@@ -154,53 +169,63 @@ export class ProvideQueue {
     return this.#deps.ready() ? this.#roots.size + this.#blocks.size : 0;
   }
 
-  /** The multihashes of what waits, without those that are being provided. */
+  /** Returns the multihashes that are queued, without those in progress. */
   waiting(): readonly Uint8Array[] {
     const keys = [...this.#roots.keys(), ...this.#blocks].filter((key) => !this.#busy.has(key));
     return keys.map((key) => cidOf(key).multihash.bytes);
   }
 
-  /** Removes what waits, and tells how many they were; what is being provided is not stopped. */
+  /** Clears the queue and returns the number of removed entries; those in progress continue. */
   clear(): number {
     let count = 0;
     for (const [key, cid] of [...this.#roots]) {
       if (this.#busy.has(key)) continue;
-      this.#leave(key, cid);
+      this.#removeRoot(key, cid);
       count += 1;
     }
     for (const key of [...this.#blocks]) if (!this.#busy.has(key) && this.#blocks.delete(key)) count += 1;
     return count;
   }
 
-  /** As `addBlocks`, but waits for room in the queue. Without peers it is taken for a root, which waits for one. */
+  /**
+   * Like `addBlocks`, but waits for room in the queue. Without peers the block is added as a root,
+   * which waits for a peer.
+   */
   async addOne(cid: CID, signal: AbortSignal): Promise<void> {
     while (this.#blocks.size >= MAX_BLOCKS && this.#deps.ready()) await delay(ROOM_AFTER_MS, undefined, { signal });
     if (this.#deps.ready()) this.addBlocks([cid]);
     else this.add([cid]);
   }
 
-  /** Roots are provided now, or when a peer comes; those of another host's share are left to it. */
+  /**
+   * Adds roots, which are provided now or when a peer arrives; those in another host's part are
+   * left to that host.
+   */
   add(cids: readonly CID[]): void {
     for (const cid of cids) {
       const key = keyOf(cid);
-      // Whoever has such a CID has its block.
+      // An identity CID contains its block.
       if (this.#roots.has(key) || cid.multihash.code === identity.code) continue;
       const isMine = this.#isMine(cid);
-      if ((isMine ? this.#roots.size : this.#theirs) >= MAX_ROOTS) {
+      if ((isMine ? this.#roots.size : this.#rootsOfOthers) >= MAX_ROOTS) {
         this.#drop();
         continue;
       }
       this.#blocks.delete(key);
       if (isMine) this.#roots.set(key, cid);
-      else this.#theirs += 1;
+      else this.#rootsOfOthers += 1;
       this.#store.set(cid.toString(), cid.bytes);
     }
     if (this.#stop.signal.aborted) return;
-    this.#rootCalm.disturb();
+    if (!this.#deps.ready()) this.#logProgress(`failed, and waits for peers: ${cids.join(", ")}`);
+    this.#rootSeries.trigger();
     this.run();
   }
 
-  /** Blocks are provided when no more of them come, or after a while; without peers they are left to the reprovider. */
+  /**
+   * Adds blocks, which are provided when the series of additions pauses, or after a while. Without
+   * peers they are left to the reprovider.
+   */
   addBlocks(cids: readonly CID[]): void {
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
     for (const cid of cids) {
@@ -211,18 +236,21 @@ export class ProvideQueue {
       const key = keyOf(cid);
       if (!this.#roots.has(key)) this.#blocks.add(key);
     }
-    this.#blockCalm.disturb();
+    this.#blockSeries.trigger();
     this.run();
   }
 
   #drop(): void {
     if (this.#dropped === 0) {
-      this.#deps.log.write("provider.queue", "warn", "the queue is full: the rest is provided by the reprovider");
+      this.#deps.log.write("provider.queue", "warn", "the queue is full: the reprovider provides the rest");
     }
     this.#dropped += 1;
   }
 
-  /** Provides what waits, if that is possible; to be called when a peer enters a routing table. */
+  /**
+   * Provides queued entries, if that is possible; must be called when a peer enters a routing
+   * table.
+   */
   run(): void {
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
     const together = this.#deps.together?.();
@@ -231,7 +259,7 @@ export class ProvideQueue {
   }
 
   #runOneByOne(): void {
-    const workers = this.#rootCalm.isCalm ? this.#deps.workers() : 1;
+    const workers = this.#rootSeries.isSettled ? this.#deps.workers() : 1;
     for (const [key, cid] of this.#roots) {
       if (this.#busy.size >= workers) return;
       if (!this.#busy.has(key)) void this.#work(key, cid);
@@ -243,10 +271,10 @@ export class ProvideQueue {
     }
   }
 
-  /** Hands on all that waits, when no more of it comes or after a while. */
+  /** Hands on all queued entries when the series of additions pauses, or after a while. */
   #runTogether(provide: ProvideTogether): void {
-    if (isSettled(this.#rootCalm)) this.#handOn("roots", [...this.#roots.keys()], provide);
-    if (isSettled(this.#blockCalm)) this.#handOn("blocks", [...this.#blocks], provide);
+    if (isDone(this.#rootSeries)) this.#handOn("roots", [...this.#roots.keys()], provide);
+    if (isDone(this.#blockSeries)) this.#handOn("blocks", [...this.#blocks], provide);
   }
 
   #handOn(kind: "roots" | "blocks", keys: readonly string[], provide: ProvideTogether): void {
@@ -256,7 +284,7 @@ export class ProvideQueue {
     const done = (multihashes: readonly Uint8Array[], error?: Error) => {
       if (error !== undefined && !this.#stop.signal.aborted) this.#warn(`${multihashes.length} ${kind} wait`, error);
       for (const multihash of multihashes) this.#doneTogether(nameOf(multihash));
-      this.#goOn();
+      this.#continue();
     };
     const multihashes = waiting.map((key) => cidOf(key).multihash.bytes);
     provide(kind, multihashes, done).catch((error: Error) => {
@@ -268,36 +296,44 @@ export class ProvideQueue {
     });
   }
 
-  /** Those of a region that failed have their turn elsewhere, unless the routing tables are empty by then. */
+  /**
+   * Removes a finished entry. Entries of a failed region are announced again by the sweep, unless
+   * the routing tables have become empty.
+   */
   #doneTogether(key: string): void {
     this.#busy.delete(key);
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
     const root = this.#roots.get(key);
     if (root === undefined) this.#blocks.delete(key);
-    else this.#leave(key, root);
+    else this.#removeRoot(key, root);
+    if (root !== undefined) this.#logProgress(`completed: ${root}`);
   }
 
   #workersForBlocks(): number {
-    if (this.#blockCalm.isCalm) return Math.max(1, this.#deps.workers() - ROOT_WORKERS);
-    return this.#blockCalm.disturbedFor() < MAX_WAIT_MS ? 0 : 1;
+    if (this.#blockSeries.isSettled) return Math.max(1, this.#deps.workers() - ROOT_WORKERS);
+    return this.#blockSeries.pendingMs() < MAX_WAIT_MS ? 0 : 1;
   }
 
-  /** Never rejects. A root that fails is not tried again, unless the routing tables are empty by then. */
+  /**
+   * Never rejects. A root that fails is not tried again, unless the routing tables have become
+   * empty.
+   */
   async #work(key: string, cid: CID): Promise<void> {
     await this.#provide(key, cid);
     this.#busy.delete(key);
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
-    this.#leave(key, cid);
-    this.#goOn();
+    this.#removeRoot(key, cid);
+    this.#logProgress(`completed: ${cid}`);
+    this.#continue();
   }
 
-  #leave(key: string, root: CID): void {
+  #removeRoot(key: string, root: CID): void {
     this.#roots.delete(key);
     this.#store.set(root.toString(), undefined);
     if (this.#deps.shares !== undefined) this.#doneMeanwhile.add(key);
   }
 
-  /** Never rejects. A block is tried once. */
+  /** Never rejects. Each block is tried once. */
   async #workBlock(key: string): Promise<void> {
     this.#busyBlocks += 1;
     await this.#provide(key, cidOf(key));
@@ -306,11 +342,14 @@ export class ProvideQueue {
     if (this.#stop.signal.aborted) return;
     setTimeout(() => {
       this.#busyBlocks -= 1;
-      this.#goOn();
+      this.#continue();
     }, REST_MS).unref();
   }
 
-  /** The caller takes it out of `#busy`, in the same step as out of the queue. */
+  /**
+   * Marks an entry as busy and provides it. The caller unmarks it when it removes the entry from
+   * the queue.
+   */
   async #provide(key: string, cid: CID): Promise<void> {
     const { provide } = this.#deps;
     const { signal } = this.#stop;
@@ -322,15 +361,20 @@ export class ProvideQueue {
     }
   }
 
+  /** Logs the progress of a root, in the words of the reference. */
+  #logProgress(what: string): void {
+    this.#deps.log.write("core/commands", "debug", `fast-provide-root: async provide ${what}`);
+  }
+
   #warn(text: string, { message }: Error): void {
     this.#deps.log.write("provider.simple", "warn", `${text}: ${message}`);
   }
 
-  #goOn(): void {
+  #continue(): void {
     if (this.#roots.size + this.#blocks.size === 0) this.#dropped = 0;
     this.run();
   }
 }
 
-/** Whether it is calm, or has not been for long enough. */
-const isSettled = (calm: Calm): boolean => calm.isCalm || calm.disturbedFor() >= MAX_WAIT_MS;
+/** Whether the series has ended, or has lasted long enough. */
+const isDone = (series: Debounce): boolean => series.isSettled || series.pendingMs() >= MAX_WAIT_MS;

@@ -1,27 +1,28 @@
 /**
- * Provider records that a peer stores here. Whoever announces many blocks says with each of them where it is: for each the library
- * would write the same addresses into the peer store, which takes a hundred times as long as keeping the record.
+ * Stores provider records that a peer sends. A peer that announces many blocks repeats its
+ * addresses with each of them, and the library would write the same addresses into the peer store
+ * each time. That takes a hundred times as long as storing the record.
  */
 import type { PeerId } from "@libp2p/interface";
 import { type AddProvider, decodeAddProvider, isProvider } from "./add_provider.ts";
 import type { RecordStore } from "./record_store.ts";
 
 /**
- * Keeps the records that came in one read, and gives the messages that are left to the library: of those that name the same
- * provider with the same addresses the last, and all others.
+ * Stores the records that arrived in one read, and returns the messages that the library has to
+ * handle: the last of each series with the same provider and addresses, and all other messages.
  *
  * @throws NodeError for a malformed message
  */
-export function keepRecords(
+export function storeProviderRecords(
   messages: readonly Uint8Array[],
   sender: PeerId,
-  records: Pick<RecordStore, "keepOf">,
+  records: Pick<RecordStore, "addProvider">,
 ): readonly Uint8Array[] {
   if (messages.length < 2) return messages;
   const announced = messages.map(decodeAddProvider);
   const own = sender.toMultihash().bytes;
   const peer = sender.toString();
-  /** Of the record before, if the next one names the same provider. */
+  /** Whether the current series of records names the sender; undefined outside a series. */
   let isOwn: boolean | undefined;
   return messages.filter((_, at) => {
     const record = announced[at];
@@ -31,7 +32,7 @@ export function keepRecords(
     }
     isOwn ??= isProvider(record.provider, own);
     if (!isOwn || !isSha256(record.key)) return true;
-    records.keepOf(peer, record.key);
+    records.addProvider(peer, record.key);
     return false;
   });
 }
@@ -39,6 +40,6 @@ export function keepRecords(
 const isSameProvider = ({ provider }: AddProvider, next: AddProvider | undefined): boolean =>
   next !== undefined && Buffer.compare(provider, next.provider) === 0;
 
-/** The multihash of nearly all blocks; the library judges of others. */
+/** Nearly all blocks have such a multihash; the library handles the others. */
 const isSha256 = ({ length, 0: code, 1: digestLength }: Uint8Array): boolean =>
   length === 34 && code === 0x12 && digestLength === 32;

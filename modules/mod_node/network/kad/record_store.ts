@@ -1,4 +1,7 @@
-/** Provider records and values of the DHTs: those that peers store here, and this node's own. On disk, and bounded. */
+/**
+ * Stores provider records and values of the DHTs on disk, within limits: those that peers send, and
+ * this node's own.
+ */
 import { NotFoundError, type PeerStore } from "@libp2p/interface";
 import { Record as KadRecord } from "@libp2p/kad-dht";
 import { BaseDatastore } from "datastore-core/base";
@@ -12,35 +15,49 @@ import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { NodeError } from "../../util/errors.ts";
 import { compare, requireNamespace } from "./validators.ts";
 
-/** Keys are those of the library: `/provider/<multihash>/<peer>` and `/record/<key>`, in base32. */
+/**
+ * Kinds of records. Their keys are those of the library: `/provider/<multihash>/<peer>` and
+ * `/record/<key>`, in base32.
+ */
 type Kind = "provider" | "record";
 
 const HOUR_MS = 3600 * 1000;
-/** Milliseconds that a record is kept, and how many of peers are. */
+/** Milliseconds for which a record is stored, and the maximum number of records from peers. */
 const LIMITS: Readonly<Record<Kind, { readonly ttlMs: number; readonly maxRecords: number }>> = {
   provider: { ttlMs: 24 * HOUR_MS, maxRecords: 65_536 },
   record: { ttlMs: 36 * HOUR_MS, maxRecords: 8192 },
 };
-/** Providers of one block in an answer. */
+/** Maximum number of providers of one block in a response. */
 const MAX_PROVIDERS_RETURNED = 256;
 const SWEEP_EVERY_MS = HOUR_MS;
-/** Milliseconds until a change is written. What a crash loses is sent again by those who sent it. */
+/**
+ * Milliseconds until a change is written. Records that a crash loses are sent again by their
+ * senders.
+ */
 const WRITE_AFTER_MS = 5000;
-/** Bytes in front of each record: the time of its arrival, in milliseconds since 1970, big-endian. */
+/**
+ * Number of bytes before each record: the time of its arrival, in milliseconds since 1970,
+ * big-endian.
+ */
 const TIMESTAMP_SIZE = 8;
 
 export interface RecordStoreOptions {
   readonly metadata: MetadataStore;
   readonly self: PeerId;
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   readonly now?: () => number;
-  /** Records of each kind that are kept for peers, instead of the usual number. */
+  /** Maximum number of records from peers of each kind, instead of the default. */
   readonly maxRecords?: number;
 }
 
-/** Bounds the records of peers: the oldest of the peer with the most make room. */
+/**
+ * Limits the records of peers: the oldest records of the peer with the most records are evicted.
+ */
 class RecordQuota {
-  /** Keys by the peer that a provider record is of, in order of arrival. Values name no peer, and share one entry. */
+  /**
+   * Keys by the peer that a provider record names, in order of arrival. Values name no peer, and
+   * share one entry.
+   */
   readonly #byPeer = new Map<string, Set<string>>();
   readonly #maxRecords: number;
   readonly #evict: (key: string) => void;
@@ -69,7 +86,10 @@ class RecordQuota {
     if (keys.size === 0) this.#byPeer.delete(peer);
   }
 
-  /** For several records at once: finding the peer with the most looks at all peers. */
+  /**
+   * Evicts several records at once, because finding the peer with the most records visits all
+   * peers.
+   */
   #makeRoom(): void {
     let most = new Set<string>();
     for (const keys of this.#byPeer.values()) if (keys.size > most.size) most = keys;
@@ -83,9 +103,9 @@ export class RecordStore {
   readonly #own: string;
   readonly #now: () => number;
   readonly #quotas: Readonly<Record<Kind, RecordQuota>>;
-  /** By key: comparing a record with the stored one and replacing it is one step. */
-  readonly #turns = new KeyedMutex();
-  /** Keys that were set since the sweep began. */
+  /** Locks by key, so that comparing a record with the stored one and replacing it is atomic. */
+  readonly #mutex = new KeyedMutex();
+  /** Keys that were set since the current sweep began. */
   #setDuringSweep = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | undefined;
@@ -100,7 +120,7 @@ export class RecordStore {
     this.#quotas = { provider: quotaFor("provider"), record: quotaFor("record") };
   }
 
-  /** Sweeps now and each hour. */
+  /** Sweeps now and every hour. */
   start(): void {
     if (this.#timer !== undefined || this.#closed) return;
     this.#timer = setInterval(() => void this.sweep(), SWEEP_EVERY_MS).unref();
@@ -118,16 +138,16 @@ export class RecordStore {
     return this.#unexpired(kindOf(key), await this.#store.get(key));
   }
 
-  /** The stored value of a routing key; it may have expired. */
+  /** Resolves to the stored value of a routing key, which may have expired. */
   async value(key: Uint8Array): Promise<Uint8Array | undefined> {
     const record = await this.get(valueKey(key));
     return record && KadRecord.deserialize(record).value;
   }
 
-  /** @throws NodeError when the stored record is better */
+  /** @throws NodeError if the stored record is better */
   async put(key: string, value: Uint8Array): Promise<void> {
     if (kindOf(key) === "provider") this.#write(key, value);
-    else await this.#turns.runExclusive(key, () => this.#putBetter(key, value));
+    else await this.#mutex.runExclusive(key, () => this.#putBetter(key, value));
   }
 
   async #putBetter(key: string, value: Uint8Array): Promise<void> {
@@ -145,17 +165,17 @@ export class RecordStore {
     this.#set(key, stamped);
   }
 
-  /** Notes that this node provides a block. */
-  keepOwn(multihash: Uint8Array): void {
-    this.#keep(multihash, this.#own);
+  /** Records that this node provides a block. */
+  addOwnProvider(multihash: Uint8Array): void {
+    this.#addProvider(multihash, this.#own);
   }
 
-  /** Notes that a peer, by the text of its id, provides a block. */
-  keepOf(peer: string, multihash: Uint8Array): void {
-    this.#keep(multihash, `/${peer}`);
+  /** Records that a peer, given by the text of its id, provides a block. */
+  addProvider(peer: string, multihash: Uint8Array): void {
+    this.#addProvider(multihash, `/${peer}`);
   }
 
-  #keep(multihash: Uint8Array, provider: string): void {
+  #addProvider(multihash: Uint8Array, provider: string): void {
     const now = this.#now();
     const time = new Uint8Array(varintLength(now));
     writeVarint(time, 0, now);
@@ -203,7 +223,7 @@ export class RecordStore {
     for (const kind of ["provider", "record"] as const) {
       for await (const [key, stamped] of this.#store.range(`/${kind}/`)) {
         if (this.#closed) return;
-        // The record that the range yields may have been replaced.
+        // The record that the range yields may have been replaced meanwhile.
         if (this.#setDuringSweep.has(key)) continue;
         if (this.#unexpired(kind, stamped) === undefined) this.#set(key, undefined);
         else if (!key.endsWith(this.#own)) this.#quotas[kind].add(key);
@@ -220,14 +240,15 @@ const arrival = ({ buffer, byteOffset }: Uint8Array): number =>
   Number(new DataView(buffer, byteOffset, TIMESTAMP_SIZE).getBigUint64(0));
 
 function isBetter(before: Uint8Array, value: Uint8Array): boolean {
-  const [stored, given] = [KadRecord.deserialize(before), KadRecord.deserialize(value)];
+  const stored = KadRecord.deserialize(before);
+  const given = KadRecord.deserialize(value);
   return compare(given.key, stored.value, given.value) > 0;
 }
 
-/** The key under which the library stores the value of a routing key. */
+/** Returns the key under which the library stores the value of a routing key. */
 export const valueKey = (key: Uint8Array): string => `/record/${base32.baseEncode(key)}`;
 
-/** The records as the datastore of a DHT. */
+/** Presents the records as the datastore of a DHT. */
 export class RecordDatastore extends BaseDatastore {
   readonly #records: RecordStore;
   readonly #peers: Pick<PeerStore, "has">;
@@ -240,7 +261,8 @@ export class RecordDatastore extends BaseDatastore {
 
   override async put(key: Key, value: Uint8Array): Promise<Key> {
     const name = key.toString();
-    // The library looks validators up in a plain object, and finds one in `constructor` and other inherited names.
+    // The library looks up validators in a plain object, and would find inherited properties such
+    // as `constructor`.
     if (kindOf(name) === "record") requireNamespace(KadRecord.deserialize(value).key);
     await this.#records.put(name, value);
     return key;
@@ -260,7 +282,10 @@ export class RecordDatastore extends BaseDatastore {
     await this.#records.delete(key.toString());
   }
 
-  /** Without providers that the peer store has dropped: the library would fail to answer for them. */
+  /**
+   * Omits providers that the peer store has dropped, because the library would fail to respond if
+   * they were included.
+   */
   override async *_all({ prefix = "" }: Query): AsyncGenerator<Pair, void, undefined> {
     let count = 0;
     for await (const [key, value] of this.#records.range(`${prefix}/`)) {

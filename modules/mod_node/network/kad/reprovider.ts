@@ -1,6 +1,6 @@
 /**
- * Provides again what is stored here: provider records expire after a day. Of a store that several hosts share each provides its share,
- * and what a host has provided that is gone.
+ * Announces stored blocks again, because provider records expire after a day. Hosts that share a
+ * store each announce their part, and take over the part of a host that has left.
  */
 import type { CID } from "multiformats/cid";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -14,20 +14,20 @@ export interface ReproviderDeps extends StrategyDeps {
   readonly repo: Pick<Repo, "config">;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
-  /** CIDs that are provided at a time, as it is when a run begins. */
+  /** Returns the number of CIDs to provide concurrently; read when a run begins. */
   readonly workers: () => number;
-  /** A routing table has peers. */
+  /** Whether a routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
-  /** Where several hosts have the blocks. */
+  /** Divides the work if several hosts share the blocks. */
   readonly shares?: Pick<WorkShares, "division"> | undefined;
-  /** Milliseconds between looks at whether other hosts are gone. */
-  readonly lookEveryMs?: number | undefined;
+  /** Milliseconds between two checks for hosts that have left. */
+  readonly checkEveryMs?: number | undefined;
 }
 
-/** The last run that finished. */
+/** Statistics of the last finished run. */
 export interface LastReprovide {
-  /** When it began, in milliseconds since 1970; undefined: there was none since the start. */
+  /** When it began, in milliseconds since 1970; undefined if there was none since the start. */
   readonly at?: number;
   readonly provided: number;
   readonly durationMs: number;
@@ -35,10 +35,10 @@ export interface LastReprovide {
 
 /** Milliseconds from the start of the node to its first run. */
 const FIRST_RUN_AFTER_MS = 60_000;
-const LOOK_EVERY_MS = 60_000;
-/** Longest time that a timer can be set to, in milliseconds. */
+const CHECK_EVERY_MS = 60_000;
+/** Longest delay that a timer supports, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** In the metadata store: when the last run began, in milliseconds since 1970. */
+/** Metadata key of the time at which the last run began, in milliseconds since 1970. */
 const LAST_KEY = "routing/reprovided";
 
 /** Runs a minute after the start, then after each interval, which is counted across restarts. */
@@ -47,13 +47,13 @@ export class Reprovider {
   #settings: AnnouncingSettings;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  /** For looks at the other hosts. */
-  #lookTimer: NodeJS.Timeout | undefined;
-  /** Whose keys were whose when those of this host were provided last. */
+  /** Timer of the checks for hosts that have left. */
+  #checkTimer: NodeJS.Timeout | undefined;
+  /** The division of keys among hosts when this host's part was last provided. */
   #covered: Division | undefined;
   #running = false;
   #isStarted = false;
-  /** A run is due, and the routing tables were empty. */
+  /** Whether a run is due that could not start because the routing tables were empty. */
   #due = false;
   #last: LastReprovide = { provided: 0, durationMs: 0 };
 
@@ -69,7 +69,7 @@ export class Reprovider {
 
   async start(): Promise<void> {
     this.#isStarted = true;
-    this.#planLook();
+    this.#scheduleCheck();
     const { interval } = this.#settings;
     if (interval <= 0) return;
     const last = Number(Buffer.from((await this.#deps.metadata.get(LAST_KEY)) ?? []).toString());
@@ -78,9 +78,10 @@ export class Reprovider {
   }
 
   /**
-   * Goes by the configuration as it is now; a run in progress goes on as it began.
+   * Applies the current configuration; a run in progress continues unchanged.
    *
-   * @throws NodeError for an invalid interval or an unknown strategy: the former ones stay
+   * @throws NodeError for an invalid interval or an unknown strategy; the previous settings then
+   * stay in effect
    */
   async renew(): Promise<void> {
     this.#settings = announcingSettings(this.#deps.repo.config);
@@ -89,29 +90,30 @@ export class Reprovider {
     if (this.#isStarted) await this.start();
   }
 
-  /** No further run by itself. */
+  /** Stops scheduled runs. */
   pause(): void {
     this.#isStarted = false;
     this.#due = false;
     clearTimeout(this.#timer);
-    clearTimeout(this.#lookTimer);
+    clearTimeout(this.#checkTimer);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
-    clearTimeout(this.#lookTimer);
+    clearTimeout(this.#checkTimer);
     this.#stop.abort(new NodeError("the node is closed"));
   }
 
-  /** To be called when a peer enters a routing table. */
+  /** Must be called when a peer enters a routing table. */
   runIfDue(): void {
     if (this.#due) void this.#runScheduled();
   }
 
   /**
-   * Runs now; of a shared store over the share of this host.
+   * Runs now; with a shared store, for the part of this host.
    *
-   * @throws NodeError `reprovider is already running`, and when the routing tables are empty; the reason of the signal
+   * @throws NodeError `reprovider is already running`, and if the routing tables are empty; the
+   * reason of the signal
    */
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#running) throw new NodeError("reprovider is already running");
@@ -150,15 +152,15 @@ export class Reprovider {
     else this.#due = true;
   }
 
-  #planLook(): void {
-    const { shares, lookEveryMs = LOOK_EVERY_MS } = this.#deps;
+  #scheduleCheck(): void {
+    const { shares, checkEveryMs = CHECK_EVERY_MS } = this.#deps;
     if (shares === undefined || this.#stop.signal.aborted || !this.#isStarted) return;
-    clearTimeout(this.#lookTimer);
-    this.#lookTimer = setTimeout(() => void this.#look(shares), lookEveryMs).unref();
+    clearTimeout(this.#checkTimer);
+    this.#checkTimer = setTimeout(() => void this.#takeOverKeys(shares), checkEveryMs).unref();
   }
 
-  /** Provides what fell to this host from others that are gone. Never rejects. */
-  async #look(shares: NonNullable<ReproviderDeps["shares"]>): Promise<void> {
+  /** Provides the keys that this host has taken over from hosts that left. Never rejects. */
+  async #takeOverKeys(shares: NonNullable<ReproviderDeps["shares"]>): Promise<void> {
     const { ready, log } = this.#deps;
     try {
       const now = await shares.division();
@@ -175,10 +177,10 @@ export class Reprovider {
     } catch (error) {
       if (!this.#stop.signal.aborted) log.write("reprovider.simple", "warn", (error as Error).message);
     }
-    this.#planLook();
+    this.#scheduleCheck();
   }
 
-  /** Resolves with the number of CIDs provided. One that fails is left to the next run. */
+  /** Resolves to the number of provided CIDs. The next run tries failed ones again. */
   async #provideAll(isWanted: (cid: CID) => boolean, signal: AbortSignal): Promise<number> {
     const keys = this.#settings.strategy(this.#deps, signal)[Symbol.asyncIterator]();
     let provided = 0;

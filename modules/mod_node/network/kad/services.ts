@@ -1,4 +1,4 @@
-/** The two DHTs, as services of libp2p. */
+/** Registers the two DHTs as services of libp2p. */
 import type { KadDHTComponents } from "@libp2p/kad-dht";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -8,7 +8,7 @@ import { Dht } from "./dht.ts";
 import type { DhtMode, DhtName } from "./kademlia.ts";
 import { RecordStore } from "./record_store.ts";
 
-/** Undefined: there is no DHT. */
+/** The mode of each DHT; undefined if there is no DHT. */
 export type DhtModes = Readonly<Record<DhtName, DhtMode>> | undefined;
 
 export interface RoutingServicesDeps {
@@ -31,12 +31,12 @@ export function routingServices({
   const make =
     (name: DhtName): ServiceFactoryMap[string] =>
     (components) =>
-      // The host always has the `ping` that a DHT needs.
+      // The host always has the `ping` service that a DHT needs.
       new Dht(components as typeof components & KadDHTComponents, { name, mode: modes[name], records, patches });
   return { [serviceOf("wan")]: make("wan"), [serviceOf("lan")]: make("lan") };
 }
 
-/** Undefined where there is none. */
+/** Returns undefined if there is no such DHT. */
 export function dhtOf({ services }: Pick<Libp2p, "services">, name: DhtName): Dht | undefined {
   const service = (services as Readonly<Record<string, unknown>>)[serviceOf(name)];
   return service instanceof Dht ? service : undefined;

@@ -1,4 +1,4 @@
-/** What is announced again and again, by `Reprovider` of the configuration. */
+/** Selects the blocks that are announced regularly, by `Reprovider` of the configuration. */
 import type { CID } from "multiformats/cid";
 import { nodeReader } from "../../content/dag/reader.ts";
 import { walk } from "../../content/dag/walk.ts";
@@ -15,21 +15,24 @@ import { parseDuration } from "../../util/go/duration.ts";
 export interface StrategyDeps {
   readonly blocks: BlockService;
   readonly pins: Pins;
-  /** The root of the mutable files. */
+  /** Resolves to the root of the mutable namespace (MFS). */
   readonly filesRoot?: ((signal: AbortSignal) => Promise<CID>) | undefined;
 }
 
-/** CIDs, of each block at most once. */
+/** Yields CIDs, each block at most once. */
 export type Strategy = (deps: StrategyDeps, signal: AbortSignal) => AsyncIterable<CID>;
 
 const DEFAULT_INTERVAL = "12h";
 
-/** What strategies are made of, joined by `+`. */
+/** Sources that strategies combine with `+`. */
 const sources = ["all", "pinned", "roots", "mfs"];
-/** `unique` changes nothing: each block counts once anyway. */
+/** Modifiers of sources. `unique` has no effect, because each block counts once anyway. */
 const modifiers = ["unique", "entities"];
 
-/** Provider records are by multihash: the CIDs of one block, which a store lists together, count once. */
+/**
+ * Provider records are by multihash, so the CIDs of one block, which a store lists together, count
+ * once.
+ */
 const all: Strategy = async function* ({ blocks }) {
   let last: Uint8Array = new Uint8Array(0);
   for await (const cid of blocks.store.keys()) {
@@ -45,11 +48,11 @@ async function* pinned(pins: Pins): AsyncGenerator<CID, void, undefined> {
   yield* pins.list("direct");
 }
 
-/** What is below some roots, and blocks alone. */
+/** Selects DAGs below roots, and directly pinned blocks. */
 interface Below {
   readonly pinned: boolean;
   readonly mfs: boolean;
-  /** Files by their roots alone, and all else. */
+  /** Only announce the roots of files, not the blocks inside them. */
   readonly entities: boolean;
 }
 
@@ -62,15 +65,17 @@ const below = (parts: Below): Strategy =>
     if (parts.pinned) {
       for await (const root of pins.list("recursive"))
         for await (const { cid } of walk(root, { ...how, seen })) yield cid;
-      for await (const cid of pins.list("direct")) if (seen.add(cid)) yield cid;
     }
-    // What is not here is not announced: files may be in the namespace before their blocks are.
+    // Only stored blocks are announced: the namespace may contain files whose blocks are not stored
+    // yet.
     const root = parts.mfs ? await filesRoot?.(signal) : undefined;
-    if (root === undefined) return;
-    for await (const { cid } of walk(root, { ...how, seen })) if (await blocks.has(cid)) yield cid;
+    if (root !== undefined)
+      for await (const { cid } of walk(root, { ...how, seen })) if (await blocks.has(cid)) yield cid;
+    // These come last, because nothing below them was walked.
+    if (parts.pinned) for await (const cid of pins.list("direct")) if (seen.add(cid)) yield cid;
   };
 
-/** Whether a block is no file of UnixFS. Malformed ones are none. */
+/** Whether a block is not a UnixFS file. Malformed blocks are not files. */
 function isNoFile({ code }: CID, bytes: Uint8Array): boolean {
   if (code !== dagPb) return true;
   try {
@@ -100,7 +105,7 @@ function strategyOf(name: string): Strategy {
 }
 
 export interface AnnouncingSettings {
-  /** Milliseconds; not positive for never. */
+  /** Milliseconds; zero or negative for never. */
   readonly interval: number;
   readonly name: string;
   readonly strategy: Strategy;

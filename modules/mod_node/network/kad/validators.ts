@@ -1,4 +1,4 @@
-/** Which DHT records are valid, and which of two is better, by the namespace of the key: `/ipns/` and `/pk/`. */
+/** Validates and compares DHT records by the namespace of the key: `/ipns/` and `/pk/`. */
 import type { SelectFn, Selectors, ValidateFn, Validators } from "@libp2p/kad-dht";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { peerIdOf } from "../../storage/keystore/key.ts";
@@ -8,9 +8,9 @@ import { nameOfRecord } from "../ipns_record/keys.ts";
 import { MAX_RECORD_SIZE } from "../ipns_record/record.ts";
 
 interface Namespace {
-  /** @throws NodeError in the words of go-ipfs */
+  /** @throws NodeError with go-ipfs's texts */
   validate(key: Uint8Array, value: Uint8Array): void | Promise<void>;
-  /** Above zero when the first is better. */
+  /** Returns a positive number if the first record is better. */
   compare(one: Uint8Array, other: Uint8Array): number;
 }
 
@@ -32,7 +32,7 @@ const namespaces: Readonly<Record<string, Namespace>> = {
         throw new NodeError("public key does not match storage key");
       }
     },
-    // All valid ones are the same key.
+    // All valid records of a key contain the same public key.
     compare: () => 0,
   },
 };
@@ -58,7 +58,7 @@ export function requireNamespace(key: Uint8Array): void {
   namespaceOf(key);
 }
 
-/** @throws NodeError for an invalid value, in the words of go-ipfs */
+/** @throws NodeError with go-ipfs's text for an invalid value */
 export async function validate(key: Uint8Array, value: Uint8Array): Promise<void> {
   await namespaceOf(key).validate(key, value);
 }
@@ -69,7 +69,7 @@ export const isValid = (key: Uint8Array, value: Uint8Array): Promise<boolean> =>
     () => false,
   );
 
-/** Above zero when the first is better; both are valid. */
+/** Returns a positive number if the first record is better; both must be valid. */
 export const compare = (key: Uint8Array, one: Uint8Array, other: Uint8Array): number =>
   namespaceOf(key).compare(one, other);
 

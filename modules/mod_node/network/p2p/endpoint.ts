@@ -1,15 +1,15 @@
-/** The local ends of p2p streams: sockets by multiaddr. */
+/** Opens the local ends of p2p streams: sockets given by multiaddr. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { CODE_TCP, CODE_UDP, CODE_UNIX, type Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../../util/errors.ts";
 import { parseMultiaddr } from "../swarm/multiaddr.ts";
 
-/** What `node:net` takes; a path for `/unix/...`. */
+/** The options that `node:net` accepts; a path for `/unix/...`. */
 type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
 
 const HOST_PROTOCOLS = new Set(["ip4", "ip6", "dns", "dns4", "dns6"]);
 
-/** @throws NodeError for an address of neither TCP nor a Unix socket */
+/** @throws NodeError for an address that is neither TCP nor a Unix socket */
 export function endpointOf(address: Multiaddr): Endpoint {
   const parts = address.getComponents();
   const path = parts.find(({ code }) => code === CODE_UNIX)?.value;
@@ -17,19 +17,19 @@ export function endpointOf(address: Multiaddr): Endpoint {
   const host = parts.find(({ name }) => HOST_PROTOCOLS.has(name))?.value;
   const port = parts.find(({ code }) => code === CODE_TCP)?.value;
   if (host === undefined || port === undefined) {
-    throw new NodeError(`${address} is neither a TCP address nor a local socket: streams are carried over these only`);
+    throw new NodeError(`${address} is neither a TCP address nor a local socket: only these can be forwarded`);
   }
   return { host, port: Number(port) };
 }
 
-/** @throws NodeError for a target without a port, in the words of go-ipfs */
+/** @throws NodeError with go-ipfs's text for a target without a port */
 export function requireTarget(address: Multiaddr): void {
   const port = address.getComponents().find(({ code }) => code === CODE_TCP || code === CODE_UDP)?.value;
   if (port === undefined) throw new NodeError("address does not contain tcp or udp protocol");
   if (Number(port) === 0) throw new NodeError("port can not be 0");
 }
 
-/** Resolves with a connected socket that may be half open. */
+/** Resolves to a connected socket that may be half open. */
 export async function connectTo(address: Multiaddr, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
@@ -46,9 +46,9 @@ export async function connectTo(address: Multiaddr, signal: AbortSignal): Promis
 }
 
 export interface LocalListener {
-  /** Where it listens, with the port that the system chose for port 0. */
+  /** The address it listens on, with the port that the system has chosen for port 0. */
   readonly address: Multiaddr;
-  /** Accepts no more; open connections go on. */
+  /** Stops accepting connections; open ones continue. */
   close(): void;
 }
 
@@ -68,7 +68,7 @@ function boundTo(server: Server): Multiaddr | undefined {
   return typeof bound === "object" && bound !== null ? tcpAddress(bound.address, bound.port) : undefined;
 }
 
-/** The remote address of an accepted connection; a Unix socket has none. */
+/** Returns the remote address of an accepted connection; a Unix socket has none. */
 export const originOf = ({ remoteAddress, remotePort }: Socket): Multiaddr | undefined =>
   remoteAddress === undefined || remotePort === undefined ? undefined : tcpAddress(remoteAddress, remotePort);
 

@@ -1,4 +1,7 @@
-/** The commands `p2p`: streams to peers as local sockets, and local sockets as streams from peers. */
+/**
+ * Implements the `p2p` commands, which forward streams of peers to local sockets, and local sockets
+ * to peers.
+ */
 import type { Socket } from "node:net";
 import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
@@ -43,7 +46,7 @@ export interface StreamInfo {
   readonly target: string;
 }
 
-/** Selects the listeners that match everything that is given. */
+/** Selects the listeners that match all given fields. */
 export interface ListenerFilter {
   readonly protocol?: string | undefined;
   readonly listen?: Multiaddr | undefined;
@@ -58,9 +61,9 @@ interface OpenStream extends StreamInfo {
   reset(): void;
 }
 
-/** Milliseconds to connect to the other end. */
+/** Timeout in milliseconds for connecting to the other end. */
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Streams of one protocol on one connection; libp2p refuses more. */
+/** Maximum number of streams of one protocol on one connection; libp2p refuses more. */
 const MAX_STREAMS = 1024;
 const NAMESPACE = "/x/";
 
@@ -80,12 +83,14 @@ export class P2p {
     this.#log = log;
   }
 
-  /** Announces that this node takes streams below `/x/`. Protocols without a listener are refused. */
+  /**
+   * Announces that this node accepts streams below `/x/`. Protocols without a listener are refused.
+   */
   async start(): Promise<void> {
     await this.#libp2p.handle(NAMESPACE, (stream) => stream.abort(new Error("no such protocol")));
   }
 
-  /** Takes streams of a protocol from peers, and connects each to `target`. @throws NodeError */
+  /** Accepts streams of a protocol from peers, and connects each to `target`. @throws NodeError */
   async listen(protocol: string, target: Multiaddr, { custom, reportPeer }: ListenOptions): Promise<ListenerInfo> {
     requireTarget(target);
     requireName(protocol, custom);
@@ -104,7 +109,7 @@ export class P2p {
       await this.#libp2p.handle(protocol, taken, options);
     } catch (error) {
       this.#listeners.delete(protocol);
-      throw new NodeError(`the protocol ${protocol} cannot be listened for: ${(error as Error).message}`, {
+      throw new NodeError(`cannot listen for the protocol ${protocol}: ${(error as Error).message}`, {
         cause: error,
       });
     }
@@ -115,7 +120,7 @@ export class P2p {
   /**
    * Listens at a local address, and forwards its connections to the peer.
    *
-   * @throws NodeError, also when it cannot listen
+   * @throws NodeError, also if it cannot listen
    */
   async forward(
     protocol: string,
@@ -140,9 +145,10 @@ export class P2p {
   }
 
   /**
-   * A stream to a peer, connecting to it if need be. It is reset when the signal aborts, or when the node closes.
+   * Opens a stream to a peer, connecting to it if necessary. The stream is reset when the signal
+   * aborts, or when the node closes.
    *
-   * @throws what kept it from being opened
+   * @throws the error that prevented opening it
    */
   async open(id: PeerId, protocol: string, given: AbortSignal): Promise<StreamDuplex> {
     const signal = AbortSignal.any([given, this.#connectSignal()]);
@@ -152,7 +158,8 @@ export class P2p {
     const reset = () => void duplex.destroy();
     const names = { protocol, origin: `/p2p/${this.#libp2p.peerId}`, target: `/p2p/${id}` };
     this.#open.set(number, { id: number, ...names, reset });
-    // Whoever has it hears of its end by its close, and may have left.
+    // The user of the duplex watches for its close event, and may be gone by then, so an error must
+    // not be unhandled.
     duplex.on("error", () => undefined);
     duplex.once("close", () => void this.#open.delete(number));
     if (given.aborted || this.#closing.signal.aborted) duplex.destroy();
@@ -160,14 +167,15 @@ export class P2p {
     return duplex;
   }
 
-  /** Local listeners, then those for streams of peers. */
+  /** Returns the local listeners, followed by those for streams of peers. */
   list(): readonly ListenerInfo[] {
     return [...this.#forwards, ...this.#listeners.values()];
   }
 
-  /** Closes listeners, and returns their number; open streams go on. */
+  /** Closes listeners, and returns their number; open streams continue. */
   close({ protocol, listen, target }: ListenerFilter): number {
-    const [here, there] = [listen && addressText(listen), target && addressText(target)];
+    const here = listen && addressText(listen);
+    const there = target && addressText(target);
     const matches = (each: ListenerInfo) =>
       (protocol === undefined || each.protocol === protocol) &&
       (here === undefined || each.listen === here) &&
@@ -184,7 +192,10 @@ export class P2p {
     return [...this.#open.values()];
   }
 
-  /** Resets both ends of a stream, or of all; an unknown id is a stream that has closed already. */
+  /**
+   * Resets both ends of a stream, or of all streams; an unknown id means that the stream has closed
+   * already.
+   */
   closeStreams(id?: bigint): void {
     for (const open of this.#open.values()) if (id === undefined || open.id === id) open.reset();
   }
@@ -202,7 +213,7 @@ export class P2p {
     { remotePeer }: Connection,
     { protocol, target, reportPeer }: { protocol: string; target: Multiaddr; reportPeer: boolean },
   ): Promise<void> {
-    // What the peer sends before the target is connected waits in the window of the stream.
+    // Data that the peer sends before the target is connected stays in the window of the stream.
     allowBuffering(stream);
     pause(stream);
     let socket: Socket;
@@ -258,7 +269,7 @@ export class P2p {
     }
   }
 
-  /** What was opened while the node closes is closed again. */
+  /** Closes again what was opened while the node closes. */
   #requireOpen(opened: { close(): void }): void {
     if (!this.#closing.signal.aborted) return;
     opened.close();

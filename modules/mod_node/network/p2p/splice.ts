@@ -1,12 +1,15 @@
-/** Splices a stream to a peer and a local socket: bytes flow both ways, each direction ends on its own. */
+/**
+ * Connects a stream of a peer with a local socket: bytes flow both ways, and each direction ends
+ * independently.
+ */
 import type { Socket } from "node:net";
 import type { Stream } from "@libp2p/interface";
 import { allowBuffering, drained, pause, resume } from "../swarm/stream_backpressure.ts";
 
 /**
- * Resolves when both are closed. When one fails the other is reset. Not so when the peer resets its stream after the
- * local side has ended: go-ipfs 0.9 closes both directions when it reads the end of one, and the reset may overtake the
- * end. The socket must allow half-open use.
+ * Resolves when both are closed. When one fails, the other is reset, with one exception: the peer
+ * may reset its stream after the local side has ended. go-ipfs 0.9 closes both directions when it
+ * reads the end of one, and the reset may overtake the end. The socket must allow half-open use.
  */
 export async function splice(stream: Stream, socket: Socket): Promise<void> {
   const closed = [whenSocketCloses(socket, stream), whenStreamCloses(stream, socket)];
@@ -15,14 +18,14 @@ export async function splice(stream: Stream, socket: Socket): Promise<void> {
   await Promise.all(closed);
 }
 
-/** The stream was reset, and bytes may be missing. */
+/** Whether the stream was reset, so that bytes may be missing. */
 const isCut = ({ status }: Stream, socket: Socket): boolean =>
   status === "aborted" || (status === "reset" && !socket.readableEnded);
 
-/** The stream has ended, and nothing waits in it. */
+/** Whether the stream has ended and its buffer is empty. */
 const isRead = ({ readableEnded, readBufferLength }: Stream): boolean => readableEnded && readBufferLength === 0;
 
-/** No faster than the socket takes it: the stream's window holds the peer back. */
+/** Writes no faster than the socket accepts: the stream's window slows the peer down. */
 function pipeToSocket(stream: Stream, socket: Socket): void {
   allowBuffering(stream);
   stream.addEventListener("message", ({ data }) => {
@@ -33,13 +36,14 @@ function pipeToSocket(stream: Stream, socket: Socket): void {
   const end = () => {
     if (!isCut(stream, socket)) socket.end();
   };
-  // libp2p pushes back what came together with the negotiation, after the end if that came as well: then the rest is
-  // delivered in one piece, to the listener above first, and there is no other event for the end.
+  // libp2p pushes back data that arrived together with the negotiation, and does so after the end
+  // event if the stream had already ended. The remaining data is then delivered in one piece, to
+  // the listener above first, without another end event.
   if (isRead(stream)) end();
   else stream.addEventListener(stream.readableEnded ? "message" : "end", end, { once: true });
 }
 
-/** No faster than the stream takes it. */
+/** Sends no faster than the stream accepts. */
 function pipeToStream(socket: Socket, stream: Stream): void {
   socket.on("data", (bytes: Buffer) => {
     try {
@@ -57,7 +61,7 @@ function pipeToStream(socket: Socket, stream: Stream): void {
   socket.on("end", () => void stream.close().catch(() => socket.destroy()));
 }
 
-/** Resolves when the stream is closed; resets the socket when it failed. */
+/** Resolves when the stream is closed; resets the socket if the stream failed. */
 async function whenStreamCloses(stream: Stream, socket: Socket): Promise<void> {
   if (stream.status !== "open" && stream.status !== "closing") {
     if (isCut(stream, socket)) cutOff(socket);
@@ -65,7 +69,7 @@ async function whenStreamCloses(stream: Stream, socket: Socket): Promise<void> {
   }
   const { promise, resolve } = Promise.withResolvers<void>();
   const closed = ({ error }: { readonly error?: Error | undefined }) => {
-    // Without an error, what waits in the stream is still delivered before it ends.
+    // Without an error, buffered data of the stream is delivered before it ends.
     if (error !== undefined && isCut(stream, socket)) cutOff(socket);
     resolve();
   };
@@ -73,7 +77,10 @@ async function whenStreamCloses(stream: Stream, socket: Socket): Promise<void> {
   await promise;
 }
 
-/** Resolves when the socket is closed; resets the stream when it failed, or when what the peer sends reaches nobody. */
+/**
+ * Resolves when the socket is closed; resets the stream if the socket failed, or if data of the
+ * peer could not be delivered.
+ */
 function whenSocketCloses(socket: Socket, stream: Stream): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   socket.on("error", () => {});
@@ -85,15 +92,17 @@ function whenSocketCloses(socket: Socket, stream: Stream): Promise<void> {
 }
 
 /**
- * After a part of what there was to send the other end gets a reset. Where nothing came at all, as from a peer that does
- * not reach its target, the connection is closed as by go-ipfs.
+ * Resets the socket if a part of the data was delivered. If nothing arrived, for example because
+ * the peer could not reach its target, closes the connection as go-ipfs does.
  */
 function cutOff(socket: Socket): void {
   if (socket.bytesWritten === 0) socket.destroy();
   else resetSocket(socket);
 }
 
-/** The other end gets a reset, unless this end is shut down already: then Node cannot send one. */
+/**
+ * Resets the connection, unless this end is shut down already: Node.js cannot send a reset then.
+ */
 export function resetSocket(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();

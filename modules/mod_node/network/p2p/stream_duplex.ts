@@ -1,11 +1,14 @@
-/** A stream to a peer as a stream of Node: for protocols that are spoken by libraries of Node, such as HTTP. */
+/**
+ * Presents a stream of a peer as a Node.js stream, for protocols that Node.js libraries implement,
+ * such as HTTP.
+ */
 import { Duplex } from "node:stream";
 import type { Stream } from "@libp2p/interface";
 import { allowBuffering, drained, pause, resume } from "../swarm/stream_backpressure.ts";
 
-/** Each direction ends on its own; destroying it resets the stream. */
+/** Each direction ends independently; destroying the duplex resets the stream. */
 export class StreamDuplex extends Duplex {
-  /** Bytes so far, in both directions. */
+  /** Number of bytes transferred so far, in both directions. */
   moved = 0;
   readonly #stream: Stream;
 
@@ -23,7 +26,8 @@ export class StreamDuplex extends Duplex {
     const end = () => {
       if (stream.status !== "aborted" && stream.status !== "reset") this.push(null);
     };
-    // As for `splice`: what came together with the negotiation, its end among it, is delivered in one piece first.
+    // As in `splice`: data that arrived together with the negotiation and the end is delivered in
+    // one piece first.
     const hasEnded = stream.readableEnded;
     if (hasEnded && stream.readBufferLength === 0) end();
     else stream.addEventListener(hasEnded ? "message" : "end", end, { once: true });

@@ -1,4 +1,7 @@
-/** A client of one pinning service (IPFS Pinning Service API 1.0). The key is sent in one header, and nowhere else. */
+/**
+ * A client of one pinning service (IPFS Pinning Service API 1.0). The key is only sent in the
+ * authorization header.
+ */
 
 import { parseCid } from "../../formats/cid/text.ts";
 import { parseJson } from "../../storage/repo/json.ts";
@@ -13,14 +16,14 @@ export interface ServiceAccess {
   readonly key: string;
 }
 
-/** Selects the pins that match every filter given. */
+/** Selects the pins that match all given filters. */
 export interface PinQuery {
   readonly cids?: readonly string[];
   readonly name?: string | undefined;
   readonly statuses?: readonly PinStatusWord[];
 }
 
-/** What is to be pinned: the `Pin` of the API. */
+/** An object to pin: the `Pin` of the API. */
 export interface PinObject {
   readonly cid: string;
   readonly name?: string | undefined;
@@ -28,12 +31,12 @@ export interface PinObject {
   readonly origins: readonly string[];
 }
 
-/** Pins on a page. */
+/** Number of pins on a page. */
 const PAGE_SIZE = 10;
-/** Bytes of a response. */
+/** Maximum size of a response in bytes. */
 const MAX_RESPONSE_SIZE = 4 * 1024 * 1024;
 
-/** How requests are made; a test may give another. */
+/** Sends requests; tests may replace it. */
 export type Fetch = typeof globalThis.fetch;
 
 interface ServiceRequest {
@@ -51,8 +54,9 @@ interface ServiceResponse {
 }
 
 /**
- * All methods reject with a NodeError in the words of go-ipfs: the service's reason and details, its status when the
- * response cannot be read, or why there was no response; and with the signal's reason.
+ * Sends requests to the service. All methods reject with a NodeError that has go-ipfs's text: the
+ * service's reason and details, its status if the response cannot be read, or why there was no
+ * response. If the signal aborts, they reject with its reason.
  */
 export class PinningClient {
   readonly #access: ServiceAccess;
@@ -64,30 +68,31 @@ export class PinningClient {
   }
 
   async add(pin: PinObject, signal: AbortSignal): Promise<RemotePin> {
-    return this.#read(await this.#ask("POST", { body: bodyOf(pin), signal }), readPin);
+    return this.#read(await this.#request("POST", { body: bodyOf(pin), signal }), readPin);
   }
 
   /** Replaces a pin. */
   async replace(requestId: string, pin: PinObject, signal: AbortSignal): Promise<RemotePin> {
-    return this.#read(await this.#ask("POST", { path: pathOf(requestId), body: bodyOf(pin), signal }), readPin);
+    return this.#read(await this.#request("POST", { path: pathOf(requestId), body: bodyOf(pin), signal }), readPin);
   }
 
   async get(requestId: string, signal: AbortSignal): Promise<RemotePin> {
-    return this.#read(await this.#ask("GET", { path: pathOf(requestId), signal }), readPin);
+    return this.#read(await this.#request("GET", { path: pathOf(requestId), signal }), readPin);
   }
 
   async remove(requestId: string, signal: AbortSignal): Promise<void> {
-    this.#requireSuccess(await this.#ask("DELETE", { path: pathOf(requestId), signal }));
+    this.#requireSuccess(await this.#request("DELETE", { path: pathOf(requestId), signal }));
   }
 
-  /** How many pins match. */
+  /** Resolves to the number of matching pins. */
   async count(query: PinQuery, signal: AbortSignal): Promise<number> {
     return (await this.#page(query, { limit: 1, signal })).count;
   }
 
   /**
-   * The newest first, page by page. As in go-ipfs the next page begins before the whole second of the last pin; where
-   * that would skip pins of the same second, it is requested again with the fraction.
+   * Yields pins, the newest first, page by page. As in go-ipfs, the next page begins before the
+   * whole second of the last pin. If that would skip pins of the same second, the page is requested
+   * again with the fraction.
    */
   async *list(query: PinQuery, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
     let page = await this.#page(query, { limit: PAGE_SIZE, signal });
@@ -115,10 +120,10 @@ export class PinningClient {
     query.set("limit", String(limit));
     if (name !== "") query.set("name", name);
     if (statuses.length > 0) query.set("status", statuses.join(","));
-    return this.#read(await this.#ask("GET", { query, signal }), readPage);
+    return this.#read(await this.#request("GET", { query, signal }), readPage);
   }
 
-  async #ask(method: string, { path = "", query, body, signal }: ServiceRequest): Promise<ServiceResponse> {
+  async #request(method: string, { path = "", query, body, signal }: ServiceRequest): Promise<ServiceResponse> {
     const search = query === undefined ? "" : `?${query}`;
     const url = `${this.#access.endpoint}/pins${path}${search}`;
     const verb = `${method.charAt(0)}${method.slice(1).toLowerCase()}`;
@@ -133,17 +138,17 @@ export class PinningClient {
     };
     if (body !== undefined) headers["content-type"] = "application/json";
     try {
-      const answer = await this.#fetch(withoutCredentials(url), {
+      const response = await this.#fetch(withoutCredentials(url), {
         method,
         headers,
         signal,
         body: body === undefined ? null : JSON.stringify(body),
       });
-      const bytes = answer.body === null ? new Uint8Array() : await readUpTo(answer.body, MAX_RESPONSE_SIZE);
+      const bytes = response.body === null ? new Uint8Array() : await readUpTo(response.body, MAX_RESPONSE_SIZE);
       return {
-        status: answer.status,
-        statusText: answer.statusText,
-        isJson: /json/i.test(answer.headers.get("content-type") ?? ""),
+        status: response.status,
+        statusText: response.statusText,
+        isJson: /json/i.test(response.headers.get("content-type") ?? ""),
         text: Buffer.from(bytes).toString("utf8"),
       };
     } catch (error) {
@@ -152,7 +157,10 @@ export class PinningClient {
     }
   }
 
-  /** The key as UTF-8. Refused here if a header cannot hold it: `fetch` would repeat the key in its error. */
+  /**
+   * Returns the header with the key as UTF-8. A key that a header cannot contain is refused here,
+   * because `fetch` would repeat the key in its error.
+   */
   #authorization(refusal: () => NodeError): string {
     const { key } = this.#access;
     // biome-ignore lint/suspicious/noControlCharactersInRegex: a header cannot hold them
@@ -167,9 +175,9 @@ export class PinningClient {
     throw new NodeError(`reason: ${quote(reason)}, details: ${quote(details)}: ${status} ${statusText}`);
   }
 
-  #read<T>(answered: ServiceResponse, read: (value: unknown) => T): T {
-    this.#requireSuccess(answered);
-    const { status, isJson, text } = answered;
+  #read<T>(response: ServiceResponse, read: (value: unknown) => T): T {
+    this.#requireSuccess(response);
+    const { status, isJson, text } = response;
     if (!isJson) throw unreadable(status, "undefined response type");
     try {
       return read(parseJson(text));
@@ -182,7 +190,7 @@ export class PinningClient {
 const unreadable = (status: number, reason: string, cause?: unknown) =>
   new NodeError(`remote pinning service returned http error ${status}: ${reason}`, { cause });
 
-/** Undefined for text that is no JSON. */
+/** Returns undefined for text that is not valid JSON. */
 function jsonOf(text: string): unknown {
   try {
     return parseJson(text);
@@ -191,7 +199,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Version 1 in base32, version 0 as it is. */
+/** Returns a CID of version 1 in base32; one of version 0 stays as it is. */
 const normalized = (cid: string): string => parseCid(cid).toString();
 
 const bodyOf = ({ cid, name = "", origins }: PinObject): object => ({
@@ -202,10 +210,10 @@ const bodyOf = ({ cid, name = "", origins }: PinObject): object => ({
 
 const pathOf = (requestId: string): string => `/${encodeURIComponent(requestId)}`;
 
-/** With stars for a password, as Go writes URLs. */
+/** Replaces a password with stars, as Go writes URLs. */
 const redacted = (url: string): string => url.replace(/^(\w+:\/\/[^/:@]*):[^/@]*@/, "$1:***@");
 
-/** Without user and password, which `fetch` refuses; the key goes in the header instead. */
+/** Removes user and password, which `fetch` refuses; the key is sent in a header instead. */
 function withoutCredentials(url: string): URL {
   const parsed = new URL(url);
   parsed.username = "";

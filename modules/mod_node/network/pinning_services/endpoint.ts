@@ -1,11 +1,12 @@
-/** The endpoint of a pinning service, as the configuration keeps it. */
+/** Validates the endpoint of a pinning service, in the form that the configuration stores. */
 import { posix } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 
 /**
- * The URL with a normalized path, of which a fragment is a part.
+ * Returns the URL with a normalized path. As in go-ipfs, a fragment counts as part of the path.
  *
- * @throws NodeError in the words of go-ipfs: no HTTP URL, a query, a path that ends in `/pins`
+ * @throws NodeError with go-ipfs's texts for a URL that is not HTTP, a query, and a path that ends
+ * in `/pins`
  */
 export function serviceEndpoint(text: string): string {
   const [, scheme = "", host = "", path = "", query = ""] = /^(https?):\/\/([^/?#]*)([^?]*)(.*)$/is.exec(text) ?? [];

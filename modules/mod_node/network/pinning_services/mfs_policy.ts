@@ -1,4 +1,7 @@
-/** Keeps the MFS root pinned at services whose policy says so (`Pinning.RemoteServices.*.Policies.MFS`). */
+/**
+ * Keeps the MFS root pinned at services whose policy says so
+ * (`Pinning.RemoteServices.*.Policies.MFS`).
+ */
 import type { CID } from "multiformats/cid";
 import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
@@ -10,9 +13,9 @@ import type { KnownService } from "./services.ts";
 export interface MfsPolicyDeps {
   readonly pins: RemotePins;
   readonly services: () => readonly (readonly [name: string, service: KnownService])[];
-  /** The current MFS root, stored. */
+  /** Resolves to the current MFS root after storing it. */
   readonly root: (signal: AbortSignal) => Promise<CID>;
-  /** The name of the pin when the policy has none. */
+  /** Name of the pin if the policy has none. */
   readonly defaultName: string;
   readonly log: NodeLog;
 }
@@ -21,12 +24,15 @@ export interface MfsPolicyDeps {
 const ROUND_EVERY_MS = 30_000;
 const DEFAULT_INTERVAL = "5m";
 
-/** What was last pinned at a service. */
+/** The last pin at a service. */
 interface LastPin {
   readonly cid: string;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** The configuration of the service then, as JSON: with another endpoint or policy it is pinned again. */
+  /**
+   * The configuration of the service at that time, as JSON; a changed endpoint or policy causes a
+   * new pin.
+   */
   readonly service: string;
 }
 
@@ -55,7 +61,9 @@ export class MfsPolicy {
     await this.#running;
   }
 
-  /** Pins the root at every service that lacks it, at all at once. Never rejects: failures are logged. */
+  /**
+   * Pins the root at all services that lack it, concurrently. Never rejects: failures are logged.
+   */
   async round(signal: AbortSignal): Promise<void> {
     const enabled = this.#deps.services().filter(([, { Policies }]) => Policies.MFS.Enable);
     if (enabled.length === 0) return;
@@ -63,7 +71,7 @@ export class MfsPolicy {
       const root = await this.#deps.root(signal);
       await Promise.all(enabled.map(([name, service]) => this.#look(name, service, root, signal)));
     } catch (error) {
-      if (!signal.aborted) this.#logError(`the root of the files cannot be read: ${(error as Error).message}`);
+      if (!signal.aborted) this.#logError(`cannot read the root of the files: ${(error as Error).message}`);
     }
   }
 
@@ -77,11 +85,14 @@ export class MfsPolicy {
       const at = await this.#pin(name, service.Policies.MFS.PinName || this.#deps.defaultName, root, signal);
       this.#lastPinned.set(name, { cid: root.toString(), at, service: now });
     } catch (error) {
-      if (!signal.aborted) this.#logError(`${root} is not pinned at ${quote(name)}: ${(error as Error).message}`);
+      if (!signal.aborted) this.#logError(`cannot pin ${root} at ${quote(name)}: ${(error as Error).message}`);
     }
   }
 
-  /** Replaces the pin of that name. @returns when the service was asked for this root */
+  /**
+   * Replaces the pin of that name. @returns when the service was asked for this root, in
+   * milliseconds since 1970
+   */
   async #pin(service: string, pinName: string, root: CID, signal: AbortSignal): Promise<number> {
     const { pins } = this.#deps;
     const client = pins.service(service);

@@ -1,4 +1,4 @@
-/** The commands `pin remote`: pins at services are added, awaited, listed and removed. */
+/** Implements the commands `pin remote`: adds, awaits, lists and removes pins at services. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { parseCid } from "../../formats/cid/text.ts";
@@ -14,18 +14,18 @@ import { accessOf, addService, knownServices, removeService } from "./services.t
 
 /** Milliseconds between two requests for the status of a pin. */
 const POLL_EVERY_MS = 500;
-/** Bytes. */
+/** Maximum size of a pin's name in bytes. */
 const MAX_NAME_SIZE = 255;
 
 export interface RemotePinsDeps {
   readonly config: Pick<Repo["config"], "value" | "update">;
   readonly log: NodeLog;
-  /** Undefined while the node has no network. */
+  /** Resolves to undefined while the node has no network. */
   readonly swarm: () => Promise<Swarm | undefined>;
   readonly fetch?: Fetch;
 }
 
-/** Filters as given to a command, unchecked. */
+/** Filters as given to a command, not validated. */
 export interface PinFilters {
   readonly name?: string | undefined;
   readonly cids?: readonly string[] | undefined;
@@ -34,7 +34,7 @@ export interface PinFilters {
 
 export interface RemotePinOptions {
   readonly name?: string | undefined;
-  /** Do not wait until it is pinned. */
+  /** Do not wait until the object is pinned. */
   readonly background?: boolean | undefined;
   readonly signal: AbortSignal;
 }
@@ -44,7 +44,7 @@ export type PinCounts = Readonly<Record<PinStatusWord, number>>;
 export interface ServiceState {
   readonly name: string;
   readonly endpoint: string;
-  /** Undefined when it was not asked; "invalid" when its response was an error. */
+  /** Undefined if the service was not asked; "invalid" if its response was an error. */
   readonly counts: PinCounts | "invalid" | undefined;
 }
 
@@ -76,16 +76,16 @@ export class RemotePins {
     this.#deps = deps;
   }
 
-  /** The client of a configured service. @throws NodeError as `accessOf` */
+  /** Returns the client of a configured service. @throws NodeError as `accessOf` */
   service(name: string | undefined): PinningClient {
     return new PinningClient(accessOf(this.#deps.config, name), this.#deps.fetch);
   }
 
   /**
-   * Has a service pin something, and connects to its delegates, which fetch the blocks. Unless `background`, resolves
-   * when it is pinned.
+   * Asks a service to pin an object, and connects to its delegates, which fetch the blocks. Unless
+   * `background` is set, resolves when the object is pinned.
    *
-   * @throws NodeError as PinningClient, when the service fails, and for a delegate that names no peer
+   * @throws NodeError as PinningClient, if the service fails, and for a delegate that names no peer
    */
   async add(client: PinningClient, cid: CID, { name = "", background, signal }: RemotePinOptions): Promise<RemotePin> {
     requireName(name);
@@ -94,17 +94,19 @@ export class RemotePins {
     return background === true ? pin : this.#pinned(client, pin.requestId, signal);
   }
 
-  /** What a service is asked to pin; this node's addresses are its origins. */
+  /** Resolves to the object to send to a service; its origins are this node's addresses. */
   async pinObject(cid: CID, name: string): Promise<PinObject> {
     const peers = await this.#deps.swarm();
     return { cid: cid.toString(), name, origins: peers?.ownAddresses() ?? [] };
   }
 
-  /** Connects to the delegates of a pin in the background; failures are logged. @throws NodeError */
+  /**
+   * Connects to the delegates of a pin in the background; failures are logged. @throws NodeError
+   */
   async connectDelegates({ delegates }: RemotePin): Promise<void> {
     const peers = await this.#deps.swarm();
     peers?.connectAll(delegates.flatMap(parsed).map(splitPeer), (id, { message }) =>
-      this.#deps.log.write("core/commands", "error", `the delegate ${id} is not reached: ${message}`),
+      this.#deps.log.write("core/commands", "error", `cannot reach the delegate ${id}: ${message}`),
     );
   }
 
@@ -125,12 +127,12 @@ export class RemotePins {
     }
   }
 
-  /** In the order of the service. @throws NodeError at once for invalid filters */
+  /** Lists pins in the order of the service. @throws NodeError immediately for invalid filters */
   list(client: PinningClient, query: PinFilters, signal: AbortSignal): AsyncGenerator<RemotePin, void, undefined> {
     return client.list(queryOf(query), signal);
   }
 
-  /** Removes all that match, but more than one only with `force`. @throws NodeError */
+  /** Removes all matching pins; more than one only with `force`. @throws NodeError */
   async remove(
     client: PinningClient,
     query: PinFilters,
@@ -153,7 +155,10 @@ export class RemotePins {
     }
   }
 
-  /** Configured services by name. @param counted ask each how many pins it has */
+  /**
+   * Resolves to the configured services by name. @param counted whether to ask each for its number
+   * of pins
+   */
   services(counted: boolean, signal: AbortSignal): Promise<readonly ServiceState[]> {
     const known = knownServices(this.#deps.config);
     return Promise.all(
@@ -165,12 +170,15 @@ export class RemotePins {
     );
   }
 
-  /** The key is not tried. @throws NodeError for a name that is taken, and no HTTP URL */
+  /**
+   * Adds a service without testing its key. @throws NodeError for a name in use, and for a URL that
+   * is not HTTP
+   */
   addService(name: string, access: ServiceAccess): Promise<void> {
     return addService(this.#deps.config, name, access);
   }
 
-  /** One that is not known is no failure. */
+  /** Removes a service; an unknown one is not an error. */
   removeService(name: string): Promise<void> {
     return removeService(this.#deps.config, name);
   }
@@ -194,7 +202,7 @@ function prefixed(prefix: string, error: unknown, signal: AbortSignal): unknown 
   return new NodeError(`${prefix}: ${error.message}`, { cause: error });
 }
 
-/** None for a text that is no address. */
+/** Returns an empty list for a text that is not an address. */
 function parsed(text: string): readonly Multiaddr[] {
   try {
     return [parseMultiaddr(text)];

@@ -1,4 +1,4 @@
-/** Responses of a pinning service, checked (IPFS Pinning Service API 1.0). */
+/** Validates responses of a pinning service (IPFS Pinning Service API 1.0). */
 import { parseCid } from "../../formats/cid/text.ts";
 import { isObject, type JsonObject } from "../../storage/repo/json.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -11,25 +11,25 @@ export const isPinStatus = (word: string): word is PinStatusWord => (pinStatuses
 /** A pin at a service. */
 export interface RemotePin {
   readonly requestId: string;
-  /** Empty when the service sends none. */
+  /** Empty if the service sends none. */
   readonly status: PinStatusWord | "";
-  /** RFC 3339, as the service wrote it. */
+  /** RFC 3339, as the service has written it. */
   readonly created: string;
-  /** Normalized; a text that is no CID is left as it came. */
+  /** Normalized; a text that is not a CID stays unchanged. */
   readonly cid: string;
   readonly name: string;
-  /** Multiaddresses, unchecked. */
+  /** Multiaddresses, not validated. */
   readonly delegates: readonly string[];
 }
 
 export interface RemotePinPage {
-  /** The number of pins that match, those of this page included. */
+  /** Total number of matching pins, including those of this page. */
   readonly count: number;
   readonly pins: readonly RemotePin[];
 }
 
 const EMPTY: JsonObject = {};
-/** Of a pin without a time: the zero of Go. */
+/** Time of a pin without a time: Go's zero value. */
 const ZERO_TIME = "0001-01-01T00:00:00Z";
 
 function field<T>(
@@ -49,7 +49,7 @@ const isText = (value: unknown): value is string => typeof value === "string";
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
-/** @throws NodeError for a field of another type, an unknown status, or an invalid time */
+/** @throws NodeError for a field of the wrong type, an unknown status, or an invalid time */
 export function readPin(value: unknown): RemotePin {
   if (!isObject(value)) throw new NodeError("a pin must be an object");
   const pin = field(value, "pin", "an object", isObject, EMPTY);
@@ -84,7 +84,7 @@ export function readPage(value: unknown): RemotePinPage {
   };
 }
 
-/** Reason and details of an error; empty when there are none. */
+/** Returns reason and details of an error; empty if they are missing. */
 export function readFailure(value: unknown): { readonly reason: string; readonly details: string } {
   const error = isObject(value) && isObject(value.error) ? value.error : EMPTY;
   const { reason, details } = error;

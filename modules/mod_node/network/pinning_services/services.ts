@@ -1,4 +1,4 @@
-/** The configured pinning services (`Pinning.RemoteServices`). */
+/** Reads and changes the configured pinning services (`Pinning.RemoteServices`). */
 
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { ConfigValue } from "../../storage/repo/schema.ts";
@@ -12,12 +12,12 @@ export type KnownService = NonNullable<ConfigValue<"Pinning.RemoteServices">>[st
 const SECTION = "Pinning.RemoteServices";
 const NO_POLICIES = { MFS: { Enable: false, PinName: "", RepinInterval: "" } };
 
-/** Sorted by name. */
+/** Returns the services sorted by name. */
 export function knownServices(config: Config): readonly (readonly [name: string, service: KnownService])[] {
   return Object.entries(config.value(SECTION) ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** @throws NodeError without a name, and for an unknown one */
+/** @throws NodeError without a name, and for an unknown name */
 export function accessOf(config: Config, name: string | undefined): ServiceAccess {
   if (name === undefined) throw new NodeError("a service name must be passed");
   if (name === "") throw new NodeError("remote pinning service name not specified");
@@ -27,7 +27,10 @@ export function accessOf(config: Config, name: string | undefined): ServiceAcces
   return { endpoint: serviceEndpoint(service.API.Endpoint), key: service.API.Key };
 }
 
-/** The service is not contacted. @throws NodeError for a name that is taken, and as `serviceEndpoint` */
+/**
+ * Adds a service without contacting it. @throws NodeError for a name in use, and as
+ * `serviceEndpoint`
+ */
 export async function addService(config: Config, name: string, { endpoint, key }: ServiceAccess): Promise<void> {
   const API = { Endpoint: serviceEndpoint(endpoint), Key: key };
   await config.update(SECTION, (before) => {
@@ -36,7 +39,7 @@ export async function addService(config: Config, name: string, { endpoint, key }
   });
 }
 
-/** An unknown name is no error. */
+/** Removes a service; an unknown name is not an error. */
 export async function removeService(config: Config, name: string): Promise<void> {
   await config.update(SECTION, (before) =>
     Object.fromEntries(Object.entries(before ?? {}).filter(([known]) => known !== name)),

@@ -1,4 +1,7 @@
-/** Finds subscribers of a topic: they announce in the routing system that they provide `floodsub:<topic>`. */
+/**
+ * Finds subscribers of a topic: they announce in the routing system that they provide
+ * `floodsub:<topic>`.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import * as raw from "multiformats/codecs/raw";
@@ -9,17 +12,17 @@ import type { Swarm } from "../swarm/swarm.ts";
 export interface DiscoveryDeps {
   readonly routing: Pick<Routing, "provide" | "findProviderPeers">;
   readonly swarm: Pick<Swarm, "connect">;
-  /** How many connected peers subscribe to a topic. */
+  /** Returns the number of connected peers that subscribe to a topic. */
   connectedSubscribers(topic: string): number;
 }
 
-/** Milliseconds between two rounds: doubled each time. */
+/** Milliseconds between two rounds; doubled after each round. */
 const MIN_INTERVAL_MS = 1000;
 const MAX_INTERVAL_MS = 5 * 60_000;
 /** Milliseconds after which a topic is advertised again: provider records expire after a day. */
 const ADVERTISE_EVERY_MS = 3 * 3600_000;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Connected subscribers with which no more are looked for. */
+/** Number of connected subscribers at which the search for more stops. */
 const ENOUGH_SUBSCRIBERS = 6;
 
 export class Discovery {
@@ -30,7 +33,7 @@ export class Discovery {
     this.#deps = deps;
   }
 
-  /** Advertises the topic and looks for subscribers until `stopTopic`. */
+  /** Advertises the topic and searches for subscribers until `stopTopic`. */
   start(topic: string): void {
     const stopping = new AbortController();
     this.#topics.set(topic, stopping);
@@ -46,7 +49,7 @@ export class Discovery {
     for (const topic of [...this.#topics.keys()]) this.stopTopic(topic);
   }
 
-  /** Rejects when the topic is stopped. A round that fails is followed by the next. */
+  /** Rejects when the topic is stopped. A failed round is followed by the next. */
   async #run(topic: string, signal: AbortSignal): Promise<void> {
     const key = await keyOf(topic);
     let advertised = Number.NEGATIVE_INFINITY;
@@ -79,6 +82,9 @@ export class Discovery {
   }
 }
 
-/** What subscribers of a topic provide, as go-libp2p-discovery does: the hash of `floodsub:<topic>`. */
+/**
+ * Returns the CID that subscribers of a topic provide, as in go-libp2p-discovery: the hash of
+ * `floodsub:<topic>`.
+ */
 export const keyOf = async (topic: string): Promise<CID> =>
   CID.createV1(raw.code, await sha256.digest(Buffer.from(`floodsub:${topic}`)));

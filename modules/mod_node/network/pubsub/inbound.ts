@@ -1,4 +1,7 @@
-/** Streams that peers opened: their RPCs are handled in order, and read no faster than they are handled. */
+/**
+ * Handles streams that peers have opened: their RPCs are handled in order, and read no faster than
+ * they are handled.
+ */
 import type { Connection, PeerId, Stream } from "@libp2p/interface";
 import { FrameReader } from "../../formats/protobuf/frame_reader.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
@@ -8,19 +11,25 @@ import { requireBounded } from "./message.ts";
 import type { GossipsubInternals } from "./patches/gossipsub.ts";
 import { TokenBucket } from "./token_bucket.ts";
 
-/** Streams of one peer: more than go-ipfs opens while two connections cross. */
+/** Maximum number of streams of one peer: more than go-ipfs opens while two connections cross. */
 const MAX_STREAMS = 4;
-/** Bytes that a message counts beside its own: it is validated, and its id is remembered for a while. */
+/**
+ * Number of bytes that a message costs in addition to its size, because it is validated and its id
+ * is remembered for a while.
+ */
 const MESSAGE_COST = 2048;
 /**
- * Bytes that a peer may send at once, and per second. Messages are kept for some seconds for peers that ask for them,
- * so this bounds the memory that one peer can take.
+ * Number of bytes that a peer may send at once, and per second. Messages are stored for some
+ * seconds for peers that request them, so this limits the memory that one peer can occupy.
  */
 const RATE_LIMIT = { burst: 16 * 1024 * 1024, perSecond: 8 * 1024 * 1024 };
 
 export interface InboundDeps {
   readonly router: Pick<GossipsubInternals, "onPeerConnected" | "decodeRpc" | "handleReceivedRpc">;
-  /** Messages of other topics are dropped before they are validated. */
+  /**
+   * Whether the node is subscribed to a topic; messages of other topics are dropped before their
+   * validation.
+   */
   isSubscribed(topic: string): boolean;
 }
 
@@ -44,11 +53,11 @@ export class Inbound {
     stream.addEventListener("remoteCloseWrite", () => void stream.close().catch(() => undefined));
   }
 
-  /** The oldest stream of a peer that opens too many is reset. */
+  /** Tracks the streams of a peer, and resets the oldest if there are too many. */
   #track(id: string, stream: Stream): void {
     const open = this.#streams.get(id) ?? [];
     this.#streams.set(id, [...open, stream]);
-    if (open.length >= MAX_STREAMS) open[0]?.abort(new Error("another stream took its place"));
+    if (open.length >= MAX_STREAMS) open[0]?.abort(new Error("another stream has replaced this one"));
     stream.addEventListener("close", () => {
       const left = this.#streams.get(id)?.filter((each) => each !== stream) ?? [];
       if (left.length === 0) this.#streams.delete(id);
@@ -56,7 +65,7 @@ export class Inbound {
     });
   }
 
-  /** The stream is paused until all frames are handled. */
+  /** Handles frames; the stream is paused until all of them are handled. */
   async #read(stream: Stream, from: PeerId, frames: Iterable<Uint8Array>, bucket: TokenBucket): Promise<void> {
     try {
       pause(stream);

@@ -1,18 +1,24 @@
-/** RPCs of gossipsub as bytes: with their length prefix, and split when they are too long to be sent. */
+/** Encodes RPCs of gossipsub with their length prefix, and splits those that are too long. */
 import { RPC } from "@libp2p/gossipsub/message";
 import { requireFewFields } from "../../formats/protobuf/count_fields.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { MAX_RPC_FIELDS, MAX_RPC_SIZE } from "./limits.ts";
 
-/** `RPC` of the gossipsub specification: subscriptions, messages, and control messages with the peers of a prune. */
+/**
+ * Nested fields of `RPC` in the gossipsub specification: subscriptions, messages, and control
+ * messages with the peers of a prune.
+ */
 const rpcMessage = { 1: {}, 2: {}, 3: { 1: {}, 2: {}, 3: {}, 4: { 2: {} }, 5: {} } };
 
-/** To be called before an RPC is decoded. @throws NodeError for one of too many fields, and for malformed bytes */
+/**
+ * Must be called before an RPC is decoded. @throws NodeError for an RPC with too many fields, and
+ * for malformed bytes
+ */
 export const requireBounded = (rpc: Uint8Array): void => requireFewFields(rpc, rpcMessage, MAX_RPC_FIELDS);
 
 /**
- * The messages of an RPC in several RPCs, each with its length prefix. libp2p answers a peer that asks for many
- * messages with one RPC of any length.
+ * Splits an RPC into several with a length prefix each. libp2p responds to a peer that requests
+ * many messages with one RPC of any length.
  *
  * @param rpc with its length prefix
  */
@@ -38,7 +44,7 @@ function prefixLength(bytes: Uint8Array): number {
   return at + 1;
 }
 
-/** The bytes after their length as a varint. */
+/** Returns the bytes after their length as a varint. */
 export function lengthPrefixed(bytes: Uint8Array): Uint8Array {
   const whole = new Uint8Array(varintLength(bytes.length) + bytes.length);
   writeVarint(whole, 0, bytes.length);

@@ -1,6 +1,6 @@
 /**
- * Streams to peers: opened again when they break, with RPCs that are not too long, and waited for while they are being
- * opened or a peer reads slowly.
+ * Manages streams to peers: reopens broken streams, splits long RPCs, and waits for streams that
+ * are being opened and for peers that read slowly.
  */
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import type { Connection, Libp2p, PeerId, Stream, StreamMiddleware } from "@libp2p/interface";
@@ -8,19 +8,24 @@ import { drained } from "../swarm/stream_backpressure.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 import { splitRpc } from "./message.ts";
 
-/** Milliseconds until a stream that broke is opened again. */
+/** Milliseconds until a broken stream is reopened. */
 const REOPEN_AFTER_MS = 2000;
-/** Milliseconds that publishing waits for a peer that reads nothing; then its stream is given up. */
+/**
+ * Milliseconds that publishing waits for a peer that reads nothing; after that, its stream is
+ * aborted.
+ */
 const DRAIN_TIMEOUT_MS = 5000;
-/** Milliseconds that publishing waits, once, for the stream to a peer that has just connected. */
+/**
+ * Milliseconds that publishing waits for the stream to a newly connected peer, once per connection.
+ */
 const OPEN_TIMEOUT_MS = 1000;
-/** With the length prefix of an RPC. */
+/** Maximum size of an RPC with its length prefix. */
 const MAX_FRAME_SIZE = MAX_RPC_SIZE + 3;
 
 export interface OutboundDeps {
-  /** Protocols of the router. */
+  /** Returns the protocols of the router. */
   readonly protocols: () => readonly string[];
-  /** Has the router open a stream to a peer; undefined where it cannot be made to. */
+  /** Makes the router open a stream to a peer; undefined if that is not possible. */
   readonly reopen: ((id: PeerId, connection: Connection) => void) | undefined;
 }
 
@@ -32,7 +37,7 @@ export class Outbound {
   readonly #open = new Map<string, number>();
   /** Resolves when the next stream opens. */
   #opened = Promise.withResolvers<void>();
-  /** Connections on which no stream opened in time: they are not waited for again. */
+  /** Connections on which no stream opened in time; they are not waited for again. */
   readonly #silent = new WeakSet<Connection>();
 
   constructor(libp2p: Pick<Libp2p, "getConnections">, deps: OutboundDeps) {
@@ -40,7 +45,7 @@ export class Outbound {
     this.#deps = deps;
   }
 
-  /** To be used for the protocols of the router. */
+  /** Must be registered for the protocols of the router. */
   readonly middleware: StreamMiddleware = (stream, connection, next) => {
     if (stream.direction === "outbound") this.#add(stream, connection);
     next(stream, connection);
@@ -64,7 +69,10 @@ export class Outbound {
     else this.#open.set(id, count);
   }
 
-  /** Resolves when there is a stream to each of the peers, or it takes too long: what is sent before is lost. */
+  /**
+   * Resolves when there is a stream to each of the peers, or after a timeout: messages that are
+   * sent earlier are lost.
+   */
   async ready(peers: readonly PeerId[]): Promise<void> {
     if (this.#missing(peers).length === 0) return;
     const ending = new AbortController();
@@ -74,7 +82,7 @@ export class Outbound {
       isLate = (await Promise.race([late, this.#opened.promise])) === true;
     ending.abort();
     for (const connection of this.#missing(peers)) this.#silent.add(connection);
-    // The router learns of a stream after its middleware.
+    // The router is notified of a stream after its middleware.
     await nextTurn();
   }
 
@@ -95,7 +103,7 @@ export class Outbound {
     this.#reopening.add(timer);
   }
 
-  /** Resolves when the streams to the peers take more again, or it takes too long. */
+  /** Resolves when the streams to the peers accept more data, or after a timeout. */
   async drained(peers: readonly PeerId[]): Promise<void> {
     const full = peers
       .flatMap((id) => this.#libp2p.getConnections(id))
@@ -104,7 +112,9 @@ export class Outbound {
     const signal = AbortSignal.timeout(DRAIN_TIMEOUT_MS);
     await Promise.all(
       full.map((stream) =>
-        drained(stream, signal).catch(() => stream.abort(new Error("the peer does not read what it subscribed to"))),
+        drained(stream, signal).catch(() =>
+          stream.abort(new Error("the peer does not read the messages that it subscribed to")),
+        ),
       ),
     );
   }
@@ -118,7 +128,7 @@ export class Outbound {
   }
 }
 
-/** Has an RPC that is too long sent as several. */
+/** Splits RPCs that are too long when they are sent. */
 function splitLongRpcs(stream: Stream): void {
   const { send } = stream;
   stream.send = (data) => {

@@ -1,4 +1,5 @@
-/** Publish and subscribe: messages under topics, exchanged with the peers that subscribe to them. */
+/** Publish and subscribe: exchanges messages under topics with the peers that subscribe to them. */
+
 import {
   type GossipSub,
   type GossipsubMessage,
@@ -8,6 +9,7 @@ import {
 } from "@libp2p/gossipsub";
 import type { Libp2p } from "libp2p";
 import type { PeerId } from "../../formats/peer_id.ts";
+import { counted } from "../../util/counted.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { PatchNotices } from "../swarm/patches/notices.ts";
@@ -26,14 +28,17 @@ export interface PubsubDeps {
   readonly patches?: PatchNotices;
 }
 
-/** Finds peers that subscribe to a topic, from its first subscription here until its last is gone. */
+/**
+ * Finds peers that subscribe to a topic, from the topic's first local subscription until its last
+ * one ends.
+ */
 export interface TopicDiscovery {
   start(topic: string): void;
   stopTopic(topic: string): void;
   stop(): void;
 }
 
-/** To be made before libp2p starts. */
+/** Create it before libp2p starts. */
 export class Pubsub {
   /** Set by the network; without it only messages of connected peers arrive. */
   discovery: TopicDiscovery | undefined;
@@ -63,12 +68,15 @@ export class Pubsub {
     router.addEventListener("subscription-change", ({ detail }) => this.#onSubscriptionChange(detail));
   }
 
-  /** Topics with a subscription here. */
+  /** Returns the topics that have a local subscription. */
   topics(): readonly string[] {
     return [...this.#subscriptions.keys()];
   }
 
-  /** Connected peers that subscribe to the topic; without a topic those that speak pubsub. Sorted by text. */
+  /**
+   * Returns the connected peers that subscribe to the topic, sorted by text; without a topic, all
+   * peers that speak pubsub.
+   */
   peers(topic?: string): readonly PeerId[] {
     const peers = topic === undefined ? this.#router.getPeers() : this.#router.getSubscribers(topic);
     return [...peers].sort((a, b) => (a.toString() < b.toString() ? -1 : 1));
@@ -89,8 +97,8 @@ export class Pubsub {
   }
 
   /**
-   * Messages from now on, this node's own included. A slow reader misses the ones that have waited longest. Rejects
-   * with the reason of the signal.
+   * Yields messages from now on, including those of this node. A slow reader misses the oldest
+   * messages. Rejects with the reason of the signal.
    */
   subscribe(topic: string, signal?: AbortSignal): AsyncIterableIterator<PubsubMessage, void, undefined> {
     signal?.throwIfAborted();
@@ -128,7 +136,8 @@ export class Pubsub {
     const message = toPubsubMessage(msg);
     for (const subscription of subscriptions) {
       const dropped = subscription.put(message);
-      if (dropped > 0) this.#log.write("pubsub", "warn", `a slow reader of ${msg.topic} misses ${dropped} messages`);
+      if (dropped > 0)
+        this.#log.write("pubsub", "warn", `a slow reader of ${msg.topic} missed ${counted(dropped, "message")}`);
     }
   }
 
@@ -136,7 +145,7 @@ export class Pubsub {
     for (const { topic, subscribe } of subscriptions) if (subscribe) this.onPeerSubscribed?.(topic, peerId);
   }
 
-  /** Subscriptions still deliver what waits for them, then end. */
+  /** Stops pubsub. Subscriptions still deliver their queued messages, then end. */
   stop(): void {
     this.discovery?.stop();
     for (const subscriptions of [...this.#subscriptions.values()]) for (const each of [...subscriptions]) each.end();

@@ -1,4 +1,4 @@
-/** libp2p's gossipsub, set up as the configuration says, as a service of libp2p. */
+/** Sets up libp2p's gossipsub according to the configuration, as a service of libp2p. */
 import { createHash } from "node:crypto";
 import {
   type GossipSub,
@@ -17,13 +17,17 @@ import { originOf } from "./patches/name_authors.ts";
 
 const SERVICE = "pubsub";
 const FLOODSUB = "/floodsub/1.0.0";
-/** Milliseconds for which the ids of messages are remembered, where nothing is said: a message is delivered once. */
+/**
+ * Default number of milliseconds for which message ids are remembered, so that each message is
+ * delivered once.
+ */
 const SEEN_TTL_MS = 120_000;
-/** Bytes that may wait for one peer; beyond, its stream is given up. */
+/** Maximum number of bytes that are queued for one peer; above it, its stream is aborted. */
 const MAX_OUTBOUND_BUFFER = 8 * MAX_RPC_SIZE;
 /**
- * Peers are scored by what they do. As in go-ipfs, sharing an address, as peers on one machine or in one household do,
- * costs nothing; scores of peers that left are forgotten once they would have decayed.
+ * Parameters of the scores that peers get for their behaviour. As in go-ipfs, peers that share an
+ * address, for example on one machine or in one household, are not penalized. Scores of
+ * disconnected peers are forgotten once they would have decayed.
  */
 const SCORE_PARAMS = { IPColocationFactorWeight: 0, retainScore: 60_000 };
 
@@ -40,7 +44,7 @@ export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
     emitSelf: true,
     allowPublishToZeroTopicPeers: true,
     ignoreDuplicatePublishError: true,
-    // Messages of a peer are delivered in order, and the peer is read no faster than that.
+    // Delivers the messages of a peer in order, and reads the peer no faster than that.
     awaitRpcHandler: true,
     awaitRpcMessageHandler: true,
     maxOutboundBufferSize: MAX_OUTBOUND_BUFFER,
@@ -55,11 +59,14 @@ export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
   };
 }
 
-/** Undefined while pubsub is off. */
+/** Returns undefined while pubsub is disabled. */
 export const routerOf = ({ services }: Pick<Libp2p, "services">): GossipSub | undefined =>
   (services as Readonly<Record<string, unknown>>)[SERVICE] as GossipSub | undefined;
 
-/** As all implementations make it: author and sequence number. A message that has neither is hashed. */
+/**
+ * Returns a message's id as all implementations define it: author and sequence number. A message
+ * with neither is hashed.
+ */
 function messageId(message: Message): Uint8Array {
   if (message.type === "signed") return Buffer.concat([message.from.toMultihash().bytes, sequenceOf(message)]);
   const origin = originOf(message);
@@ -67,7 +74,7 @@ function messageId(message: Message): Uint8Array {
   return createHash("sha256").update(message.topic).update("\0").update(message.data).digest();
 }
 
-/** The sequence number of a message, eight bytes, big-endian. */
+/** Returns the sequence number of a message: eight bytes, big-endian. */
 export function sequenceOf({ sequenceNumber }: { readonly sequenceNumber: bigint }): Uint8Array {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(sequenceNumber);

@@ -1,17 +1,23 @@
-/** The messages of a topic for one reader. */
+/** Queues the messages of a topic for one reader. */
 import type { PeerId } from "../../formats/peer_id.ts";
 import { Queue } from "../../util/async/queue.ts";
 
 export interface PubsubMessage {
   readonly topic: string;
   readonly data: Uint8Array;
-  /** The author; undefined of an unsigned message that names none. Without signatures anybody can name anybody. */
+  /**
+   * The author; undefined for an unsigned message that names none. Without signatures, a sender can
+   * name any author.
+   */
   readonly from: PeerId | undefined;
-  /** The author's number of the message, eight bytes; undefined of an unsigned message that names no author. */
+  /**
+   * The author's number of the message, eight bytes; undefined for an unsigned message that names
+   * no author.
+   */
   readonly sequence: Uint8Array | undefined;
 }
 
-/** What may wait for a reader; beyond, the messages that have waited longest are dropped. */
+/** Maximum size of the queue; above it, the oldest messages are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 const MAX_WAITING_MESSAGES = 16 * 1024;
 
@@ -22,12 +28,12 @@ export class Subscription implements AsyncIterableIterator<PubsubMessage, void, 
   #bytes = 0;
   #isOpen = true;
 
-  /** @param onEnd called once, when nothing more is to be put */
+  /** @param onEnd called once, when no more messages are accepted */
   constructor(onEnd: () => void) {
     this.#onEnd = onEnd;
   }
 
-  /** The number of messages that were dropped to make room. */
+  /** Adds a message, and returns the number of messages that were dropped to make room. */
   put(message: PubsubMessage): number {
     let dropped = 0;
     this.#waiting.push(message);
@@ -39,7 +45,10 @@ export class Subscription implements AsyncIterableIterator<PubsubMessage, void, 
     return dropped;
   }
 
-  /** The reader gets what waits, then the end, or `reason` thrown. */
+  /**
+   * Ends the subscription: the reader gets the queued messages, then the end, or `reason` is
+   * thrown.
+   */
   end(reason?: unknown): void {
     this.#close();
     if (reason === undefined) this.#waiting.end();
@@ -58,7 +67,7 @@ export class Subscription implements AsyncIterableIterator<PubsubMessage, void, 
     return result;
   }
 
-  /** The reader has left. */
+  /** Called when the reader stops. */
   async return(): Promise<IteratorResult<PubsubMessage, void>> {
     this.end();
     return { done: true, value: undefined };

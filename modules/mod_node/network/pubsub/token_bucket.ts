@@ -1,8 +1,8 @@
-/** Limits a rate: a burst may be taken at once, then so much per second. */
+/** Limits a rate: allows a burst at once, then a fixed amount per second. */
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface TokenBucketLimits {
-  /** What may be taken at once. */
+  /** Amount that may be taken at once. */
   readonly burst: number;
   readonly perSecond: number;
 }
@@ -17,7 +17,7 @@ export class TokenBucket {
     this.#left = limits.burst;
   }
 
-  /** Resolves when the amount is there; undefined when it is at once. */
+  /** Resolves when the amount is available; returns undefined if it is available immediately. */
   take(amount: number): Promise<void> | undefined {
     const { burst, perSecond } = this.#limits;
     const now = performance.now();

@@ -1,4 +1,7 @@
-/** `Routing.Routers` and `Routing.Methods` of the configuration: what `Routing.Type` "custom" goes by. */
+/**
+ * Creates the router for `Routing.Type` "custom" from `Routing.Routers` and `Routing.Methods` of
+ * the configuration.
+ */
 
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { RouterConfig } from "../../storage/repo/value_structs.ts";
@@ -10,28 +13,31 @@ import type { DhtModes } from "../kad/services.ts";
 import { type Member, parallel, sequential } from "./compose.ts";
 import { type MethodName, methodNames, only, type Router } from "./router.ts";
 
-/** What routers are made of. */
+/** Creates the routers that others are composed of. */
 export interface RouterParts {
-  /** Throws where there is none. */
+  /** Throws if there is no DHT. */
   readonly dht: (name: DhtName) => Router;
   readonly http: (url: string) => Router;
 }
 
 const MODES: readonly string[] = ["auto", "client", "server"] satisfies DhtMode[];
 
-/** Each method with its router. @throws NodeError that names what is missing or wrong */
+/** Creates the router of each method. @throws NodeError that names what is missing or wrong */
 export function customRouter(config: Pick<Repo["config"], "value">, parts: RouterParts): Router {
   const routers = config.value("Routing.Routers") ?? {};
   const chosen = config.value("Routing.Methods") ?? {};
   const names = Object.keys(methodNames) as MethodName[];
+  const missing = names.find((name) => chosen[name] === undefined);
+  if (missing !== undefined) {
+    throw new NodeError(`method name ${quote(missing)} is missing from Routing.Methods config param`);
+  }
   const stranger = Object.keys(chosen).find((name) => !Object.hasOwn(methodNames, name));
-  if (stranger !== undefined) throw new NodeError(`Routing.Methods: there is no method ${quote(stranger)}`);
+  if (stranger !== undefined) {
+    throw new NodeError(`method name ${quote(stranger)} is not a supported method on Routing.Methods config param`);
+  }
   const made = new Map<string, Router>();
   const parted = names.map((name) => {
-    const routerName = chosen[name]?.RouterName;
-    if (routerName === undefined) {
-      throw new NodeError(`method name ${quote(name)} is missing from Routing.Methods config param`);
-    }
+    const { RouterName: routerName = "" } = chosen[name] ?? {};
     return only(routerNamed(routerName, [], { routers, made, parts }), [methodNames[name]]);
   });
   return Object.assign({}, ...parted) as Router;
@@ -39,17 +45,17 @@ export function customRouter(config: Pick<Repo["config"], "value">, parts: Route
 
 interface Making {
   readonly routers: Readonly<Record<string, RouterConfig>>;
-  /** By name, so that those named twice are one. */
+  /** Routers by name, so that a router that is named twice is created once. */
   readonly made: Map<string, Router>;
   readonly parts: RouterParts;
 }
 
-/** @param above the routers that lead here */
+/** @param above names of the routers that contain this one */
 function routerNamed(name: string, above: readonly string[], making: Making): Router {
   const { routers, made, parts } = making;
   const known = made.get(name);
   if (known !== undefined) return known;
-  if (above.includes(name)) throw new NodeError(`dependency cycle creating router with name ${quote(name)}`);
+  if (above.includes(name)) throw new NodeError(`dependency loop creating router with name ${quote(name)}`);
   const config = Object.hasOwn(routers, name) ? routers[name] : undefined;
   if (config === undefined) throw new NodeError(`config for router with name ${quote(name)} not found`);
   const { Parameters: parameters } = config;
@@ -61,7 +67,13 @@ function routerNamed(name: string, above: readonly string[], making: Making): Ro
       delayMs: durationOf(member.ExecuteAfter),
     }));
   const kinds: Readonly<Record<string, () => Router>> = {
-    http: () => parts.http(parameters.Endpoint ?? ""),
+    http() {
+      const { Endpoint: endpoint } = parameters;
+      if (endpoint) return parts.http(endpoint);
+      throw new NodeError(
+        `router ${quote(name)}: configuration param 'Endpoint' is needed for http delegated routing types`,
+      );
+    },
     dht: () => parts.dht(dhtNameOf(config)),
     parallel: () => parallel(members(), durationOf(parameters.Timeout)),
     sequential: () => sequential(members(), durationOf(parameters.Timeout)),
@@ -69,7 +81,9 @@ function routerNamed(name: string, above: readonly string[], making: Making): Ro
   const kind = Object.hasOwn(kinds, config.Type) ? kinds[config.Type] : undefined;
   if (kind === undefined) {
     const known = Object.keys(kinds).join(", ");
-    throw new NodeError(`unknown router type ${quote(config.Type)} of the router ${quote(name)}: there are ${known}`);
+    throw new NodeError(
+      `unknown router type ${quote(config.Type)} of the router ${quote(name)}: known types are ${known}`,
+    );
   }
   const router = kind();
   made.set(name, router);
@@ -81,16 +95,18 @@ const durationOf = (text: string | undefined): number => (text ? parseDuration(t
 const dhtNameOf = ({ Parameters }: RouterConfig): DhtName => (Parameters.PublicIPNetwork === true ? "wan" : "lan");
 
 /**
- * Both DHTs as soon as one of them is a router. One that is none is a client that nobody asks. @throws NodeError for an
- * unknown mode
+ * Returns the modes of both DHTs if at least one of them is used as a router. A DHT that is not
+ * used becomes a client. @throws NodeError for an unknown mode
  */
 export function customModes(config: Pick<Repo["config"], "value">): DhtModes {
   const routers = Object.entries(config.value("Routing.Routers") ?? {}).filter(([, { Type }]) => Type === "dht");
   if (routers.length === 0) return undefined;
   const modes: Record<DhtName, DhtMode> = { wan: "client", lan: "client" };
   for (const [name, router] of routers) {
-    const mode = router.Parameters.Mode || "auto";
-    if (!MODES.includes(mode)) throw new NodeError(`router ${quote(name)}: invalid DHT mode ${quote(mode)}`);
+    const { Mode: mode = "" } = router.Parameters;
+    if (!MODES.includes(mode)) {
+      throw new NodeError(`router ${quote(name)}: invalid DHT mode: ${quote(mode)} is not one of ${MODES.join(", ")}`);
+    }
     modes[dhtNameOf(router)] = mode as DhtMode;
   }
   return modes;

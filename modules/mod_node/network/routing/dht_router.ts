@@ -1,9 +1,9 @@
-/** The DHTs as routers. */
+/** Presents the DHTs as routers. */
 import type { Dht } from "../kad/dht.ts";
 import * as queries from "../kad/dual_dht.ts";
 import type { Router } from "./router.ts";
 
-/** Both, by the rules of go-ipfs. */
+/** A router that uses both DHTs, by the rules of go-ipfs. */
 export const dhtRouter = (dhts: queries.DualDht): Router => ({
   findProviders: (cid, { count = Number.POSITIVE_INFINITY, signal }) => queries.findProviders(dhts, cid, count, signal),
   findPeer: (id, { signal }) => queries.findPeer(dhts, id, signal),
@@ -13,7 +13,7 @@ export const dhtRouter = (dhts: queries.DualDht): Router => ({
   canProvide: () => queries.activeDht(dhts).size > 0,
 });
 
-/** One of them alone. */
+/** A router that uses one DHT only. */
 export function oneDhtRouter(dht: Dht): Router {
   const { put, provide, canProvide } = dhtRouter({ wan: dht, lan: dht }) as Required<Router>;
   return {

@@ -1,4 +1,4 @@
-/** The router that `Routing` of the configuration asks for. */
+/** Creates the router that `Routing` of the configuration defines. */
 import { AUTO, type AutoValues, builtIn, expandedList } from "../../storage/repo/auto_values.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -18,7 +18,7 @@ export interface RouterDeps {
   readonly config: Config;
   readonly dhts: DualDht | undefined;
   readonly log: NodeLog;
-  /** How routers over HTTP are asked. */
+  /** Sends requests to HTTP routers. */
   readonly fetch?: Fetch;
 }
 
@@ -27,7 +27,7 @@ interface RoutingType {
   readonly router: (deps: RouterDeps) => Router;
 }
 
-/** Milliseconds for a router over HTTP among others, as in Kubo. */
+/** Timeout in milliseconds of an HTTP router among others, as in Kubo. */
 const HTTP_TIMEOUT_MS = 15_000;
 
 const onlyDht = (modes: DhtModes): RoutingType => ({
@@ -35,7 +35,7 @@ const onlyDht = (modes: DhtModes): RoutingType => ({
   router: ({ dhts }) => (dhts === undefined ? {} : dhtRouter(dhts)),
 });
 
-/** All at once; who stores or announces is content with one that takes it. */
+/** Queries all routers at once; storing and announcing succeed if one router accepts. */
 const withHttp = (modes: DhtModes): RoutingType => ({
   modes: () => modes,
   router(deps) {
@@ -57,10 +57,10 @@ const delegated: RoutingType = {
   modes: () => undefined,
   router(deps) {
     if (delegatedRouters(deps).length > 0) return withHttp(undefined).router({ ...deps, dhts: undefined });
-    // What the word stands for may come later.
+    // The value of `auto` may become known later.
     if (saysAuto(deps.config)) return {};
     throw new NodeError(
-      "no delegated routers or publishers configured for 'delegated' routing mode: name some in Routing.DelegatedRouters or Ipns.DelegatedPublishers",
+      "no delegated routers or publishers configured for 'delegated' routing mode: add some to Routing.DelegatedRouters or Ipns.DelegatedPublishers",
     );
   },
 };
@@ -70,20 +70,23 @@ const custom: RoutingType = {
   router: ({ config, dhts, ...deps }) =>
     customRouter(config, {
       dht(name) {
-        if (dhts === undefined) throw new NodeError("to and from none it counts at the next start");
+        if (dhts === undefined) throw new NodeError("a change to or from `none` takes effect at the next start");
         return oneDhtRouter(dhts[name]);
       },
       http: (url) => httpRouter(new Endpoint(parseRouterUrl(url), deps), () => usesGateways(config)),
     }),
 };
 
-/** The DHT of the local network is a server unless all is a client; the public one when it can be reached. */
+/**
+ * The DHT of the local network is a server unless all DHTs are clients; the public one is a server
+ * if it is reachable.
+ */
 const dht: DhtModes = { wan: "auto", lan: "server" };
 const client: DhtModes = { wan: "client", lan: "client" };
 
 const none = onlyDht(undefined);
 
-/** By `Routing.Type`. Without routers over HTTP `auto` is `dht`, and so is nothing. */
+/** By `Routing.Type`. Without HTTP routers, `auto` and the empty type equal `dht`. */
 const types: Readonly<Record<string, RoutingType>> = {
   "": withHttp(dht),
   auto: withHttp(dht),
@@ -96,7 +99,9 @@ const types: Readonly<Record<string, RoutingType>> = {
   custom,
 };
 
-/** What others write into the document of `AutoConf` is left out where it is none. */
+/**
+ * Whether a text is a URL of a router; entries of the `AutoConf` document that are not are ignored.
+ */
 function isRouterUrl(text: string): boolean {
   try {
     parseRouterUrl(text);
@@ -118,30 +123,33 @@ function typeOf(config: Config): RoutingType {
 /** @throws NodeError for an invalid configuration */
 export const dhtModes = (config: Config): DhtModes => typeOf(config).modes(config);
 
-/** Whether announcements go to the DHTs, and to no other router. */
+/** Whether announcements only go to the DHTs. */
 export const announcesByDht = (config: Config): boolean => ![none, delegated, custom].includes(typeOf(config));
 
 /** @throws NodeError for an invalid configuration */
 export const configuredRouter = (deps: RouterDeps): Router => typeOf(deps.config).router(deps);
 
-/** Those of `Routing.DelegatedRouters` and `Ipns.DelegatedPublishers`, one for each place. @throws NodeError */
+/**
+ * Returns the routers of `Routing.DelegatedRouters` and `Ipns.DelegatedPublishers`, one per URL.
+ * @throws NodeError
+ */
 function delegatedRouters({ config, ...deps }: RouterDeps): readonly Router[] {
-  const places = new Map<string, { readonly endpoint: Endpoint; readonly methods: Set<Method> }>();
+  const routersByUrl = new Map<string, { readonly endpoint: Endpoint; readonly methods: Set<Method> }>();
   const add = (
     key: "Routing.DelegatedRouters" | "Ipns.DelegatedPublishers",
     byResource: Readonly<Record<Resource, Method | undefined>>,
   ) => {
     for (const text of expandedList(config.value(key) ?? [], (config.auto ?? builtIn)[key].filter(isRouterUrl))) {
       const url = parseRouterUrl(text);
-      const place = places.get(url.base) ?? { endpoint: new Endpoint(url, deps), methods: new Set() };
-      places.set(url.base, place);
-      const asked = url.resource === undefined ? Object.values(byResource) : [byResource[url.resource]];
-      for (const method of asked) if (method !== undefined) place.methods.add(method);
+      const router = routersByUrl.get(url.base) ?? { endpoint: new Endpoint(url, deps), methods: new Set() };
+      routersByUrl.set(url.base, router);
+      const requested = url.resource === undefined ? Object.values(byResource) : [byResource[url.resource]];
+      for (const method of requested) if (method !== undefined) router.methods.add(method);
     }
   };
   add("Routing.DelegatedRouters", { providers: "findProviders", peers: "findPeer", ipns: "search" });
   add("Ipns.DelegatedPublishers", { providers: undefined, peers: undefined, ipns: "put" });
-  return [...places.values()].map(({ endpoint, methods }) =>
+  return [...routersByUrl.values()].map(({ endpoint, methods }) =>
     only(
       httpRouter(endpoint, () => usesGateways(config)),
       [...methods],

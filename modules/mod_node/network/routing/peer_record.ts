@@ -1,26 +1,31 @@
-/** Records of routing v1 as they are sent, and which of them a client wants (IPIP-484). */
+/** Records of routing v1 in their wire format, and filters for them (IPIP-484). */
 
 export interface PeerRecord {
   readonly Schema: "peer";
   readonly ID: string;
-  /** Without the id at the end. */
+  /** Addresses that do not end in the id. */
   readonly Addrs: readonly string[];
   /** See `ProviderRecord`. */
   readonly Protocols: readonly string[];
 }
 
-/** In small letters; an empty list is no filter. */
+/** Values in lower case; an empty list filters nothing. */
 export interface RecordFilters {
-  /** `filter-addrs`: names of protocols in addresses. One with `!` before it is not wanted. */
+  /**
+   * `filter-addrs`: names of protocols in addresses. A name with `!` before it excludes addresses.
+   */
   readonly addresses: readonly string[];
   /** `filter-protocols`. */
   readonly protocols: readonly string[];
 }
 
-/** What stands for a record without addresses, or without protocols. */
+/** Stands for a record without addresses, or without protocols. */
 const UNKNOWN = "unknown";
 
-/** Gives a record with the addresses that are wanted; undefined where it is not wanted. */
+/**
+ * Returns a function that reduces a record to the requested addresses, and returns undefined for a
+ * record that is not requested.
+ */
 export function recordFilter({ addresses, protocols }: RecordFilters): (record: PeerRecord) => PeerRecord | undefined {
   const refused = addresses.filter((name) => name.startsWith("!")).map((name) => name.slice(1));
   const wanted = addresses.filter((name) => !name.startsWith("!"));
@@ -37,7 +42,7 @@ export function recordFilter({ addresses, protocols }: RecordFilters): (record: 
     if (protocols.length > 0 && !protocols.some((name) => spoken.includes(name))) return undefined;
     if (addresses.length === 0) return record;
     if (Addrs.length === 0) return wanted.includes(UNKNOWN) ? record : undefined;
-    const kept = Addrs.filter(fits);
-    return kept.length === 0 ? undefined : { ...record, Addrs: kept };
+    const matching = Addrs.filter(fits);
+    return matching.length === 0 ? undefined : { ...record, Addrs: matching };
   };
 }

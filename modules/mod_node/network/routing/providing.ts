@@ -1,4 +1,7 @@
-/** What this node announces in the background: new content from a queue, and all of it again, by region or block by block. */
+/**
+ * Announces blocks in the background: new content from a queue, and all content regularly, by
+ * region or block by block.
+ */
 import type { Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import { identity } from "../../formats/cid/hashes.ts";
@@ -24,16 +27,19 @@ export interface ProvidingDeps extends StrategyDeps {
   readonly repo: Pick<Repo, "config">;
   readonly metadata: MetadataStore;
   readonly hostMetadata: MetadataStore;
-  /** The log of the hosts that have the blocks and the metadata in common; undefined where this is one host's store. */
+  /**
+   * The log of the hosts that share the blocks and the metadata; undefined if the store belongs to
+   * one host.
+   */
   readonly shared?: Pick<SharedLog, "session" | "sessions"> | undefined;
   readonly log: NodeLog;
   readonly dhts: DualDht | undefined;
-  /** Who is asked now. */
+  /** Returns the current router. */
   readonly router: () => Router;
   readonly provide: (cid: CID, signal: AbortSignal) => RoutingEvents;
 }
 
-/** What was provided since the start. */
+/** Statistics of announcements since the start. */
 export interface ProvideStat {
   readonly total: number;
   readonly averageMs: number;
@@ -42,23 +48,26 @@ export interface ProvideStat {
 
 const SWEEPS_TEXT =
   "manual reprovide is not available with the sweep provider; set Provide.DHT.SweepEnabled=false to use the legacy provider, or run 'ipfs provide stat --all' to monitor the sweep schedule";
-/** Milliseconds in which one CID has to be provided. */
+/** Timeout in milliseconds for providing one CID. */
 const PROVIDE_TIMEOUT_MS = 60_000;
-/** CIDs that are provided at a time, block by block; the second with `Experimental.AcceleratedDHTClient`. */
+/**
+ * Number of CIDs to provide concurrently, block by block; the second with
+ * `Experimental.AcceleratedDHTClient`.
+ */
 const WORKERS = 8;
 const ACCELERATED_WORKERS = 32;
 
 export class Providing {
   readonly #deps: ProvidingDeps;
-  /** What is announced again, as the configuration was when it was valid last. */
+  /** Settings of the regular announcements, from the last valid configuration. */
   #announcing: AnnouncingSettings;
   readonly #queue: ProvideQueue;
   readonly #reprovider: Reprovider;
-  /** Undefined where `Provide.DHT.SweepEnabled` is false, and without a DHT. */
+  /** Undefined if `Provide.DHT.SweepEnabled` is false, and without a DHT. */
   readonly #sweeper: Sweeper<DhtPeer> | undefined;
-  /** Of what is provided, with other hosts. */
+  /** Divides the work among the hosts of a shared store. */
   readonly #shares: WorkShares | undefined;
-  /** Nothing is provided without a command (`Experimental.StrategicProviding`). */
+  /** Only provide on command (`Experimental.StrategicProviding`). */
   #manualOnly: boolean;
   readonly #stat = { total: 0, milliseconds: 0 };
 
@@ -78,11 +87,15 @@ export class Providing {
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
     };
     this.#sweeper = config.value("Provide.DHT.SweepEnabled") === false ? undefined : this.#makeSweeper();
-    // Single blocks are announced again where all are.
+    // Single blocks join the regular announcements if these include all blocks.
     const stays = (kind: "roots" | "blocks") => kind === "roots" || this.#announcing.name === "all";
     const together: ProvideTogether = async (kind, multihashes, settled) =>
       this.#sweeper?.provide(multihashes, { stays: stays(kind), settled });
-    this.#queue = new ProvideQueue({ ...parts, metadata, together: () => (this.#sweeps ? together : undefined) });
+    this.#queue = new ProvideQueue({
+      ...parts,
+      metadata,
+      together: () => (this.#announcesByRegion ? together : undefined),
+    });
     this.#reprovider = new Reprovider({ ...parts, metadata: hostMetadata, repo, blocks, pins, filesRoot });
   }
 
@@ -106,19 +119,19 @@ export class Providing {
     return new Sweeper({ metadata, hostMetadata, log, settings, network, source, shares: this.#shares });
   }
 
-  /** Announcements are made by region, as the routers are now. */
-  get #sweeps(): boolean {
+  /** Whether announcements are made by region, given the current routers. */
+  get #announcesByRegion(): boolean {
     return this.#sweeper !== undefined && announcesByDht(this.#deps.repo.config);
   }
 
-  /** What announces everything again. */
-  get #again(): Reprovider | Sweeper<DhtPeer> {
-    return this.#sweeps && this.#sweeper !== undefined ? this.#sweeper : this.#reprovider;
+  /** The part that makes regular announcements. */
+  get #regular(): Reprovider | Sweeper<DhtPeer> {
+    return this.#announcesByRegion && this.#sweeper !== undefined ? this.#sweeper : this.#reprovider;
   }
 
-  /** What announces by region; undefined while block by block is announced. */
+  /** The part that announces by region; undefined while announcements are made block by block. */
   get sweeper(): Sweeper<DhtPeer> | undefined {
-    return this.#sweeps ? this.#sweeper : undefined;
+    return this.#announcesByRegion ? this.#sweeper : undefined;
   }
 
   #canProvide(): boolean {
@@ -131,10 +144,10 @@ export class Providing {
     for (const table of Object.values(dhts ?? {})) table.onFirstPeer = () => this.#onFirstPeer();
     if (router().canProvide?.() === true) this.#shares?.join();
     await this.#queue.start();
-    await this.#again.start();
+    await this.#regular.start();
   }
 
-  /** Goes by `Experimental.StrategicProviding` as it is now. */
+  /** Applies the current value of `Experimental.StrategicProviding`. */
   async renew(): Promise<void> {
     const before = this.#manualOnly;
     this.#manualOnly = this.#deps.repo.config.value("Experimental.StrategicProviding");
@@ -149,19 +162,22 @@ export class Providing {
     await this.#shares?.leave();
   }
 
-  /** Goes by the routers as they are now. */
+  /** Applies the current routers. */
   async renewRouter(before: Router): Promise<void> {
     if (this.#manualOnly) return;
     const provides = this.#canProvide();
     if (provides !== (before.provide !== undefined)) return provides ? this.start() : this.#pause();
-    const other = this.#again === this.#reprovider ? this.#sweeper : this.#reprovider;
+    const other = this.#regular === this.#reprovider ? this.#sweeper : this.#reprovider;
     other?.pause();
-    if (provides) await this.#again.start();
+    if (provides) await this.#regular.start();
   }
 
-  /** Goes by `Reprovider` and `Provide.DHT` as they are now. @throws NodeError for an invalid value */
+  /**
+   * Applies the current values of `Reprovider` and `Provide.DHT`. @throws NodeError for an invalid
+   * value
+   */
   async renewReprovider(): Promise<void> {
-    // Both look at the same values: what is invalid for one changes neither.
+    // Both parts validate the same values, so that an invalid value changes neither.
     const announcing = announcingSettings(this.#deps.repo.config);
     await this.#sweeper?.renew();
     this.#announcing = announcing;
@@ -179,7 +195,7 @@ export class Providing {
     if (this.#manualOnly) return;
     this.#shares?.join();
     this.#queue.run();
-    this.#again.runIfDue();
+    this.#regular.runIfDue();
   }
 
   /** Provides roots in the background, now or when a peer enters a routing table. */
@@ -188,77 +204,82 @@ export class Providing {
   }
 
   /**
-   * Provides single new blocks in the background, after the roots; without a peer in a routing table that is left for later. Where
-   * `Provide.Strategy` says what is announced, as in Kubo, only with `all`; with the older key at any rate, as in go-ipfs.
+   * Provides single new blocks in the background, after the roots; without a peer in a routing
+   * table they are left for later. If `Provide.Strategy` is set, this only happens for `all`, as in
+   * Kubo; with the older key it always happens, as in go-ipfs.
    */
   announceBlocks(cids: readonly CID[]): void {
     const isSaid = Boolean(this.#deps.repo.config.value("Provide.Strategy"));
     if (this.#canProvide() && (!isSaid || this.#announcing.name === "all")) this.#queue.addBlocks(cids);
   }
 
-  /** CIDs that wait to be provided; 0 while the routing tables are empty. */
+  /** Number of CIDs that wait to be provided; 0 while the routing tables are empty. */
   get queued(): number {
     return this.#queue.size;
   }
 
   get stat(): ProvideStat {
     const { total, milliseconds } = this.#stat;
-    const { keys = 0, milliseconds: swept = 0 } = this.#sweeper?.figures ?? {};
+    const { keys = 0, milliseconds: swept = 0 } = this.#sweeper?.metrics ?? {};
     const all = total + keys;
     return {
       total: all,
       averageMs: all === 0 ? 0 : (milliseconds + swept) / all,
-      lastReprovide: this.#again.last,
+      lastReprovide: this.#regular.last,
     };
   }
 
-  /** The multihashes of what waits to be announced for the first time. */
+  /** Returns the multihashes that are queued to be announced for the first time. */
   waiting(): readonly Uint8Array[] {
     return this.#queue.waiting();
   }
 
-  /** Milliseconds in which everything is announced again; not positive for never. */
+  /** Milliseconds in which everything is announced again; zero or negative for never. */
   get interval(): number {
     return this.#announcing.interval;
   }
 
-  /** Nothing is announced but by `provide`. */
+  /** Whether only `provide` announces anything. */
   get isOff(): boolean {
     return this.#manualOnly;
   }
 
-  /** Removes what waits to be announced for the first time, and tells how many they were. */
+  /** Clears the queue of first announcements and returns the number of removed entries. */
   clear(): number {
     return this.#queue.clear();
   }
 
-  /** Announces a block in the background, next to what is announced by itself. Waits for room in the queue. */
+  /**
+   * Announces a block in the background, in addition to automatic announcements. Waits for room in
+   * the queue.
+   */
   provideOnce(cid: CID, signal: AbortSignal): Promise<void> {
     return this.#queue.addOne(cid, signal);
   }
 
   /**
-   * Provides again what is stored here, where that is done by hand, as Kubo does.
+   * Announces stored blocks again if that is done on command, as in Kubo.
    *
-   * @throws NodeError where it is not, and as `reprovide` does
+   * @throws NodeError if it is not, and as `reprovide` does
    */
-  async reprovideByHand(signal: AbortSignal): Promise<void> {
+  async reprovideOnCommand(signal: AbortSignal): Promise<void> {
     if (this.#manualOnly) throw failure("PROVIDE_OFF");
     if (this.#announcing.interval <= 0)
       throw new NodeError("invalid configuration: Provide.DHT.Interval is set to '0'");
-    if (this.#sweeps) throw new NodeError(SWEEPS_TEXT);
+    if (this.#announcesByRegion) throw new NodeError(SWEEPS_TEXT);
     await this.reprovide(signal);
   }
 
   /**
-   * Provides again what is stored here, as `Reprovider.Strategy` says; nothing with `Experimental.StrategicProviding`.
+   * Announces stored blocks again, as `Reprovider.Strategy` defines; does nothing with
+   * `Experimental.StrategicProviding`.
    *
-   * @throws NodeError when no peer is connected, the tables are empty, or the reprovider is running
+   * @throws NodeError if no peer is connected, the tables are empty, or the reprovider is running
    */
   async reprovide(signal: AbortSignal): Promise<void> {
     if (this.#manualOnly) return;
     if (this.#deps.libp2p.getPeers().length === 0) throw new NodeError("cannot reprovide, no connected peers");
-    await this.#again.run(signal);
+    await this.#regular.run(signal);
   }
 
   async #provideOne(cid: CID, signal: AbortSignal): Promise<void> {

@@ -1,16 +1,16 @@
-/** What answers questions of routing: a DHT, a router over HTTP, or several of them as one. */
+/** The interface of routers: a DHT, an HTTP router, or several routers combined. */
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { RoutingEvents } from "../kad/events.ts";
 
-/** How a question is asked. */
-export interface Asking {
+/** Options of a query. */
+export interface QueryOptions {
   readonly signal: AbortSignal;
-  /** Results that are enough; all of them by default. */
+  /** Number of results that suffices; all by default. */
   readonly count?: number | undefined;
   /**
-   * False: routers over HTTP are left out. So it is with what others ask of this node, or two nodes that name each other
-   * as routers would ask in circles.
+   * If false, HTTP routers are not queried. That applies to requests of other nodes, because two
+   * nodes that name each other as routers would otherwise query each other in circles.
    */
   readonly delegated?: boolean | undefined;
 }
@@ -20,32 +20,38 @@ export interface RecordToPut {
   readonly value: Uint8Array;
 }
 
-/** The events end with the signal, whose reason is then thrown; otherwise what is thrown is a NodeError. */
-export type Ask<Q> = (question: Q, asking: Asking) => RoutingEvents;
+/**
+ * Queries a router. The events end with the signal, whose reason is then thrown; all other errors
+ * are NodeErrors.
+ */
+export type RouterQuery<Q> = (question: Q, options: QueryOptions) => RoutingEvents;
 
-/** It has the methods that it can be asked by. */
+/** A router has the methods that it supports. */
 export interface Router {
-  /** `provider` for each. Finding none is no failure. */
-  readonly findProviders?: Ask<CID>;
-  /** Ends with `finalPeer`; without it, or with the failure `routing: not found`, the peer is not known. */
-  readonly findPeer?: Ask<PeerId>;
-  /** `value` for each record of a key: all are valid, and none need be the best. */
-  readonly search?: Ask<Uint8Array>;
-  /** Throws where nobody has taken the record. */
-  readonly put?: Ask<RecordToPut>;
-  /** Announces this node as a provider. Throws where nobody was told. */
-  readonly provide?: Ask<CID>;
-  /** Whether `provide` would reach somebody now. */
+  /** Yields `provider` for each provider. Finding none is not an error. */
+  readonly findProviders?: RouterQuery<CID>;
+  /**
+   * Ends with `finalPeer`. If it ends without it, or with the error `routing: not found`, the peer
+   * is not known.
+   */
+  readonly findPeer?: RouterQuery<PeerId>;
+  /** Yields `value` for each record of a key: all are valid, in any order. */
+  readonly search?: RouterQuery<Uint8Array>;
+  /** Stores a record. Throws if nobody has accepted the record. */
+  readonly put?: RouterQuery<RecordToPut>;
+  /** Announces this node as a provider. Throws if nobody was notified. */
+  readonly provide?: RouterQuery<CID>;
+  /** Whether `provide` would currently reach anybody. */
   readonly canProvide?: () => boolean;
 }
 
-/** The methods, by the names that `Routing.Methods` has for them. */
+/** The methods by their names in `Routing.Methods`. */
 export const methodNames = {
-  "find-providers": "findProviders",
+  provide: "provide",
   "find-peers": "findPeer",
+  "find-providers": "findProviders",
   "get-ipns": "search",
   "put-ipns": "put",
-  provide: "provide",
 } as const satisfies Readonly<Record<string, Exclude<keyof Router, "canProvide">>>;
 
 export type MethodName = keyof typeof methodNames;
@@ -53,9 +59,9 @@ export type Method = (typeof methodNames)[MethodName];
 
 export const methods: readonly Method[] = Object.values(methodNames);
 
-/** The router with some of its methods. */
+/** Returns the router with only some of its methods. */
 export function only(router: Router, wanted: readonly Method[]): Router {
-  const kept = wanted.filter((method) => router[method] !== undefined).map((method) => [method, router[method]]);
+  const chosen = wanted.filter((method) => router[method] !== undefined).map((method) => [method, router[method]]);
   const { canProvide } = router;
-  return { ...Object.fromEntries(kept), ...(wanted.includes("provide") && canProvide ? { canProvide } : {}) };
+  return { ...Object.fromEntries(chosen), ...(wanted.includes("provide") && canProvide ? { canProvide } : {}) };
 }

@@ -1,4 +1,7 @@
-/** The routing system: providers of blocks, addresses of peers, and records by key, from the routers of the configuration. */
+/**
+ * The routing system: finds providers of blocks, addresses of peers, and records by key, with the
+ * routers of the configuration.
+ */
 import type { Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
@@ -24,7 +27,7 @@ import type { Multiaddr } from "../swarm/multiaddr.ts";
 import { configuredRouter, dhtModes } from "./from_config.ts";
 import type { ProviderRecord } from "./provider_record.ts";
 import { type ProvideStat, Providing } from "./providing.ts";
-import type { Asking, Router } from "./router.ts";
+import type { QueryOptions, Router } from "./router.ts";
 
 export interface RoutingDeps {
   readonly libp2p: Libp2p;
@@ -32,33 +35,36 @@ export interface RoutingDeps {
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly hostMetadata: MetadataStore;
-  /** The log of the hosts that have the blocks and the metadata in common; undefined where this is one host's store. */
+  /**
+   * The log of the hosts that share the blocks and the metadata; undefined if the store belongs to
+   * one host.
+   */
   readonly shared?: Pick<SharedLog, "session" | "sessions"> | undefined;
   readonly pins: Pins;
-  /** The root of the mutable files. */
+  /** Resolves to the root of the mutable namespace (MFS). */
   readonly filesRoot?: ((signal: AbortSignal) => Promise<CID>) | undefined;
   readonly log: NodeLog;
 }
 
-export interface FindOptions extends Asking {
-  /** Ends after so many providers. */
+export interface FindOptions extends QueryOptions {
+  /** Number of providers after which the query ends. */
   readonly count: number;
 }
 
-/** Providers of one block that `findProviderPeers` finds. */
+/** Maximum number of providers of one block that `findProviderPeers` finds. */
 const MAX_PROVIDERS = 20;
 const NOT_SUPPORTED_TEXT = "routing: operation or key not supported";
 
 /**
- * Queries yield the events of go-ipfs, in its order; an error that ends a query is an event first. All end with
- * the signal.
+ * Queries yield the events of go-ipfs, in its order; an error that ends a query is reported as an
+ * event first. All queries end with the signal.
  */
 export class Routing {
   readonly #libp2p: Libp2p;
   readonly #dht: queries.DualDht | undefined;
   readonly #log: NodeLog;
   #router: Router;
-  /** Of which providers nobody hears, by id. */
+  /** Ids of the providers to ignore. */
   #ignored: ReadonlySet<string>;
   readonly #providing: Providing;
   readonly #config: Repo["config"];
@@ -66,7 +72,8 @@ export class Routing {
   /** @throws NodeError for an invalid configuration */
   constructor(deps: RoutingDeps) {
     const { libp2p, repo, log } = deps;
-    const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
+    const wan = dhtOf(libp2p, "wan");
+    const lan = dhtOf(libp2p, "lan");
     this.#libp2p = libp2p;
     this.#dht = wan && lan && { wan, lan };
     this.#config = repo.config;
@@ -85,7 +92,7 @@ export class Routing {
     return configuredRouter({ config: this.#config, dhts: this.#dht, log: this.#log });
   }
 
-  /** @throws NodeError for an entry that is no peer id */
+  /** @throws NodeError for an entry that is not a peer id */
   #toIgnore(): ReadonlySet<string> {
     const ids = this.#config.value("Routing.IgnoreProviders") ?? [];
     return new Set(
@@ -99,7 +106,10 @@ export class Routing {
     );
   }
 
-  /** Goes by `Routing.IgnoreProviders` as it is now. @throws NodeError for an entry that is no peer id: then the former ones stay */
+  /**
+   * Applies the current value of `Routing.IgnoreProviders`. @throws NodeError for an entry that is
+   * not a peer id; the previous value then stays in effect
+   */
   renewIgnored(): void {
     this.#ignored = this.#toIgnore();
   }
@@ -109,16 +119,16 @@ export class Routing {
   }
 
   /**
-   * Goes by `Routing` and `Ipns.DelegatedPublishers` as they are now.
+   * Applies the current values of `Routing` and `Ipns.DelegatedPublishers`.
    *
-   * @throws NodeError for an invalid configuration, and where it asks for a DHT and there is none, or for none and there is
-   * one: then the former goes on
+   * @throws NodeError for an invalid configuration, and for one that requires starting or stopping
+   * the DHT; the previous router then stays in use
    */
   async renewRouter(): Promise<void> {
     const modes = dhtModes(this.#config);
     const dhts = this.#dht;
     if ((modes === undefined) !== (dhts === undefined)) {
-      throw new NodeError("to and from none it counts at the next start");
+      throw new NodeError("a change to or from `none` takes effect at the next start");
     }
     const before = this.#router;
     this.#router = this.#configured();
@@ -133,27 +143,27 @@ export class Routing {
     await this.#providing.stop();
   }
 
-  /** What is announced in the background. */
+  /** The background announcements. */
   get providing(): Providing {
     return this.#providing;
   }
 
-  /** Who is asked. With `Routing.Type` "none" it has no method. */
+  /** The current router. With `Routing.Type` "none" it has no methods. */
   get router(): Router {
     return this.#router;
   }
 
-  /** Undefined where there is none. */
+  /** The DHTs; undefined if the node has none. */
   get dht(): queries.DualDht | undefined {
     return this.#dht;
   }
 
   /**
-   * Finds the addresses of a peer: `finalPeer`, from the peer store when it is connected.
+   * Finds the addresses of a peer: yields `finalPeer`, from the peer store if it is connected.
    *
    * @throws NodeError `routing: not found`, `failed to find any peer in table`
    */
-  async *findPeer(id: PeerId, signal: AbortSignal, how: Pick<Asking, "delegated"> = {}): RoutingEvents {
+  async *findPeer(id: PeerId, signal: AbortSignal, how: Pick<QueryOptions, "delegated"> = {}): RoutingEvents {
     const here = await this.#connected(id);
     if (here !== undefined) return yield { type: eventTypes.finalPeer, responses: [here] };
     for await (const event of this.#router.findPeer?.(id, { signal, ...how }) ?? []) {
@@ -169,7 +179,7 @@ export class Routing {
     return addressesOf({ id, multiaddrs: addresses.map(({ multiaddr }) => multiaddr) });
   }
 
-  /** The addresses that `findPeer` ends with. @throws NodeError as it does */
+  /** Resolves to the addresses that `findPeer` ends with. @throws NodeError as `findPeer` */
   async addresses(id: PeerId, signal?: AbortSignal): Promise<readonly Multiaddr[]> {
     for await (const { type, responses } of this.findPeer(id, signal ?? new AbortController().signal)) {
       if (type === eventTypes.finalPeer) return responses?.[0]?.multiaddrs ?? [];
@@ -178,22 +188,23 @@ export class Routing {
   }
 
   /**
-   * Providers of a block, this node included: `provider` for each, and again where another router knows more addresses.
-   * Finding none is no failure. Those of `Routing.IgnoreProviders` are left out.
+   * Finds providers of a block, including this node: yields `provider` for each, and again if
+   * another router knows more addresses. Finding none is not an error. Providers of
+   * `Routing.IgnoreProviders` are omitted.
    */
-  async *findProviders(cid: CID, asking: FindOptions): RoutingEvents {
-    const told = new Map<string, Set<string>>();
-    for await (const event of this.#router.findProviders?.(cid, asking) ?? []) {
+  async *findProviders(cid: CID, options: FindOptions): RoutingEvents {
+    const reported = new Map<string, Set<string>>();
+    for await (const event of this.#router.findProviders?.(cid, options) ?? []) {
       const [provider] = event.type === eventTypes.provider ? (event.responses ?? []) : [];
       if (provider !== undefined && this.#ignored.has(provider.id.toString())) continue;
-      if (provider === undefined || isNews(told, provider)) yield event;
-      if (told.size === asking.count) return;
+      if (provider === undefined || isNewProvider(reported, provider)) yield event;
+      if (reported.size === options.count) return;
     }
   }
 
   /**
-   * The providers of a block, without this node, for bitswap and pubsub. Those without known addresses come last, when
-   * they have been looked up.
+   * Yields the providers of a block without this node, for bitswap and pubsub. Providers without
+   * known addresses come last, after a lookup.
    */
   async *findProviderPeers(cid: CID, signal: AbortSignal): AsyncGenerator<ProviderRecord, void, undefined> {
     const unlocated = new Map<string, ProviderRecord>();
@@ -216,19 +227,22 @@ export class Routing {
   }
 
   /**
-   * The peers closest to a key: `finalPeer` for each, the closest first.
+   * Finds the peers closest to a key: yields `finalPeer` for each, the closest first.
    *
-   * @throws NodeError where there is no DHT
+   * @throws NodeError if there is no DHT
    */
   async *closestPeers(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     if (this.#dht === undefined) throw new NodeError("routing service is not a DHT");
     yield* queries.closestPeers(this.#dht, key, signal);
   }
 
-  /** The best record of a key: the last event, `value`. @throws NodeError `routing: not found` */
+  /**
+   * Finds the best record of a key: the last event is `value`. @throws NodeError
+   * `routing: not found`
+   */
   async *get(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     let best: RoutingEvent | undefined;
-    for await (const event of this.#better(key, { signal })) {
+    for await (const event of this.#improvingRecords(key, { signal })) {
       if (event.value !== undefined) best = event;
       else if (event.type === eventTypes.peerResponse && event.id !== undefined)
         yield { type: event.type, id: event.id };
@@ -238,20 +252,25 @@ export class Routing {
     else yield best;
   }
 
-  /** Valid records of a key, each better than the ones before; none where no router answers. */
-  async *search(key: Uint8Array, asking: Asking): AsyncGenerator<Uint8Array, void, undefined> {
+  /**
+   * Yields valid records of a key, each better than the previous ones; none if no router responds.
+   */
+  async *search(key: Uint8Array, options: QueryOptions): AsyncGenerator<Uint8Array, void, undefined> {
     try {
-      for await (const { value } of this.#better(key, asking)) if (value !== undefined) yield value;
+      for await (const { value } of this.#improvingRecords(key, options)) if (value !== undefined) yield value;
     } catch (error) {
-      asking.signal.throwIfAborted();
+      options.signal.throwIfAborted();
       if (!(error instanceof NodeError)) throw error;
     }
   }
 
-  /** The events of a search without records that are no better than those before: each router knows its own alone. */
-  async *#better(key: Uint8Array, asking: Asking): RoutingEvents {
+  /**
+   * Yields the events of a search, except for records that are not better than earlier ones: each
+   * router only knows its own records.
+   */
+  async *#improvingRecords(key: Uint8Array, options: QueryOptions): RoutingEvents {
     let best: Uint8Array | undefined;
-    for await (const event of this.#router.search?.(key, asking) ?? []) {
+    for await (const event of this.#router.search?.(key, options) ?? []) {
       const { value } = event;
       if (value !== undefined && best !== undefined && compare(key, value, best) <= 0) continue;
       best = value ?? best;
@@ -260,31 +279,35 @@ export class Routing {
   }
 
   /**
-   * Hands a record to the routers, of which a DHT stores it here and at the peers closest to its key: `value` for each that
-   * stored it.
+   * Passes a record to the routers. A DHT stores it locally and at the peers closest to its key,
+   * and yields `value` for each that stored it.
    *
-   * @throws NodeError for a record that is invalid or older than the one here; `failed to find any peer in table`
+   * @throws NodeError for a record that is invalid or older than the stored one;
+   * `failed to find any peer in table`
    */
   async *put(
     key: Uint8Array,
     value: Uint8Array,
     signal: AbortSignal,
-    how: Pick<Asking, "delegated"> = {},
+    how: Pick<QueryOptions, "delegated"> = {},
   ): RoutingEvents {
     yield* this.#router.put?.({ key, value }, { signal, ...how }) ?? queries.failWith(NOT_SUPPORTED_TEXT);
   }
 
-  /** The valid record of a key that is stored here. */
+  /** Resolves to the valid record of a key that is stored locally. */
   async localValue(key: Uint8Array): Promise<Uint8Array | undefined> {
     return this.#dht?.lan.localValue(key);
   }
 
-  /** As `put`, without events. */
+  /** Like `put`, without events. */
   async putQuietly(...record: Parameters<Routing["put"]>): Promise<void> {
     for await (const _ of this.put(...record));
   }
 
-  /** Announces this node as a provider to the peers closest to a block. @throws NodeError when the tables are empty */
+  /**
+   * Announces this node as a provider to the peers closest to a block. @throws NodeError if the
+   * tables are empty
+   */
   async *provide(cid: CID, signal: AbortSignal): RoutingEvents {
     yield* this.#router.provide?.(cid, { signal }) ?? queries.failWith(NOT_SUPPORTED_TEXT);
   }
@@ -294,7 +317,7 @@ export class Routing {
     this.#providing.announce(cids);
   }
 
-  /** CIDs that wait to be provided; 0 while the routing tables are empty. */
+  /** Number of CIDs that wait to be provided; 0 while the routing tables are empty. */
   get queued(): number {
     return this.#providing.queued;
   }
@@ -309,12 +332,12 @@ export class Routing {
   }
 }
 
-/** Notes a provider; whether it, or one of its addresses, was not told before. */
-function isNews(told: Map<string, Set<string>>, { id, multiaddrs }: PeerAddresses): boolean {
-  const known = told.get(id.toString());
+/** Records a provider, and returns whether it or one of its addresses is new. */
+function isNewProvider(reported: Map<string, Set<string>>, { id, multiaddrs }: PeerAddresses): boolean {
+  const known = reported.get(id.toString());
   const addresses = known ?? new Set();
   const before = addresses.size;
   for (const address of multiaddrs) addresses.add(address.toString());
-  told.set(id.toString(), addresses);
+  reported.set(id.toString(), addresses);
   return known === undefined || addresses.size > before;
 }

@@ -1,4 +1,7 @@
-/** Peers to which calls asked to keep connections: remembered across restarts, apart from `Peering.Peers`. */
+/**
+ * Stores the peers that were added by calls and to which connections are maintained, across
+ * restarts and separately from `Peering.Peers`.
+ */
 import { parsePeerId } from "../../formats/peer_id.ts";
 import { prefixedStore } from "../../storage/metadata/prefixed_store.ts";
 import { readJsonEntry } from "../../storage/metadata/read_entry.ts";
@@ -6,14 +9,17 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 import type { PeerToDial } from "./peer_dialer.ts";
 
-/** In the metadata of this host: the id of a peer to its addresses, as a list of texts in JSON. */
+/**
+ * Prefix in the metadata of this host. Each entry maps the id of a peer to its addresses, as a JSON
+ * list of texts.
+ */
 const PREFIX = "peering/";
 
 export class AddedPeers {
   readonly #store: MetadataStore;
   readonly #peers: Map<string, PeerToDial>;
 
-  /** @param metadata of this host, whether or not it shares its store */
+  /** @param metadata of this host, whether or not it shares a store */
   static async open(metadata: MetadataStore): Promise<AddedPeers> {
     const store = prefixedStore(metadata, PREFIX);
     const peers = new Map<string, PeerToDial>();
@@ -33,7 +39,7 @@ export class AddedPeers {
     return [...this.#peers.values()];
   }
 
-  /** Addresses take the place of former ones. */
+  /** Adds peers; new addresses replace previous ones. */
   async add(peers: readonly PeerToDial[]): Promise<void> {
     await this.#store.transaction((writer) => {
       for (const { id, addresses } of peers) writer.put(id.toString(), encoded(addresses));

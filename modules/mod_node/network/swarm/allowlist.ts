@@ -1,21 +1,24 @@
-/** Whom the bounds for connections as a whole do not keep out (`Swarm.ResourceMgr.Allowlist`). */
+/** The peers that the limits of all connections do not affect (`Swarm.ResourceMgr.Allowlist`). */
 import { BlockList, isIP } from "node:net";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
 interface Entry {
-  /** As the library takes it: `/ip4/192.0.2.0/ipcidr/24`. */
+  /** The range in the form that the library accepts: `/ip4/192.0.2.0/ipcidr/24`. */
   readonly range: string;
   readonly addresses: BlockList;
-  /** Only this peer; undefined for all at such an address. */
+  /** Id of the only peer that is allowed; undefined allows every peer at such an address. */
   readonly peer: string | undefined;
 }
 
 export class Allowlist {
   readonly #entries: readonly Entry[];
 
-  /** @param texts `/ip4/ADDRESS` or `/ip6/ADDRESS`, then `/ipcidr/BITS`, `/p2p/ID`, or both @throws NodeError */
+  /**
+   * @param texts `/ip4/ADDRESS` or `/ip6/ADDRESS`, then `/ipcidr/BITS`, `/p2p/ID`, or both @throws
+   * NodeError
+   */
   constructor(texts: readonly string[]) {
     this.#entries = texts.map(entryOf);
   }
@@ -28,7 +31,7 @@ export class Allowlist {
     return this.#entries.map(({ range }) => range);
   }
 
-  /** Whether a peer that connects from an address is among them. */
+  /** Whether a peer at that address is allowed. */
   has(address: Multiaddr, peer: PeerId): boolean {
     const [{ name, value } = { name: "", value: "" }] = address.getComponents();
     const family = name === "ip6" ? "ipv6" : "ipv4";
@@ -42,9 +45,9 @@ function entryOf(text: string): Entry {
   const [, family, address = "", bits, id] =
     /^\/(ip[46])\/([^/]+)(?:\/ipcidr\/(\d{1,3}))?(?:\/p2p\/([^/]+))?$/.exec(text) ?? [];
   const version = isIP(address);
-  const most = version === 4 ? 32 : 128;
-  if (family !== `ip${version}` || Number(bits ?? 0) > most) throw invalid(text);
-  const prefix = Number(bits ?? most);
+  const maxBits = version === 4 ? 32 : 128;
+  if (family !== `ip${version}` || Number(bits ?? 0) > maxBits) throw invalid(text);
+  const prefix = Number(bits ?? maxBits);
   const addresses = new BlockList();
   addresses.addSubnet(address, prefix, version === 4 ? "ipv4" : "ipv6");
   try {

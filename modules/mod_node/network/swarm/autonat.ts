@@ -1,4 +1,4 @@
-/** How often peers may ask AutoNAT whether they can be reached (`AutoNAT.Throttle`). */
+/** Limits how often peers may ask AutoNAT whether they are reachable (`AutoNAT.Throttle`). */
 import type { AutoNATComponents } from "@libp2p/autonat";
 import type { Libp2p, StreamHandler, StreamHandlerOptions, StreamMiddleware } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
@@ -8,10 +8,10 @@ import { parseDuration } from "../../util/go/duration.ts";
 export const autoNatProtocol = "/libp2p/autonat/1.0.0";
 
 interface ThrottleLimits {
-  /** Requests in an interval, of all peers and of one; 0 for no limit. */
+  /** Maximum number of requests per interval, of all peers and of one peer; 0 for no limit. */
   readonly all: number;
   readonly peer: number;
-  /** Milliseconds. */
+  /** Length of the interval in milliseconds. */
   readonly interval: number;
 }
 
@@ -28,13 +28,15 @@ function throttleOf(config: Pick<ConfigFile, "value">): ThrottleLimits {
   };
 }
 
-/** Tells others whether they can be reached, as the configuration says, also after it has changed. */
+/**
+ * Runs the AutoNAT service for other peers according to the configuration, and follows its changes.
+ */
 export class AutoNatService {
   readonly #registrar: AutoNATComponents["registrar"];
   readonly #config: Pick<ConfigFile, "value">;
   #limit: StreamMiddleware;
-  /** While nobody is answered: how it was. */
-  #former: { readonly handler: StreamHandler; readonly options: StreamHandlerOptions } | undefined;
+  /** The handler to restore; set while the service is off. */
+  #disabled: { readonly handler: StreamHandler; readonly options: StreamHandlerOptions } | undefined;
 
   /** @throws NodeError for an invalid interval */
   constructor(
@@ -45,21 +47,24 @@ export class AutoNatService {
     this.#registrar = registrar;
     this.#config = config;
     this.#limit = throttle(throttleOf(config));
-    // Requests beyond the limits are reset.
+    // Requests that exceed the limits are reset.
     libp2p.use(autoNatProtocol, (stream, connection, next) => this.#limit(stream, connection, next));
   }
 
-  /** To be called when libp2p has started, and after a change. @throws NodeError for an invalid interval */
+  /**
+   * Must be called when libp2p has started, and after a change. @throws NodeError for an invalid
+   * interval
+   */
   async renew(): Promise<void> {
     this.#limit = throttle(throttleOf(this.#config));
     const isOn = this.#config.value("AutoNAT.ServiceMode") !== "disabled";
-    const former = this.#former;
-    if (!isOn && former === undefined) {
-      this.#former = this.#registrar.getHandler(autoNatProtocol);
+    const disabled = this.#disabled;
+    if (!isOn && disabled === undefined) {
+      this.#disabled = this.#registrar.getHandler(autoNatProtocol);
       await this.#registrar.unhandle(autoNatProtocol);
-    } else if (isOn && former !== undefined) {
-      this.#former = undefined;
-      await this.#registrar.handle(autoNatProtocol, former.handler, former.options);
+    } else if (isOn && disabled !== undefined) {
+      this.#disabled = undefined;
+      await this.#registrar.handle(autoNatProtocol, disabled.handler, disabled.options);
     }
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Bytes that streams received and sent: in total, by peer and by protocol. Counting costs an addition for each chunk.
+ * Counts the bytes that streams have received and sent: in total, by peer and by protocol. Counting
+ * costs one addition per chunk.
  */
 import type {
   Connection,
@@ -13,7 +14,7 @@ import type {
 import type { PeerId } from "../../formats/peer_id.ts";
 import { LRU } from "../../util/lru.ts";
 
-/** Bytes, and bytes per second. */
+/** Total bytes, and bytes per second. */
 export interface BandwidthStats {
   readonly TotalIn: number;
   readonly TotalOut: number;
@@ -22,12 +23,12 @@ export interface BandwidthStats {
 }
 
 const SECOND_MS = 1000;
-/** Weight of a second in the moving average. */
+/** Weight of one second in the moving average. */
 const WEIGHT = 1 - Math.exp(-1);
-/** Peers whose totals are kept after they disconnect. */
+/** Maximum number of peers whose totals are stored after they disconnect. */
 const MAX_PEERS = 4096;
 
-/** A total, and the exponentially weighted average of what is added per second. */
+/** Counts a total, and the exponentially weighted average of additions per second. */
 export class Meter {
   readonly #now: () => number;
   #total = 0;
@@ -55,7 +56,10 @@ export class Meter {
     return this.#rate;
   }
 
-  /** Takes the seconds that have passed into the average, as if all that was added came in the first of them. */
+  /**
+   * Updates the average with the seconds that have passed, as if everything had been added in the
+   * first of them.
+   */
   #settle(): void {
     const passed = Math.floor((this.#now() - this.#since) / SECOND_MS);
     if (passed < 1) return;
@@ -100,17 +104,17 @@ const metric: Metric & MetricGroup = {
 };
 const register = () => ({ ...metric, observe: ignored });
 
-/** The metrics of libp2p, of which only those of streams are kept. */
+/** An implementation of libp2p's metrics that only counts streams. */
 export class Bandwidth implements Metrics {
   readonly #isOn: () => boolean;
   readonly #all = new Traffic();
-  /** Of connected peers, and of those that a stream was opened with last. */
+  /** Traffic of connected peers, and of the most recent other peers. */
   readonly #peers = new LRU<string, Traffic>(MAX_PEERS, { isExempt: (peer) => this.#open.has(peer) });
   readonly #protocols = new Map<string, Traffic>();
   /** Open connections by peer. */
   readonly #open = new Map<string, Set<Connection>>();
 
-  /** @param isOn whether streams that are opened now are counted */
+  /** @param isOn returns whether newly opened streams are counted */
   constructor(events: TypedEventTarget<Libp2pEvents>, isOn: () => boolean = () => true) {
     this.#isOn = isOn;
     events.addEventListener("connection:open", ({ detail }) => {
@@ -137,12 +141,12 @@ export class Bandwidth implements Metrics {
     return this.#protocols.get(name)?.stats() ?? ZERO;
   }
 
-  /** Names of the protocols that were spoken. */
+  /** Names of the protocols that were used. */
   protocols(): Iterable<string> {
     return this.#protocols.keys();
   }
 
-  /** Counts what passes through `send`, and what the stream delivers in `message` events. */
+  /** Counts the data that passes through `send`, and the data of the stream's `message` events. */
   trackProtocolStream(stream: Stream): void {
     if (!this.#isOn()) return;
     const counted = [this.#all, this.#protocols.get(stream.protocol) ?? begin(this.#protocols, stream.protocol)];

@@ -1,4 +1,7 @@
-/** The list `Bootstrap` of the configuration. Who changes it has the swarm go by it. */
+/**
+ * Reads and changes the list `Bootstrap` of the configuration. Callers that change it must also
+ * update the swarm.
+ */
 
 import { AUTO, type AutoValues, builtIn, expandedList } from "../../storage/repo/auto_values.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
@@ -10,10 +13,14 @@ type BootstrapConfig = Pick<ConfigFile, "value" | "update"> & { readonly auto?: 
 
 const KEY = "Bootstrap";
 
-const expanded = ({ auto = builtIn }: BootstrapConfig, texts: readonly string[] | null): readonly string[] =>
-  expandedList(texts ?? [], auto.Bootstrap.filter(isPeer));
+/** Expands the word `auto`, which stands for no peers if AutoConf is disabled. */
+const expanded = (config: BootstrapConfig, texts: readonly string[] | null): readonly string[] =>
+  expandedList(texts ?? [], mayExpand(config) ? (config.auto ?? builtIn).Bootstrap.filter(isPeer) : []);
 
-/** What others write into the document of `AutoConf` is left out where it is no address of a peer. */
+/**
+ * Whether a text is the address of a peer; entries of the `AutoConf` document that are not are
+ * ignored.
+ */
 function isPeer(text: string): boolean {
   try {
     splitPeer(parseMultiaddr(text));
@@ -25,7 +32,7 @@ function isPeer(text: string): boolean {
 
 const normalized = (text: string): string => parseMultiaddr(text).toString();
 
-/** Normalized, without duplicates, grouped by peer. */
+/** Returns the addresses normalized, without duplicates, and grouped by peer. */
 function grouped(config: BootstrapConfig, texts: readonly string[] | null): readonly string[] {
   const peers = byPeer(
     [...new Set(expanded(config, texts).map(normalized))].map((text) => splitPeer(parseMultiaddr(text))),
@@ -33,47 +40,44 @@ function grouped(config: BootstrapConfig, texts: readonly string[] | null): read
   return peers.flatMap(({ id, addresses }) => addresses.map((address) => withPeer(address, id).toString()));
 }
 
-/** The list, normalized. @throws NodeError for an entry that is no address of a peer */
+/** Returns the normalized list. @throws NodeError for an entry that is not the address of a peer */
 export const listBootstrap = (config: BootstrapConfig): readonly string[] => grouped(config, config.value(KEY));
 
-/** @throws NodeError for an entry that is no address of a peer */
+/** @throws NodeError for an entry that is not the address of a peer */
 export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddress[] =>
   expanded(config, config.value(KEY)).map((text) => splitPeer(parseMultiaddr(text)));
 
 /**
- * Adds peers at the front; one that is in the list already, in whatever form, moves there. Returns them as given.
+ * Adds peers at the front; a peer that is in the list already, in whatever form, moves there. The
+ * word `auto` is stored as it is. Returns the addresses as given.
  *
  * @throws NodeError before anything is stored
  */
 export async function addBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
   if (texts.length === 0) throw new NodeError("no bootstrap peers to add");
-  // It stays a word in the file.
-  if (texts.includes(AUTO)) return addAuto(config, texts);
-  for (const text of texts) requirePeer(text);
-  const first = unique(texts);
-  await config.update(KEY, (before) => [...unique([...first.values(), ...expanded(config, before)]).values()]);
-  return [...first.values()];
-}
-
-async function addAuto(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
-  if (config.value("AutoConf.Enabled") === false) {
+  if (texts.includes(AUTO) && !mayExpand(config)) {
     throw new NodeError(
       "cannot add default bootstrap peers: AutoConf is disabled (AutoConf.Enabled=false). Enable AutoConf by setting AutoConf.Enabled=true in your config, or add specific peer addresses instead",
     );
   }
   for (const text of texts) if (text !== AUTO) requirePeer(text);
-  await config.update(KEY, (before) => [...new Set([...texts, ...(before ?? [])])]);
-  return texts;
+  const first = unique(texts);
+  await config.update(KEY, (before) => [...unique([...first.values(), ...(before ?? [])]).values()]);
+  return [...first.values()];
 }
 
-/** The list as it is written, with the word `auto` where it stands for others. */
+const mayExpand = (config: BootstrapConfig): boolean => config.value("AutoConf.Enabled") !== false;
+
+/**
+ * Returns the list as the configuration has it, in which the word `auto` stands for other peers.
+ */
 export const writtenBootstrap = (config: BootstrapConfig): readonly string[] => config.value(KEY) ?? [];
 
-/** The first text of each address, by its normalized form. */
+/** Returns the first text of each address, by its normalized form. */
 function unique(texts: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const text of texts) {
-    const name = normalized(text);
+    const name = text === AUTO ? AUTO : normalized(text);
     if (!found.has(name)) found.set(name, text);
   }
   return found;
@@ -88,26 +92,35 @@ function requirePeer(text: string): void {
 export const addDefaultBootstrap = (config: BootstrapConfig): Promise<readonly string[]> =>
   addBootstrap(config, bootstrapPeers);
 
-/** Removes addresses; an id alone removes all addresses of that peer. Returns what was removed. @throws NodeError */
+/**
+ * Removes addresses; an id alone removes all addresses of that peer. Returns the removed addresses.
+ * @throws NodeError
+ */
 export async function removeBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
+  if (writtenBootstrap(config).includes(AUTO) && mayExpand(config)) {
+    throw new NodeError(
+      "cannot remove individual bootstrap peers when using 'auto' placeholder: the 'auto' value is managed by AutoConf. Either disable AutoConf by setting AutoConf.Enabled=false and replace 'auto' with specific peer addresses, or use 'ipfs bootstrap rm --all' to remove all peers",
+    );
+  }
   const peerOf = (text: string) => splitPeer(parseMultiaddr(text)).id;
   for (const text of texts) peerOf(text);
   const unwanted = new Set(texts.map(normalized));
   const isRemoved = (text: string) => unwanted.has(text) || unwanted.has(`/p2p/${peerOf(text)}`);
   let removed: readonly string[] = [];
   await config.update(KEY, (before) => {
-    const all = grouped(config, before);
+    const isWord = (text: string) => text === AUTO;
+    const all = grouped(config, before?.filter((text) => !isWord(text)) ?? null);
     removed = all.filter(isRemoved);
-    return all.filter((text) => !isRemoved(text));
+    return [...(before?.filter(isWord) ?? []), ...all.filter((text) => !isRemoved(text))];
   });
   return removed;
 }
 
-/** Empties the list, and returns it. */
+/** Empties the list and returns it; as the configuration has it if the word `auto` is in it. */
 export async function clearBootstrap(config: BootstrapConfig): Promise<readonly string[]> {
   let removed: readonly string[] = [];
   await config.update(KEY, (before) => {
-    removed = grouped(config, before);
+    removed = before?.includes(AUTO) ? before : grouped(config, before);
     return null;
   });
   return removed;

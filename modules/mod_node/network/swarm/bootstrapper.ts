@@ -4,9 +4,9 @@ import { byPeer, type PeerAddress } from "./multiaddr.ts";
 import { type Dialer, dialPeer, type PeerToDial } from "./peer_dialer.ts";
 
 const INTERVAL_MS = 30_000;
-/** For all dials of a round. */
+/** Timeout of all dials of a round together. */
 const TIMEOUT_MS = 10_000;
-/** Peers with which no bootstrap peer is dialled. */
+/** Number of connected peers at which no bootstrap peer is dialled. */
 const ENOUGH_PEERS = 4;
 
 export class Bootstrapper {
@@ -38,7 +38,7 @@ export class Bootstrapper {
     await Promise.all(
       chosen.map((peer) =>
         dialPeer(this.#libp2p, peer, signal).catch((error: Error) =>
-          this.#log.write("bootstrap", "info", `${peer.id} was not reached: ${error.message}`),
+          this.#log.write("bootstrap", "info", `cannot reach ${peer.id}: ${error.message}`),
         ),
       ),
     );

@@ -1,4 +1,7 @@
-/** How many connections there may be (`Swarm.ConnMgr`), and which are closed when there are more. */
+/**
+ * Limits the number of connections (`Swarm.ConnMgr`), and decides which ones are closed when there
+ * are too many.
+ */
 import type { Connection, Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
@@ -8,18 +11,21 @@ import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
 
 export interface ConnectionLimits {
-  /** Connections that are left after trimming. */
+  /** Number of connections that remain after trimming. */
   readonly low: number;
-  /** Connections beyond which they are trimmed. */
+  /** Number of connections above which they are trimmed. */
   readonly high: number;
   /** Milliseconds for which a new connection is not trimmed. */
   readonly graceMs: number;
 }
 
-/** As in go-ipfs 0.9. */
+/** The defaults of go-ipfs 0.9. */
 const DEFAULT_LIMITS: ConnectionLimits = { low: 600, high: 900, graceMs: 20_000 };
 
-/** Undefined for no limit. @throws NodeError for an unknown type or an invalid duration */
+/**
+ * Returns undefined if there is no limit. @throws NodeError for an unknown type or an invalid
+ * duration
+ */
 export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionLimits | undefined {
   const type = config.value("Swarm.ConnMgr.Type");
   if (type === "none") return undefined;
@@ -34,14 +40,14 @@ export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionL
   }
 }
 
-/** What connections may take in all (`Swarm.ResourceMgr`); undefined where nothing is said. */
+/** Limits of all connections together (`Swarm.ResourceMgr`); undefined fields are not limited. */
 export interface ResourceLimits {
   /** Bytes. */
   readonly memory: number | undefined;
   readonly descriptors: number | undefined;
 }
 
-/** Undefined where it is switched off. @throws NodeError for a size that is none */
+/** Returns undefined if the limits are disabled. @throws NodeError for an invalid size */
 export function resourceLimits(config: Pick<ConfigFile, "value">): ResourceLimits | undefined {
   if (config.value("Swarm.ResourceMgr.Enabled") === false) return undefined;
   const size = config.value("Swarm.ResourceMgr.MaxMemory");
@@ -55,12 +61,12 @@ export function resourceLimits(config: Pick<ConfigFile, "value">): ResourceLimit
   }
 }
 
-/** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused at once. */
+/** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused immediately. */
 const MAX_CONNECTIONS_FACTOR = 4;
-/** Memory for which there may be one connection, as in the reference. */
+/** Memory that allows one connection, as in the reference. */
 const BYTES_PER_CONNECTION = 1024 * 1024;
 
-/** Connections beyond which none is accepted, by the lowest of the limits: one at least. */
+/** Returns the maximum number of connections: the lowest of the limits, but at least one. */
 export function maxConnections({ high }: Partial<ConnectionLimits> = {}, resources?: ResourceLimits): number {
   const { memory, descriptors } = resources ?? {};
   const byCount = high === undefined ? undefined : high * MAX_CONNECTIONS_FACTOR;
@@ -71,7 +77,9 @@ export function maxConnections({ high }: Partial<ConnectionLimits> = {}, resourc
 
 type Host = Pick<Libp2p, "getConnections" | "peerStore" | "addEventListener" | "removeEventListener">;
 
-/** Closes connections when there are too many: those to the peers with the lowest tag values first. */
+/**
+ * Closes connections when there are too many: those to the peers with the lowest tag values first.
+ */
 export class ConnectionTrimmer {
   readonly #host: Host;
   readonly #limits: ConnectionLimits;
@@ -94,7 +102,7 @@ export class ConnectionTrimmer {
 
   readonly #opened = (): void => this.trimIfNeeded();
 
-  /** Closes connections now if there are too many, but for those that are new or protected. */
+  /** Closes connections now if there are too many, except for new and protected ones. */
   trimIfNeeded(): void {
     if (this.#running || this.#host.getConnections().length <= this.#limits.high) return;
     this.#running = true;
@@ -109,15 +117,15 @@ export class ConnectionTrimmer {
     const newest = Date.now() - graceMs;
     const old = all.filter(({ timeline, remotePeer }) => timeline.open < newest && !this.#isProtected(remotePeer));
     const valued = await Promise.all(
-      old.map(async (connection) => ({ connection, worth: await this.#worth(connection) })),
+      old.map(async (connection) => ({ connection, value: await this.#valueOf(connection) })),
     );
-    valued.sort((a, b) => a.worth - b.worth || a.connection.streams.length - b.connection.streams.length);
+    valued.sort((a, b) => a.value - b.value || a.connection.streams.length - b.connection.streams.length);
     const closing = valued.slice(0, Math.max(all.length - low, 0)).map(({ connection }) => connection);
     await Promise.all(closing.map((connection) => connection.close().catch((error: Error) => connection.abort(error))));
   }
 
-  /** The sum of the tag values that protocols and users gave to a peer. */
-  async #worth({ remotePeer }: Connection): Promise<number> {
+  /** Resolves to the sum of the tag values that protocols and users gave to a peer. */
+  async #valueOf({ remotePeer }: Connection): Promise<number> {
     const peer = await this.#host.peerStore.get(remotePeer).catch(() => undefined);
     return [...(peer?.tags.values() ?? [])].reduce((sum, { value }) => sum + value, 0);
   }

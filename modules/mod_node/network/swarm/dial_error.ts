@@ -1,10 +1,10 @@
-/** Why a peer could not be reached, in the words of go-ipfs: address by address. */
+/** Reports why a peer could not be reached, address by address, with go-ipfs's texts. */
 import type { Transport } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Multiaddr, transportOf } from "./multiaddr.ts";
 
-/** Why one address could not be dialled. */
+/** The reason why one address could not be dialled. */
 class AddressError extends Error {
   readonly address: Multiaddr;
 
@@ -14,7 +14,10 @@ class AddressError extends Error {
   }
 }
 
-/** Has a transport name the address in its errors: libp2p tells what failed, but not with which address. */
+/**
+ * Makes a transport include the address in its errors, because libp2p reports an error without its
+ * address.
+ */
 export function withAddressInErrors<T extends Transport>(transport: T): T {
   const { dial } = transport;
   transport.dial = async (address, options) => {
@@ -27,7 +30,10 @@ export function withAddressInErrors<T extends Transport>(transport: T): T {
   return transport;
 }
 
-/** `failed to dial <id>: …`, from what dials rejected with; without any, no address was known. */
+/**
+ * Returns the error `failed to dial <id>: …` for the errors of dials; without any errors, no
+ * address was known.
+ */
 export function dialError(id: PeerId, errors: readonly unknown[]): NodeError {
   const failed = errors.flatMap((error): unknown[] => (error instanceof AggregateError ? error.errors : [error]));
   const addresses = failed.filter((each) => each instanceof AddressError);
@@ -45,7 +51,7 @@ function reasonOf(error: unknown): string {
   return message;
 }
 
-/** Go's words for errors of the system. */
+/** Go's texts for errors of the system. */
 const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connect: connection refused",
   EHOSTUNREACH: "connect: no route to host",
@@ -62,14 +68,14 @@ function causeOf(address: Multiaddr, cause: unknown): string {
   if (name === "TimeoutError" || name === "AbortError") return `dial ${goAddress(address)}: i/o timeout`;
   if (name === "EncryptionFailedError") return `failed to negotiate security protocol: ${securityWords(message)}`;
   if (name === "MuxerUnavailableError") return `failed to negotiate stream multiplexer: ${message}`;
-  // Errors of Node's websockets have no message.
+  // Errors of Node's WebSockets have no message.
   return message || `dial ${goAddress(address)}: connection failed`;
 }
 
 const securityWords = (message: string): string =>
   /unexpected peer|does not match expected/i.test(message) ? "peer id mismatch" : message;
 
-/** As Go writes an address that it dials: `tcp4 127.0.0.1:1`. */
+/** Formats an address as Go does when dialling it: `tcp4 127.0.0.1:1`. */
 function goAddress(address: Multiaddr): string {
   const [host, port, ...more] = address.getComponents();
   const family = more.some(({ name }) => name === "ws" || name === "wss") ? "" : host?.name.replace(/\D/g, "");

@@ -12,7 +12,7 @@ interface Mask {
   readonly family: "ipv4" | "ipv6";
 }
 
-/** `/ip4/1.2.3.4/ipcidr/24`. @throws NodeError in the words of go-ipfs */
+/** Parses `/ip4/1.2.3.4/ipcidr/24`. @throws NodeError with go-ipfs's texts */
 function parseMask(text: string): Mask {
   const [before, family = "", address = "", ipcidr, bits, ...more] = text.split("/");
   if (before !== "" || !/^ip[46]$/.test(family) || ipcidr !== "ipcidr" || bits === undefined || more.length > 0) {
@@ -39,24 +39,27 @@ function cleared(address: string, prefix: number): string {
 
 const textOf = ({ address, prefix, family }: Mask) => `/ip${family === "ipv4" ? 4 : 6}/${address}/ipcidr/${prefix}`;
 
-/** Ranges without duplicates, in the order in which they were added. */
+/** A set of ranges, in the order in which they were added. */
 export class Filters {
   readonly #masks = new Map<string, Mask>();
   #list = new BlockList();
 
-  /** @throws NodeError for a text that is no range */
+  /** @throws NodeError for a text that is not a range */
   add(text: string): void {
     const mask = parseMask(text);
     this.#masks.set(textOf(mask), mask);
     this.#list.addSubnet(mask.address, mask.prefix, mask.family);
   }
 
-  /** @throws NodeError for a text that is no range */
+  /** @throws NodeError for a text that is not a range */
   remove(text: string): void {
     if (this.#masks.delete(textOf(parseMask(text)))) this.#rebuild();
   }
 
-  /** Those that are there already keep their places. @throws NodeError for a text that is no range: then the former ones stay */
+  /**
+   * Replaces all ranges; those that exist already keep their positions. @throws NodeError for a
+   * text that is not a range; the previous ranges then stay in effect
+   */
   replace(texts: readonly string[]): void {
     const wanted = new Map(texts.map(parseMask).map((mask) => [textOf(mask), mask]));
     for (const text of this.#masks.keys()) if (!wanted.has(text)) this.#masks.delete(text);
@@ -74,7 +77,7 @@ export class Filters {
     for (const { address, prefix, family } of this.#masks.values()) this.#list.addSubnet(address, prefix, family);
   }
 
-  /** As text, normalized. */
+  /** Returns the ranges as normalized texts. */
   list(): readonly string[] {
     return [...this.#masks.keys()];
   }
@@ -86,7 +89,7 @@ export class Filters {
     return host?.value !== undefined && this.blocksHost(host.value);
   }
 
-  /** As `blocks`, also for what a host name resolves to. */
+  /** Like `blocks`, but also checks the addresses that a host name resolves to. */
   async blocksDial(address: Multiaddr): Promise<boolean> {
     if (this.#masks.size === 0) return false;
     const first = address.getComponents()[0];
@@ -101,7 +104,10 @@ export class Filters {
   }
 }
 
-/** Matches addresses and ranges, as in `Addresses.NoAnnounce`. @throws NodeError for a text that is neither */
+/**
+ * Returns a function that matches the given addresses and ranges, as in `Addresses.NoAnnounce`.
+ * @throws NodeError for a text that is neither
+ */
 export function addressMatcher(texts: readonly string[]): (address: Multiaddr) => boolean {
   const ranges = new Filters();
   const exact = new Set<string>();

@@ -1,4 +1,4 @@
-/** Makes libp2p as the configuration says. */
+/** Creates libp2p according to the configuration. */
 import { autoNAT } from "@libp2p/autonat";
 import { identify, identifyPush } from "@libp2p/identify";
 import { FaultTolerance, type Transport } from "@libp2p/interface";
@@ -39,7 +39,7 @@ export interface HostDeps {
   readonly agent: string;
   /** Further services of libp2p. */
   readonly services: ServiceFactoryMap;
-  /** Told of peers that mDNS finds on the local network. */
+  /** Called for each peer that mDNS finds on the local network. */
   readonly onDiscovered: (peer: { readonly id: Libp2p["peerId"]; readonly multiaddrs: Multiaddr[] }) => void;
 }
 
@@ -48,44 +48,56 @@ export interface Host {
   readonly ping: PingService;
   /** Undefined with `Swarm.DisableBandwidthMetrics`. */
   readonly bandwidth: Bandwidth | undefined;
-  /** Connections through relays are dialled and accepted. */
+  /** Whether connections through relays are dialled and accepted. */
   readonly relayEnabled: boolean;
-  /** What changes with the configuration. */
+  /** Applies configuration changes to the running host. */
   readonly live: LiveHost;
   /** Configured addresses that are not listened on, each with the reason. */
   readonly listenFailures: Map<string, string>;
-  /** Addresses are configured, and none is listened on. */
-  listensNowhere(): boolean;
-  /** Every address that is listened on. */
+  /** Whether addresses are configured, but none of them is listened on. */
+  isListeningNowhere(): boolean;
+  /** Returns every address that is listened on. */
   listening(): readonly Multiaddr[];
-  /** Announces every address that is listened on, whether or not a peer has confirmed that it can be reached. */
+  /**
+   * Announces every address that is listened on, whether or not a peer has confirmed that it is
+   * reachable.
+   */
   announceAll(): void;
-  /** Whether others reach this node, as AutoNAT has heard. */
+  /** The reachability of this node, according to AutoNAT. */
   readonly reachability: Reachability;
-  /** Beyond which connections are refused. */
+  /** Returns the limits above which connections are refused. */
   connectionBounds(): ConnectionBounds;
-  /** Connections beyond a multiple of these limits, and those of the configuration, are refused from now on. */
+  /**
+   * Refuses connections above a multiple of these limits, or above those of the configuration, from
+   * now on.
+   */
   limitConnections(limits: ConnectionLimits | undefined): void;
-  /** Nothing is announced or stored any more: to be called before libp2p stops. */
+  /** Stops announcing and storing; must be called before libp2p stops. */
   stopBackgroundUpdates(): void;
 }
 
-/** Inbound connections of one address in a second. */
+/** Maximum number of inbound connections per address and second. */
 const MAX_INBOUND_PER_SECOND = 64;
 const BOUNDS = {
   /**
-   * Inbound connections that are being negotiated, for which each has ten seconds: more than one address can open in that
-   * time, so that it keeps nobody else out.
+   * Maximum number of inbound connections in negotiation, each of which may take ten seconds. One
+   * address cannot open that many in this time, so it cannot exclude others.
    */
   pendingInbound: 1024,
-  /** Dials in the queue, those that somebody asked for first. The library's 500 can be filled by a few forged answers. */
+  /**
+   * Maximum number of queued dials; requested dials come first. The library's limit of 500 could be
+   * filled by a few forged responses.
+   */
   queuedDials: 8192,
 };
-/** Milliseconds that a peer may take to say who it is, as one on a busy machine does. The library gives it five seconds. */
+/**
+ * Milliseconds that a peer may take to identify itself, because a peer on a busy machine may be
+ * slow. The library's limit is five seconds.
+ */
 const IDENTIFY_TIMEOUT_MS = 30_000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
 
-/** What libp2p keeps to itself, captured by services while it is made. */
+/** Private parts of libp2p, captured by services during its creation. */
 interface Captured {
   readonly reachability: Reachability;
   ping?: PingService;
@@ -93,7 +105,7 @@ interface Captured {
   components?: HostComponents;
 }
 
-/** libp2p, not started yet. @throws NodeError for an invalid configuration */
+/** Creates libp2p without starting it. @throws NodeError for an invalid configuration */
 export async function createHost(deps: HostDeps): Promise<Host> {
   const { repo, patches } = deps;
   const { config } = repo;
@@ -114,12 +126,13 @@ export async function createHost(deps: HostDeps): Promise<Host> {
       announceFilter: announced.filter,
     },
     transports: [...transportsOf(config, relayEnabledIn(config), quic.make)].map(([name, make]) => {
-      return (components: TransportComponents) => kept(transports, name, recordListening(make(components), record));
+      return (components: TransportComponents) =>
+        remembered(transports, name, recordListening(make(components), record));
     }),
     ...(psk === undefined ? {} : { connectionProtector: preSharedKey({ psk: encodeSwarmKey(psk) }) }),
     services: servicesOf(deps, captured),
   });
-  // The service factories have run.
+  // The service factories have run by now.
   const { ping, components, bandwidth } = captured as Captured & Required<Pick<Captured, "ping" | "components">>;
   const { addressManager, registrar, transportManager, connectionManager } = components;
   copyMiddlewareLists(registrar, patches);
@@ -148,7 +161,7 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     },
     live,
     listenFailures,
-    listensNowhere: () => listenFailures.size > 0 && record.opened.size === 0 && listen.length > 0,
+    isListeningNowhere: () => listenFailures.size > 0 && record.opened.size === 0 && listen.length > 0,
     listening: () => transportManager.getAddrs(),
     reachability: captured.reachability,
     connectionBounds: () => ({ ...resourceLimits(config), ...BOUNDS, open: connectionManager.getMaxConnections() }),
@@ -168,18 +181,18 @@ interface BackgroundServices {
   readonly identifyPush: object;
 }
 
-/** What stops them, where it can be had. */
+/** Returns functions that stop the background updates, where that is possible. */
 const backgroundUpdates = (services: BackgroundServices, { addressManager }: HostComponents, patches: PatchNotices) => [
   canStopAddressUpdates(addressManager, patches) && (() => stopAddressUpdates(addressManager)),
   canStopPush(services.identifyPush, patches) && (() => stopPush(services.identifyPush)),
 ];
 
-function kept<T>(all: Map<string, T>, name: string, one: T): T {
+function remembered<T>(all: Map<string, T>, name: string, one: T): T {
   all.set(name, one);
   return one;
 }
 
-/** How connections are made, secured, limited and counted. */
+/** Returns the options for establishing, securing, limiting and counting connections. */
 function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
   const { repo, datastore, filters, limits, agent, patches } = deps;
   const { config, identity } = repo;
@@ -192,7 +205,7 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
     privateKey: identity.privateKey,
     nodeInfo: { userAgent: agent },
     datastore,
-    // Formatting messages that nobody reads costs more than sending a small block.
+    // Formatting log messages that nobody reads costs more than sending a small block.
     ...(process.env.DEBUG === undefined ? { logger: silentLogger } : {}),
     transportManager: { faultTolerance: FaultTolerance.NO_FATAL },
     connectionEncrypters: encryptersOf(config, patches),
@@ -200,7 +213,8 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
     connectionGater: {
       denyDialMultiaddr: (address) => filters.blocksDial(address),
       denyInboundConnection: ({ remoteAddr }) => filters.blocks(remoteAddr),
-      // Where there is such a list, the library lets all in that has no address of its own, and looks at addresses alone.
+      // With an allowlist, the library accepts every connection without an address of its own, and
+      // only checks addresses.
       denyInboundRelayedConnection: () => !allowed.isEmpty && isFull(),
       denyInboundEncryptedConnection: (peer, { remoteAddr }) =>
         !allowed.isEmpty && isFull() && !allowed.has(remoteAddr, peer),
@@ -212,7 +226,8 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
       maxIncomingPendingConnections: BOUNDS.pendingInbound,
       maxDialQueueLength: BOUNDS.queuedDials,
     },
-    // It would open a stream for a ping on each connection every few seconds; multiplexers notice dead connections.
+    // The monitor would open a stream for a ping on each connection every few seconds; multiplexers
+    // detect dead connections themselves.
     connectionMonitor: { enabled: false },
     peerStore: { maxAddressAge: 24 * 3600 * 1000, maxPeerAge: 7 * 24 * 3600 * 1000 },
     metrics: ({ events }) =>
@@ -227,7 +242,7 @@ function servicesOf(deps: HostDeps, captured: Captured) {
     ping: (components: PingComponents) => (captured.ping = new PingService(components)),
     autoNAT: (components: HostComponents) => {
       captured.components = components;
-      return autoNAT()(captured.reachability.told(forceNewDials(components, deps.patches)));
+      return autoNAT()(captured.reachability.recordFrom(forceNewDials(components, deps.patches)));
     },
     ...deps.services,
   };

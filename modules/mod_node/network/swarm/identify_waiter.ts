@@ -1,8 +1,11 @@
-/** Waits until the identify protocol has run on a connection: then the peer's id and protocols are known. */
+/**
+ * Waits until the identify protocol has run on a connection, after which the peer's id and
+ * protocols are known.
+ */
 import type { Connection, IdentifyResult, Libp2p } from "@libp2p/interface";
 import { raceSignal } from "../../util/async/abortable.ts";
 
-/** Milliseconds after which a connection on which identify does not finish counts as identified. */
+/** Milliseconds after which a connection counts as identified even if identify has not finished. */
 const TIMEOUT_MS = 10_000;
 
 export class IdentifyWaiter {
@@ -22,7 +25,10 @@ export class IdentifyWaiter {
     this.#waiting.delete(connection);
   }
 
-  /** Resolves when the peer is identified, or the connection ends before. @throws the reason of the signal */
+  /**
+   * Resolves when the peer is identified, or the connection ends earlier. @throws the reason of the
+   * signal
+   */
   async wait(connection: Connection, signal?: AbortSignal): Promise<void> {
     if (this.#identified.has(connection) || connection.status !== "open") return;
     const waiting = this.#waiting.get(connection) ?? Promise.withResolvers<void>();

@@ -1,4 +1,7 @@
-/** What dials and closes connections by itself, as the configuration says, and goes on saying while it runs. */
+/**
+ * Runs the parts that dial and close connections automatically, and applies configuration changes
+ * to them.
+ */
 import type { Libp2p } from "@libp2p/interface";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
@@ -14,10 +17,10 @@ import { Peering } from "./peering.ts";
 export interface KeepersDeps {
   readonly libp2p: Libp2p;
   readonly config: Pick<ConfigFile, "value" | "update">;
-  /** To which connections are kept beside those to `Peering.Peers`. */
+  /** Peers to which connections are maintained in addition to `Peering.Peers`. */
   readonly added: AddedPeers;
   readonly log: NodeLog;
-  /** Asks routing where a peer is. */
+  /** Finds the addresses of a peer with the routing system. */
   readonly find: (id: PeerId, signal: AbortSignal) => Promise<readonly Multiaddr[]>;
 }
 
@@ -51,41 +54,53 @@ export class Keepers {
     for (const keeper of this.#all()) keeper.stop();
   }
 
-  /** The peers to which connections are kept, of the configuration and added. */
+  /** The configured and added peers to which connections are maintained. */
   get peered(): readonly PeerToDial[] {
     return this.#peering.peers();
   }
 
-  /** Keeps connections to further peers, also after a restart; they are dialled at once. */
+  /** Maintains connections to further peers, also after a restart; they are dialled at once. */
   async addPeered(peers: readonly PeerToDial[]): Promise<void> {
     await this.#deps.added.add(peers);
     for (const peer of peers) this.#peering.add(peer);
   }
 
-  /** Connections that are open stay. Peers of the configuration come back when that changes, and with a restart. */
+  /**
+   * Stops maintaining connections to peers; open connections stay open. Configured peers return
+   * when that setting changes, and after a restart.
+   */
   async removePeered(ids: readonly PeerId[]): Promise<void> {
     await this.#deps.added.remove(ids);
     for (const id of ids) this.#peering.remove(id);
   }
 
-  /** Goes by `Peering.Peers` as it is now; connections that are open stay. @throws NodeError for an invalid entry */
+  /**
+   * Applies the current value of `Peering.Peers`; open connections stay open. @throws NodeError for
+   * an invalid entry
+   */
   renewPeering(): void {
     this.#peering = this.#renewed(this.#peering, this.#makePeering());
   }
 
-  /** Goes by `Bootstrap` as it is now, and dials if there are too few peers. @throws NodeError for an invalid entry */
+  /**
+   * Applies the current value of `Bootstrap`, and dials if there are too few peers. @throws
+   * NodeError for an invalid entry
+   */
   renewBootstrap(): void {
     this.#bootstrapper = this.#renewed(this.#bootstrapper, this.#makeBootstrapper());
   }
 
-  /** Goes by `Swarm.ConnMgr` as it is now, and closes connections if there are too many. @throws NodeError */
+  /**
+   * Applies the current value of `Swarm.ConnMgr`, and closes connections if there are too many.
+   * @throws NodeError
+   */
   renewLimits(): void {
     this.#trimmer = this.#renewed(this.#trimmer, this.#makeTrimmer());
     this.#trimmer?.trimIfNeeded();
   }
 
-  #renewed<K extends Keeper | undefined>(former: Keeper | undefined, next: K): K {
-    former?.stop();
+  #renewed<K extends Keeper | undefined>(previous: Keeper | undefined, next: K): K {
+    previous?.stop();
     if (this.#isRunning) next?.start();
     return next;
   }
@@ -100,7 +115,7 @@ export class Keepers {
       id: parsePeerId(ID),
       addresses: Addrs.map((text) => transportOf(parseMultiaddr(text))),
     }));
-    // Of a peer that is both, the addresses that were added.
+    // The addresses of added peers override those of configured peers.
     return new Peering(libp2p, [...configured, ...added.all()], log, { find });
   }
 

@@ -1,31 +1,38 @@
 /**
- * Sockets that take from the system as much as is there: Node hands on pieces of 64 KiB, each of which goes through all layers of a
- * connection, and that costs more than the bytes do.
+ * Makes sockets read as much as the system has available. Node.js delivers pieces of 64 KiB, each
+ * of which passes through all layers of a connection, and that costs more than handling the bytes.
  */
 import type { OnReadOpts, Socket } from "node:net";
 
 const BUFFER_BYTES = 512 * 1024;
-/** A read of so many bytes is likely to be followed by another. */
+/** A read of that many bytes is probably followed by another one. */
 const LARGE_BYTES = 48 * 1024;
-/** A read has at least so much room. */
+/** Minimum room for a read. */
 const MIN_ROOM = 128 * 1024;
 
-/** All quiet sockets read into it; what they hand on is a copy. There may be thousands, which hold nothing so. */
+/**
+ * Buffer that all quiet sockets read into; they deliver copies of it. Thousands of such sockets
+ * therefore need no memory of their own.
+ */
 let shared: Buffer | undefined;
 
 const usedAtOnce = new WeakSet<Socket>();
 
 /**
- * What a socket with large reads hands on while it flows is written over by the next read: whoever gets it is done with it when
- * the socket's listeners return. Such a socket needs no memory of its own.
+ * Marks a socket whose data is processed before its listeners return. With large reads, data that
+ * such a socket delivers while flowing is overwritten by the next read, so the socket needs no
+ * memory of its own.
  */
-export function useReadsAtOnce(socket: Socket): void {
+export function markUsedAtOnce(socket: Socket): void {
   usedAtOnce.add(socket);
 }
 
-/** For one socket. What it hands on is never written over, unless it is used at once: whoever gets it may keep it. */
+/**
+ * Returns read options for one socket. Delivered data is never overwritten, unless the socket is
+ * marked as used at once, so recipients may retain it.
+ */
 export function largeReads(): OnReadOpts {
-  /** What is left of the buffer that a busy socket reads into, piece behind piece. */
+  /** The rest of the buffer that a busy socket reads into, one piece after another. */
   let own: Buffer | undefined;
   const received = (length: number): Buffer => {
     if (own === undefined) {
@@ -42,7 +49,7 @@ export function largeReads(): OnReadOpts {
   return {
     buffer: () => own ?? (shared ??= Buffer.allocUnsafeSlow(BUFFER_BYTES)),
     callback(this: Socket, length: number, buffer: Uint8Array) {
-      // What does not flow waits in the socket.
+      // Data that does not flow is buffered in the socket.
       if (!usedAtOnce.has(this) || this.readableFlowing !== true || this.readableLength > 0)
         return this.push(received(length));
       own = undefined;

@@ -1,4 +1,7 @@
-/** TLS of libp2p. Peers prefer noise, so its 230 modules are loaded with the first connection that it secures. */
+/**
+ * TLS of libp2p. Peers prefer noise, so the 230 modules of TLS are loaded with the first connection
+ * that it secures.
+ */
 import { type ConnectionEncrypter, type SecureConnectionOptions, serviceCapabilities } from "@libp2p/interface";
 import type { TLSComponents } from "@libp2p/tls";
 
@@ -10,7 +13,7 @@ export function lazyTls(): (components: TLSComponents) => ConnectionEncrypter {
     const load = async (options?: SecureConnectionOptions): Promise<ConnectionEncrypter> => {
       loading ??= import("@libp2p/tls").then(({ tls }) => tls()(components));
       const loaded = await loading;
-      // It only hears of a deadline that comes while it works.
+      // The library only notices a signal that aborts while it works.
       options?.signal?.throwIfAborted();
       return loaded;
     };

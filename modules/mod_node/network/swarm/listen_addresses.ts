@@ -1,4 +1,4 @@
-/** Which addresses are listened on, and why others are not. */
+/** Determines which addresses are listened on, and why others are not. */
 import type { Transport } from "@libp2p/interface";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -7,11 +7,10 @@ import type { ListenRecord } from "./listening.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
 /**
- * `Addresses.Swarm`, less what cannot be listened on.
+ * Returns the addresses of `Addresses.Swarm` that can be listened on.
  *
- * @param quicMissing why QUIC is not spoken; undefined when it is
- * @param failures gets the reason for each address that is left out
- * @throws NodeError for an entry that is no address
+ * @param quicMissing why QUIC is not available; undefined if it is @param failures receives the
+ * reason for each omitted address @throws NodeError for an entry that is not an address
  */
 export function listenAddresses(
   config: Pick<ConfigFile, "value">,
@@ -37,23 +36,29 @@ export function listenAddresses(
   });
 }
 
-/** What is announced, as libp2p takes it. */
+/** Announced addresses in the form that libp2p accepts. */
 export interface AnnouncedAddresses {
-  /** Where there are any, exactly these. */
+  /** If not empty, exactly these addresses are announced. */
   readonly announce: string[];
-  /** Beside those that are listened on. */
+  /** Announced in addition to those that are listened on. */
   readonly appendAnnounce: string[];
 }
 
-/** `Addresses.Announce` and `AppendAnnounce`. @throws NodeError for an entry that is no address */
+/**
+ * Reads `Addresses.Announce` and `AppendAnnounce`. @throws NodeError for an entry that is not an
+ * address
+ */
 export function announcedAddresses(config: Pick<ConfigFile, "value">): AnnouncedAddresses {
-  const [instead, beside] = (["Addresses.Announce", "Addresses.AppendAnnounce"] as const).map((path) =>
+  const [instead, additional] = (["Addresses.Announce", "Addresses.AppendAnnounce"] as const).map((path) =>
     (config.value(path) ?? []).map((text) => String(parseMultiaddr(text))),
   ) as [string[], string[]];
-  return { announce: instead.length === 0 ? [] : [...instead, ...beside], appendAnnounce: beside };
+  return { announce: instead.length === 0 ? [] : [...instead, ...additional], appendAnnounce: additional };
 }
 
-/** Has a transport record what it listens on, and what it cannot listen on: libp2p goes on without telling. */
+/**
+ * Makes a transport record the addresses that it listens on, and those that it cannot listen on,
+ * because libp2p continues without reporting them.
+ */
 export function recordListening(transport: Transport, { opened, failures }: ListenRecord): Transport {
   const { createListener } = transport;
   transport.createListener = (options) => {

@@ -1,9 +1,15 @@
-/** The listening addresses of a running libp2p, as the configuration says, also after it has changed. */
+/**
+ * Manages the listening addresses of a running libp2p according to the configuration and its
+ * changes.
+ */
 import type { Listener } from "@libp2p/interface";
 import { NodeError } from "../../util/errors.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 
-/** What transports report: each listener by the address that was asked for, and why there is none. */
+/**
+ * Reports of the transports: each listener by its requested address, and each failure with its
+ * reason.
+ */
 export interface ListenRecord {
   readonly opened: Map<string, Listener>;
   readonly failures: Map<string, string>;
@@ -11,44 +17,53 @@ export interface ListenRecord {
 
 export interface ListeningDeps {
   readonly record: ListenRecord;
-  /** Opens addresses; what cannot be is in the record. */
+  /** Opens addresses; the record then contains those that failed. */
   readonly listen: (addresses: Multiaddr[]) => Promise<void>;
   readonly hasTransport: (address: Multiaddr) => boolean;
 }
 
-/** What has the same port is closed before it is opened otherwise: 0.0.0.0 and 127.0.0.1 do not go side by side. */
+/**
+ * Returns the port of an address. Old addresses on the same port are closed before new ones are
+ * opened, because 0.0.0.0 and 127.0.0.1 exclude each other.
+ */
 const portOf = (address: string): string => /\/(?:tcp|udp)\/\d+/.exec(address)?.[0] ?? address;
 
 export class Listening {
   readonly #deps: ListeningDeps;
-  /** Asked for, whether or not they are listened on. */
-  #asked: ReadonlySet<string>;
+  /** Requested addresses, whether or not they are listened on. */
+  #requested: ReadonlySet<string>;
 
-  constructor(deps: ListeningDeps, asked: readonly Multiaddr[]) {
+  constructor(deps: ListeningDeps, requested: readonly Multiaddr[]) {
     this.#deps = deps;
-    this.#asked = new Set(asked.map(String));
-    this.#noteUnheard(asked);
+    // Failures from before anything was opened are configured addresses that the node cannot listen
+    // on.
+    this.#requested = new Set([...requested.map(String), ...deps.record.failures.keys()]);
+    this.#noteUnsupported(requested);
   }
 
   /**
-   * Listens on these addresses and no others. New ones are opened before old ones are closed; connections stay, but for
-   * those of WebSocket addresses that go.
+   * Listens on exactly these addresses. New ones are opened before old ones are closed. Connections
+   * stay open, except for those of removed WebSocket addresses.
    *
-   * @throws NodeError when one that was not asked for before cannot be listened on: all is as it was then
+   * @param leftOut configured addresses that this node cannot listen on, each with the reason
+   * @throws NodeError if a newly requested address cannot be listened on; the previous addresses
+   * are then restored
    */
-  async change(wanted: readonly Multiaddr[]): Promise<void> {
+  async change(wanted: readonly Multiaddr[], leftOut: ReadonlyMap<string, string>): Promise<void> {
     const { opened, failures } = this.#deps.record;
+    const unavailable = [...leftOut].filter(([address]) => !this.#requested.has(address));
+    if (unavailable.length > 0) throw new NodeError(unavailable.map(notListenedOn).join("; "));
     const next = new Map(wanted.map((address) => [String(address), address]));
     const leaving = [...opened.keys()].filter((address) => !next.has(address));
     const coming = wanted.filter((address) => !opened.has(String(address)));
     const ports = new Set(coming.map((address) => portOf(String(address))));
     const inTheWay = leaving.filter((address) => !portOf(address).endsWith("/0") && ports.has(portOf(address)));
-    const fresh = coming.filter((address) => !this.#asked.has(String(address)));
+    const fresh = coming.filter((address) => !this.#requested.has(String(address)));
     const before = await this.#close(inTheWay);
     await this.#open(coming);
     const refused = fresh.filter((address) => !opened.has(String(address)));
     if (refused.length > 0) {
-      const reasons = refused.map((address) => `${address} is not listened on: ${failures.get(String(address))}`);
+      const reasons = refused.map((address) => notListenedOn([String(address), failures.get(String(address))]));
       await this.#close(fresh.map(String));
       await this.#open(before);
       for (const address of refused) failures.delete(String(address));
@@ -56,25 +71,26 @@ export class Listening {
     }
     await this.#close(leaving);
     for (const address of [...failures.keys()]) if (!next.has(address)) failures.delete(address);
-    this.#asked = new Set(next.keys());
+    for (const [address, reason] of leftOut) failures.set(address, reason);
+    this.#requested = new Set([...next.keys(), ...leftOut.keys()]);
   }
 
   async #open(addresses: readonly Multiaddr[]): Promise<void> {
     const { record, hasTransport, listen } = this.#deps;
     for (const address of addresses) record.failures.delete(String(address));
-    this.#noteUnheard(addresses);
+    this.#noteUnsupported(addresses);
     const possible = addresses.filter(hasTransport);
     if (possible.length > 0) await listen(possible);
   }
 
-  #noteUnheard(addresses: readonly Multiaddr[]): void {
+  #noteUnsupported(addresses: readonly Multiaddr[]): void {
     const { record, hasTransport } = this.#deps;
     for (const address of addresses) {
       if (!hasTransport(address)) record.failures.set(String(address), "no enabled transport handles it");
     }
   }
 
-  /** Returns those that were open. */
+  /** Closes listeners, and returns the addresses that were open. */
   async #close(addresses: readonly string[]): Promise<Multiaddr[]> {
     const closed: Multiaddr[] = [];
     for (const text of addresses) {
@@ -88,7 +104,12 @@ export class Listening {
   }
 }
 
-/** Of TCP the connections go on: its listener can stop accepting. */
+const notListenedOn = ([address, reason]: readonly [string, string | undefined]): string =>
+  `${address} is not listened on: ${reason}`;
+
+/**
+ * Closes a listener. Connections of a TCP listener continue, because it can just stop accepting.
+ */
 async function shut(listener: Listener): Promise<void> {
   const { pause } = listener as { pause?: (permanent: boolean) => void };
   if (pause === undefined) await listener.close();

@@ -1,4 +1,4 @@
-/** What of libp2p changes with the configuration while it runs. */
+/** Applies configuration changes to a running libp2p. */
 import type { AutoNATComponents } from "@libp2p/autonat";
 import { type CircuitRelayServerComponents, circuitRelayServer } from "@libp2p/circuit-relay-v2";
 import { type DCUtRServiceComponents, dcutr } from "@libp2p/dcutr";
@@ -22,23 +22,28 @@ import { relayOptions } from "./relay_options.ts";
 import { Switch } from "./switch.ts";
 import { encryptersOf, muxersOf, type TransportComponents, transportsOf } from "./transports.ts";
 
-/** What libp2p makes its services with. */
+/** The components that libp2p creates its services with. */
 export type HostComponents = AutoNATComponents &
   TransportComponents &
   CircuitRelayServerComponents &
   DCUtRServiceComponents &
   UPnPNATComponents;
 
-/** What is announced of the addresses that are listened on: read by libp2p, changed with the configuration. */
+/**
+ * Filters the listening addresses for announcing. libp2p calls the filter, and the configuration
+ * changes it.
+ */
 export class Announced {
   #isHidden: (address: Multiaddr) => boolean;
 
-  /** @throws NodeError for an entry that is no address */
+  /** @throws NodeError for an entry that is not an address */
   constructor(hidden: readonly string[]) {
     this.#isHidden = addressMatcher(hidden);
   }
 
-  /** @throws NodeError for an entry that is no address: the former ones stay */
+  /**
+   * @throws NodeError for an entry that is not an address; the previous ones then stay in effect
+   */
   hide(hidden: readonly string[]): void {
     this.#isHidden = addressMatcher(hidden);
   }
@@ -54,16 +59,16 @@ export interface LiveHostDeps {
   readonly isPrivate: boolean;
   readonly listen: readonly Multiaddr[];
   readonly record: ListenRecord;
-  /** By their names in the configuration. */
+  /** Transports by their names in the configuration. */
   readonly transports: Map<string, Transport>;
-  /** Has a transport report to the record. */
+  /** Makes a transport report to the record. */
   readonly prepare: (transport: Transport) => Transport;
   readonly announced: Announced;
   readonly patches: PatchNotices;
   readonly onDiscovered: (peer: { readonly id: Libp2p["peerId"]; readonly multiaddrs: Multiaddr[] }) => void;
 }
 
-/** On peers that relay for this node. */
+/** Tag of peers that relay for this node. */
 const RELAY_TAG = `${KEEP_ALIVE}-circuit-relay`;
 const DEFAULT_MDNS_INTERVAL_SECONDS = 5;
 
@@ -98,48 +103,54 @@ export class LiveHost {
     this.#mdns = new Switch(() => this.#localDiscovery());
   }
 
-  /** When libp2p has started. */
+  /** Must be called when libp2p has started. */
   async start(): Promise<void> {
     await this.#autoNat.renew();
     await Promise.all([this.renewRelay(), this.renewPortMapping(), this.renewLocalDiscovery()]);
   }
 
-  /** Before libp2p stops. */
+  /** Must be called before libp2p stops. */
   async stop(): Promise<void> {
     const all = [this.#relay, this.#dcutr, this.#portMapping, this.#mdns];
     await Promise.allSettled(all.map((each) => each.set(false)));
   }
 
-  /** `AutoNAT`. @throws NodeError for an invalid interval */
+  /** Applies `AutoNAT`. @throws NodeError for an invalid interval */
   renewAutoNat(): Promise<void> {
     return this.#autoNat.renew();
   }
 
-  /** `Swarm.EnableRelayHop` and `Swarm.EnableHolePunching`, and what goes with relays. */
+  /** Applies `Swarm.EnableRelayHop` and `Swarm.EnableHolePunching`, which depend on relays. */
   async renewRelay(): Promise<void> {
     const { config } = this.#deps;
     await this.#dcutr.set(relayEnabledIn(config) && config.value("Swarm.EnableHolePunching") !== false);
     await this.#relay.set(config.value("Swarm.EnableRelayHop"));
   }
 
-  /** `Swarm.RelayService`: reservations are made anew. @throws NodeError for a duration that is none */
+  /**
+   * Applies `Swarm.RelayService`; existing reservations are dropped. @throws NodeError for an
+   * invalid duration
+   */
   async renewRelayLimits(): Promise<void> {
     const { config } = this.#deps;
     relayOptions(config);
-    await this.#relay.set(config.value("Swarm.EnableRelayHop"), { anew: true });
+    await this.#relay.set(config.value("Swarm.EnableRelayHop"), { restart: true });
   }
 
-  /** `Swarm.DisableNatPortMap` */
+  /** Applies `Swarm.DisableNatPortMap`. */
   renewPortMapping(): Promise<void> {
     return this.#portMapping.set(!this.#deps.config.value("Swarm.DisableNatPortMap"));
   }
 
-  /** `Discovery.MDNS` */
+  /** Applies `Discovery.MDNS`. */
   renewLocalDiscovery(): Promise<void> {
-    return this.#mdns.set(this.#deps.config.value("Discovery.MDNS.Enabled"), { anew: true });
+    return this.#mdns.set(this.#deps.config.value("Discovery.MDNS.Enabled"), { restart: true });
   }
 
-  /** `Addresses.Announce`, `AppendAnnounce` and `NoAnnounce`. @throws NodeError for an entry that is no address: the former ones stay */
+  /**
+   * Applies `Addresses.Announce`, `AppendAnnounce` and `NoAnnounce`. @throws NodeError for an entry
+   * that is not an address; the previous ones then stay in effect
+   */
   renewAnnounced(): void {
     const { config, announced, components, patches } = this.#deps;
     const addresses = announcedAddresses(config);
@@ -147,7 +158,7 @@ export class LiveHost {
     if (!replaceAnnounced(components.addressManager, addresses, patches)) throw waitsForStart();
   }
 
-  /** `Swarm.Transports.Security` and `Multiplexers`: new connections go by them. */
+  /** Applies `Swarm.Transports.Security` and `Multiplexers` to new connections. */
   renewUpgraders(): void {
     const { config, components, patches } = this.#deps;
     const encrypters = encryptersOf(config, patches).map((make) => make(components));
@@ -156,15 +167,16 @@ export class LiveHost {
   }
 
   /**
-   * `Swarm.Transports.Network`, `Addresses.Swarm` and `Swarm.EnableAutoRelay`.
+   * Applies `Swarm.Transports.Network`, `Addresses.Swarm` and `Swarm.EnableAutoRelay`.
    *
-   * @throws NodeError for a configuration that is invalid, or addresses that cannot be listened on
+   * @throws NodeError for an invalid configuration, and for addresses that cannot be listened on
    */
   async renewListening(): Promise<void> {
     const { config, isPrivate, record, transports, prepare, components, patches } = this.#deps;
     const { transportManager } = components;
     const quic = await quicTransport(config, isPrivate, patches);
-    const listen = listenAddresses(config, quic.missing, record.failures);
+    const leftOut = new Map<string, string>();
+    const listen = listenAddresses(config, quic.missing, leftOut);
     const wanted = transportsOf(config, relayEnabledIn(config), quic.make);
     for (const [name, transport] of [...transports]) {
       if (wanted.has(name)) continue;
@@ -182,13 +194,16 @@ export class LiveHost {
       transportManager.add(transport);
       await start(transport);
     }
-    await this.#listening.change(listen);
+    await this.#listening.change(listen, leftOut);
     if (!config.value("Swarm.EnableAutoRelay")) await this.#leaveRelays();
     await this.renewRelay();
     replaceAnnounced(components.addressManager, announcedAddresses(config), patches);
   }
 
-  /** Relays that are used no more are not dialled again whenever they close a connection. */
+  /**
+   * Removes the tags of unused relays, so that they are not dialled again whenever they close a
+   * connection.
+   */
   async #leaveRelays(): Promise<void> {
     const { peerStore } = this.#deps.libp2p;
     for (const { id } of await peerStore.all({ filters: [({ tags }) => tags.has(RELAY_TAG)] })) {
@@ -205,4 +220,4 @@ export class LiveHost {
   }
 }
 
-const waitsForStart = () => new NodeError("it counts from the next start on");
+const waitsForStart = () => new NodeError("the change takes effect at the next start");

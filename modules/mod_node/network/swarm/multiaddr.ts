@@ -1,4 +1,4 @@
-/** Multiaddrs as text, and why a text is none, in the words of go-ipfs. */
+/** Parses and formats multiaddrs, with go-ipfs's error texts. */
 import { isIPv4, isIPv6 } from "node:net";
 import {
   CODE_P2P,
@@ -19,21 +19,27 @@ export type { Multiaddr };
 /** A peer and one of its addresses, without its id. */
 export interface PeerAddress {
   readonly id: PeerId;
-  /** Undefined when only the id is given. */
+  /** Undefined if only the id is given. */
   readonly address: Multiaddr | undefined;
 }
 
-/** Characters of an address: the longest path of a socket, a peer id, and what is around them. */
+/**
+ * Maximum length of an address in characters: the longest socket path, a peer id, and the parts
+ * around them.
+ */
 const MAX_ADDRESS_LENGTH = 8192;
 
-/** Normalized: `/ipfs/<id>` and `/p2p/<CID>` become `/p2p/<base58>`. @throws NodeError `failed to parse multiaddr …` */
+/**
+ * Parses and normalizes an address: `/ipfs/<id>` and `/p2p/<CID>` become `/p2p/<base58>`. @throws
+ * NodeError `failed to parse multiaddr …`
+ */
 export function parseMultiaddr(text: string): Multiaddr {
   if (text.length > MAX_ADDRESS_LENGTH) {
     throw new NodeError(`failed to parse multiaddr: ${text.length} characters are more than ${MAX_ADDRESS_LENGTH}`);
   }
   const trimmed = trimEnd(text, "/");
   try {
-    // Through bytes: an IPv6 address has several texts.
+    // The conversion to bytes normalizes IPv6 addresses, which have several texts.
     return multiaddr(multiaddr(componentsOf(trimmed)).bytes);
   } catch (error) {
     throw new NodeError(`failed to parse multiaddr ${quote(trimmed)}: ${(error as Error).message}`, { cause: error });
@@ -89,7 +95,7 @@ const port = (value: string): string => {
   return String(Number(value));
 };
 
-/** Checks values of protocols, and normalizes them. */
+/** Functions that validate and normalize the values of protocols. */
 const checks: Readonly<Record<string, (value: string) => string>> = {
   ip4(value) {
     if (!isIPv4(value)) throw new Error(`failed to parse ip4 addr: ${value}`);
@@ -99,7 +105,7 @@ const checks: Readonly<Record<string, (value: string) => string>> = {
     if (!isIPv6(value) || value.includes("%")) throw new Error(`failed to parse ip6 addr: ${value}`);
     return value;
   },
-  // A path as it is: nothing in it is escaped.
+  // A path stays as it is: nothing in it is escaped.
   unix: (value) => value,
   tcp: port,
   udp: port,
@@ -115,7 +121,10 @@ const checks: Readonly<Record<string, (value: string) => string>> = {
   },
 };
 
-/** As go-ipfs writes it: the path of a socket with its slashes. What it gives is read by `parseMultiaddr` as the same. */
+/**
+ * Formats an address as go-ipfs does, with the slashes of a socket path. `parseMultiaddr` parses
+ * the result to the same address.
+ */
 export function addressText(address: Multiaddr): string {
   const parts = address.getComponents();
   const at = parts.findIndex(({ code }) => code === CODE_UNIX);
@@ -124,10 +133,10 @@ export function addressText(address: Multiaddr): string {
   return `${before}/unix${parts[at]?.value}`;
 }
 
-/** Whether it ends in the id of a peer. */
+/** Whether an address ends in the id of a peer. */
 export const namesPeer = (address: Multiaddr): boolean => address.getComponents().at(-1)?.code === CODE_P2P;
 
-/** Whether it leads to a server of HTTP, and not to a peer. */
+/** Whether an address leads to an HTTP server instead of a peer. */
 export const isHttp = (address: Multiaddr): boolean =>
   /^https?$/.test(transportOf(address).getComponents().at(-1)?.name ?? "");
 
@@ -139,17 +148,19 @@ export function splitPeer(address: Multiaddr): PeerAddress {
   return { id: parsePeerId(last.value), address: components.length === 0 ? undefined : multiaddr(components) };
 }
 
-/** The peer and address of a text that ends in the id. @throws NodeError for any other text */
+/**
+ * Returns the peer and address of a text that ends in the id. @throws NodeError for any other text
+ */
 export const parsePeerAddress = (text: string): PeerAddress => splitPeer(parseMultiaddr(text));
 
-/** Without the id at its end, if there is one. */
+/** Removes the id at the end of an address, if there is one. */
 export function transportOf(address: Multiaddr): Multiaddr {
   return namesPeer(address) ? multiaddr(address.getComponents().slice(0, -1)) : address;
 }
 
 export const withPeer = (address: Multiaddr, id: PeerId): Multiaddr => address.encapsulate(`/p2p/${id}`);
 
-/** Grouped by peer, in the order in which peers first occur. */
+/** Groups addresses by peer, in the order in which peers first occur. */
 export function byPeer(addresses: readonly PeerAddress[]): readonly { id: PeerId; addresses: readonly Multiaddr[] }[] {
   const groups = new Map<string, { id: PeerId; addresses: Multiaddr[] }>();
   for (const { id, address } of addresses) {

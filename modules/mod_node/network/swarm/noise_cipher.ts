@@ -1,6 +1,7 @@
 /**
- * The cipher of noise connections, given to the library as its `crypto`. The library prepares the key again for each
- * frame, which for small frames costs more than encrypting them; here a key is prepared once.
+ * The cipher of noise connections, which the library uses as its `crypto`. The library would
+ * prepare the key again for each frame, which costs more than encrypting a small frame; here each
+ * key is prepared once.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from "node:crypto";
 import type { ICryptoInterface } from "@libp2p/noise";
@@ -11,7 +12,7 @@ const ALGORITHM = "chacha20-poly1305";
 const AUTH_TAG_SIZE = 16;
 const keys = new WeakMap<Uint8Array, KeyObject>();
 
-/** @param key bytes that are never changed */
+/** @param key bytes that never change */
 function prepared(key: Uint8Array): KeyObject {
   let ready = keys.get(key);
   if (ready === undefined) {
@@ -37,7 +38,7 @@ export const noiseCipher: ICryptoInterface = {
     return output;
   },
 
-  /** @throws Error when the tag does not match */
+  /** @throws Error if the tag does not match */
   chaCha20Poly1305Decrypt(ciphertext, nonce, ad, key) {
     const end = ciphertext.byteLength - AUTH_TAG_SIZE;
     const decipher = createDecipheriv(ALGORITHM, prepared(key), nonce, { authTagLength: AUTH_TAG_SIZE });

@@ -1,4 +1,4 @@
-/** The datastore of libp2p's peer store: in memory, written to disk for the next start. */
+/** The datastore of libp2p's peer store: in memory, and written to disk for the next start. */
 import { NotFoundError } from "@libp2p/interface";
 import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
@@ -10,24 +10,29 @@ import { LRU } from "../../util/lru.ts";
 const PREFIX = "peers";
 /** Prefix of the keys of libp2p's peer store. */
 const PEER_KEYS = "/peers/";
-/** Peers that are kept: those that stay, and those that changed last. */
+/** Maximum number of peers: connected ones, and those that changed last. */
 const MAX_PEERS = 4096;
-/** Milliseconds until a change is written. What a crash loses is learned again from the peers. */
+/**
+ * Milliseconds until a change is written. Data that a crash loses is learned again from the peers.
+ */
 const WRITE_AFTER_MS = 30_000;
 
-/** The key under which libp2p's peer store keeps a peer. */
+/** Returns the key under which libp2p's peer store stores a peer. */
 export const peerKey = (id: PeerId): string => `${PEER_KEYS}${id.toCID()}`;
 
 export interface PeerDatastoreOptions {
-  /** The key of this node, which is not written: it is made again at each start. */
+  /** The key of this node. It is not written, because it is created again at each start. */
   readonly own: string;
-  /** Keys of connected peers, which are never dropped: nothing else knows their protocols. */
+  /**
+   * Keys of connected peers. They are never evicted, because their protocols are stored nowhere
+   * else.
+   */
   readonly staying?: ReadonlySet<string>;
 }
 
 /**
- * Answers from memory, since libp2p reads and writes an entry for every stream that is opened; changes are written
- * together.
+ * Serves reads from memory, because libp2p reads and writes an entry for every opened stream;
+ * changes are written together.
  */
 export class PeerDatastore extends BaseDatastore {
   readonly #metadata: MetadataStore;
@@ -85,7 +90,7 @@ export class PeerDatastore extends BaseDatastore {
     for (const [name] of [...this.#entries]) if (name.startsWith(prefix)) yield new Key(name);
   }
 
-  /** Writes what has changed; later changes are not written. */
+  /** Writes all changes; later ones are not written. */
   async close(): Promise<void> {
     await this.#write();
     this.#closed = true;

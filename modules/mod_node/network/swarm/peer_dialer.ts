@@ -7,7 +7,7 @@ export type Dialer = Pick<Libp2p, "dial" | "getPeers" | "getConnections" | "addE
 
 export interface PeerToDial {
   readonly id: PeerAddress["id"];
-  /** Without the id. Without any, those that the peer store knows are dialled. */
+  /** Addresses without the id. If it is empty, the addresses in the peer store are dialled. */
   readonly addresses: readonly Multiaddr[];
 }
 

@@ -1,9 +1,9 @@
-/** Keeps connections to the peers that it is given, and dials them again when they end. */
+/** Maintains connections to the given peers: dials them again when their connection ends. */
 import type { NodeLog } from "../../util/log.ts";
 import type { Multiaddr, PeerAddress } from "./multiaddr.ts";
 import { type Dialer, dialPeer, type PeerToDial } from "./peer_dialer.ts";
 
-/** Milliseconds between two dials: grows with each one that fails. */
+/** Milliseconds between two dials; the delay grows with each failed dial. */
 const MIN_DELAY_MS = 5000;
 const MAX_DELAY_MS = 600_000;
 const DELAY_GROWTH = 1.5;
@@ -12,15 +12,18 @@ const DIAL_TIMEOUT_MS = 30_000;
 export interface PeeringOptions {
   /** Milliseconds from the end of a connection to the next dial. */
   readonly minDelayMs?: number;
-  /** Asks routing for the addresses of a peer that is given without any, and that is not reached at known ones. */
+  /**
+   * Finds the addresses of a peer that is given without any, and is not reachable at the known
+   * ones.
+   */
   readonly find?: (id: PeerAddress["id"], signal: AbortSignal) => Promise<readonly Multiaddr[]>;
 }
 
-/** A peer, until it is removed or other addresses take its place. */
-interface Kept {
+/** A peer, until it is removed or its addresses are replaced. */
+interface PeeredPeer {
   readonly peer: PeerToDial;
   readonly end: AbortController;
-  /** Set from the time at which a dial is decided upon until it is over. */
+  /** Set while a dial is scheduled or in progress. */
   timer?: NodeJS.Timeout;
 }
 
@@ -29,7 +32,7 @@ export class Peering {
   readonly #log: NodeLog;
   readonly #minDelay: number;
   readonly #find: PeeringOptions["find"];
-  readonly #kept = new Map<string, Kept>();
+  readonly #peers = new Map<string, PeeredPeer>();
   #isRunning = false;
 
   constructor(
@@ -45,63 +48,66 @@ export class Peering {
     for (const peer of peers) this.add(peer);
   }
 
-  /** Connections to these peers are never trimmed. */
+  /** Whether connections to this peer are exempt from trimming. */
   protects(id: PeerAddress["id"]): boolean {
-    return this.#kept.has(id.toString());
+    return this.#peers.has(id.toString());
   }
 
   peers(): readonly PeerToDial[] {
-    return [...this.#kept.values()].map(({ peer }) => peer);
+    return [...this.#peers.values()].map(({ peer }) => peer);
   }
 
-  /** Dials it at once while this runs, however long ago it was dialled in vain. Its former addresses are forgotten. */
+  /**
+   * Adds a peer, which is dialled at once while peering runs, regardless of earlier failures. Its
+   * previous addresses are forgotten.
+   */
   add(peer: PeerToDial): void {
     this.remove(peer.id);
-    const kept = { peer, end: new AbortController() };
-    this.#kept.set(peer.id.toString(), kept);
-    if (this.#isRunning) this.#schedule(kept, 0);
+    const peered = { peer, end: new AbortController() };
+    this.#peers.set(peer.id.toString(), peered);
+    if (this.#isRunning) this.#schedule(peered, 0);
   }
 
-  /** Its connections stay. */
+  /** Removes a peer; its connections stay open. */
   remove(id: PeerAddress["id"]): void {
-    const kept = this.#kept.get(id.toString());
-    this.#kept.delete(id.toString());
-    kept?.end.abort();
-    clearTimeout(kept?.timer);
+    const peered = this.#peers.get(id.toString());
+    this.#peers.delete(id.toString());
+    peered?.end.abort();
+    clearTimeout(peered?.timer);
   }
 
   start(): void {
     this.#isRunning = true;
     this.#libp2p.addEventListener("peer:disconnect", this.#onDisconnect);
-    for (const kept of this.#kept.values()) this.#schedule(kept, 0);
+    for (const peered of this.#peers.values()) this.#schedule(peered, 0);
   }
 
   readonly #onDisconnect = ({ detail }: { readonly detail: PeerAddress["id"] }): void => {
-    const kept = this.#kept.get(detail.toString());
-    if (kept !== undefined) this.#schedule(kept, this.#minDelay);
+    const peered = this.#peers.get(detail.toString());
+    if (peered !== undefined) this.#schedule(peered, this.#minDelay);
   };
 
-  #schedule(kept: Kept, delay: number): void {
-    if (kept.end.signal.aborted || kept.timer !== undefined) return;
-    // With jitter: two peers that lost each other do not dial each other at the same moment.
-    kept.timer = setTimeout(() => void this.#dial(kept, delay), delay * (0.9 + Math.random() * 0.2)).unref();
+  #schedule(peered: PeeredPeer, delay: number): void {
+    if (peered.end.signal.aborted || peered.timer !== undefined) return;
+    // The jitter prevents two peers that lost each other from dialling at the same moment.
+    peered.timer = setTimeout(() => void this.#dial(peered, delay), delay * (0.9 + Math.random() * 0.2)).unref();
   }
 
-  async #dial(kept: Kept, delay: number): Promise<void> {
-    const { id } = kept.peer;
-    const signal = AbortSignal.any([kept.end.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
+  async #dial(peered: PeeredPeer, delay: number): Promise<void> {
+    const { id } = peered.peer;
+    const signal = AbortSignal.any([peered.end.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
     let next: number | undefined;
     try {
-      if (this.#libp2p.getConnections(id).length === 0) await this.#connect(kept.peer, signal);
+      if (this.#libp2p.getConnections(id).length === 0) await this.#connect(peered.peer, signal);
     } catch (error) {
-      if (!kept.end.signal.aborted)
-        this.#log.write("peering", "info", `${id} was not reached: ${(error as Error).message}`);
+      if (!peered.end.signal.aborted)
+        this.#log.write("peering", "info", `cannot reach ${id}: ${(error as Error).message}`);
       next = Math.min(Math.max(delay * DELAY_GROWTH, this.#minDelay), MAX_DELAY_MS);
     }
-    delete kept.timer;
-    if (next !== undefined) this.#schedule(kept, next);
-    // It may have disconnected during the dial.
-    else if (this.#libp2p.getConnections(id).length === 0) this.#schedule(kept, this.#minDelay);
+    delete peered.timer;
+    if (next !== undefined) this.#schedule(peered, next);
+    // The peer may have disconnected during the dial.
+    else if (this.#libp2p.getConnections(id).length === 0) this.#schedule(peered, this.#minDelay);
   }
 
   async #connect(peer: PeerToDial, signal: AbortSignal): Promise<void> {
@@ -118,6 +124,6 @@ export class Peering {
   stop(): void {
     this.#isRunning = false;
     this.#libp2p.removeEventListener("peer:disconnect", this.#onDisconnect);
-    for (const { peer } of [...this.#kept.values()]) this.remove(peer.id);
+    for (const { peer } of [...this.#peers.values()]) this.remove(peer.id);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The ping protocol of libp2p. As in go-ipfs a stream carries any number of pings, and is closed by the answering side
- * after a minute of silence; libp2p's own service opens a stream for each ping, and ends those of peers after ten
- * seconds.
+ * The ping protocol of libp2p. As in go-ipfs, a stream carries any number of pings, and the
+ * responding side closes it after a minute of silence. libp2p's own service opens a stream for each
+ * ping, and closes those of peers after ten seconds.
  */
 import { randomBytes } from "node:crypto";
 import { type Connection, type Stream, serviceCapabilities } from "@libp2p/interface";
@@ -17,7 +17,7 @@ export const pingProtocol = "/ipfs/ping/1.0.0";
 const PAYLOAD_SIZE = 32;
 /** Milliseconds without a ping after which a stream of a peer is closed. */
 const IDLE_TIMEOUT_MS = 60_000;
-/** Streams on one connection. */
+/** Maximum number of streams on one connection. */
 const MAX_STREAMS = 16;
 /** Weight of a new value in the moving average. */
 const SMOOTHING = 0.1;
@@ -33,7 +33,7 @@ class Latencies {
     this.#known.set(id, before === undefined ? milliseconds : before + SMOOTHING * (milliseconds - before));
   }
 
-  /** Milliseconds; undefined for a peer that was not pinged. */
+  /** Returns milliseconds; undefined for a peer that was not pinged. */
   of(peer: PeerId): number | undefined {
     return this.#known.peek(peer.toString());
   }
@@ -49,7 +49,10 @@ interface Waiting {
   reject(reason: unknown): void;
 }
 
-/** A stream for pings, which are answered in order. All who ping the same peer at the time share it. */
+/**
+ * A stream for pings, which the peer echoes in order. Concurrent users that ping the same peer
+ * share it.
+ */
 export class PingStream {
   readonly #stream: Stream;
   readonly #waiting: Waiting[] = [];
@@ -63,14 +66,17 @@ export class PingStream {
     );
   }
 
-  /** Adds a user, who closes it as well; false when it has ended. */
+  /** Adds a user, which has to close the stream as well; returns false if it has ended. */
   share(): boolean {
     if (this.#users === 0) return false;
     this.#users += 1;
     return true;
   }
 
-  /** The round-trip time in milliseconds. @throws NodeError for a wrong answer; whatever ends the stream */
+  /**
+   * Resolves to the round-trip time in milliseconds. @throws NodeError for a wrong echo; the error
+   * that ended the stream
+   */
   async ping(signal?: AbortSignal): Promise<number> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -87,7 +93,7 @@ export class PingStream {
     }
   }
 
-  /** Removes a user; the stream ends with its last. */
+  /** Removes a user; the stream ends with the last one. */
   close(): void {
     if (this.#users === 1) this.#end(new Error("no more pings are sent"));
     else if (this.#users > 1) this.#users -= 1;
@@ -98,12 +104,11 @@ export class PingStream {
     for await (const chunk of this.#stream) {
       const bytes = chunk.subarray();
       got = got.length === 0 ? Buffer.from(bytes) : Buffer.concat([got, bytes]);
-      for (; got.length >= PAYLOAD_SIZE; got = got.subarray(PAYLOAD_SIZE))
-        this.#answered(got.subarray(0, PAYLOAD_SIZE));
+      for (; got.length >= PAYLOAD_SIZE; got = got.subarray(PAYLOAD_SIZE)) this.#echoed(got.subarray(0, PAYLOAD_SIZE));
     }
   }
 
-  #answered(got: Buffer): void {
+  #echoed(got: Buffer): void {
     const first = this.#waiting.shift();
     if (first?.sent.equals(got)) first.resolve(performance.now() - first.start);
     else first?.reject(new NodeError("ping packet was incorrect"));
@@ -116,25 +121,25 @@ export class PingStream {
   }
 }
 
-interface Opening {
+interface OpeningStream {
   readonly opened: Promise<PingStream>;
-  /** Of the caller who opened it. */
+  /** Signal of the caller that opened the stream. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** The service `ping` of libp2p. */
+/** libp2p's service `ping`. */
 export class PingService implements Ping {
   readonly [serviceCapabilities] = ["@libp2p/ping"];
   readonly latencies = new Latencies();
   readonly #components: PingComponents;
-  readonly #streams = new Map<string, Opening>();
+  readonly #streams = new Map<string, OpeningStream>();
 
   constructor(components: PingComponents) {
     this.#components = components;
   }
 
   async start(): Promise<void> {
-    await this.#components.registrar.handle(pingProtocol, answer, {
+    await this.#components.registrar.handle(pingProtocol, echo, {
       maxInboundStreams: MAX_STREAMS,
       maxOutboundStreams: MAX_STREAMS,
       runOnLimitedConnection: true,
@@ -145,7 +150,10 @@ export class PingService implements Ping {
     await this.#components.registrar.unhandle(pingProtocol);
   }
 
-  /** Connects if need be. There is one stream for each peer: some refuse a second. */
+  /**
+   * Opens a stream, connecting if necessary. Each peer has one stream, because some peers refuse a
+   * second.
+   */
   async open(peer: Target, options: Options = {}): Promise<PingStream> {
     const name = String(peer);
     for (;;) {
@@ -156,7 +164,7 @@ export class PingService implements Ping {
         if (shared.share()) return shared;
         this.#forget(name, known);
       } catch (error) {
-        // When the caller who opened it has aborted, another opens it again.
+        // If the caller that opened the stream has aborted, another one opens it again.
         if (options.signal?.aborted === true || known.signal?.aborted !== true) throw error;
       }
     }
@@ -169,17 +177,17 @@ export class PingService implements Ping {
       each.addEventListener("close", () => this.#forget(name, opening), { once: true });
       return new PingStream(each);
     });
-    const opening: Opening = { opened, signal: options.signal };
+    const opening: OpeningStream = { opened, signal: options.signal };
     this.#streams.set(name, opening);
     opened.catch(() => this.#forget(name, opening));
     return opened;
   }
 
-  #forget(name: string, opening: Opening): void {
+  #forget(name: string, opening: OpeningStream): void {
     if (this.#streams.get(name) === opening) this.#streams.delete(name);
   }
 
-  /** One round trip, in milliseconds. */
+  /** Resolves to the time of one round trip, in milliseconds. */
   async ping(peer: Target, options: Options = {}): Promise<number> {
     const stream = await this.open(peer, options);
     try {
@@ -190,8 +198,8 @@ export class PingService implements Ping {
   }
 }
 
-async function answer(stream: Stream, _connection: Connection): Promise<void> {
-  const idle = setTimeout(() => stream.abort(new Error("no ping for a minute")), IDLE_TIMEOUT_MS);
+async function echo(stream: Stream, _connection: Connection): Promise<void> {
+  const idle = setTimeout(() => stream.abort(new Error("no ping arrived for a minute")), IDLE_TIMEOUT_MS);
   try {
     for await (const chunk of stream) {
       idle.refresh();

@@ -1,4 +1,6 @@
-/** Ports mapped by UPnP (`Swarm.DisableNatPortMap`). What speaks it is loaded when it is started. */
+/**
+ * Maps ports with UPnP (`Swarm.DisableNatPortMap`). The library is loaded when the mapping starts.
+ */
 import { type Startable, start, stop } from "@libp2p/interface";
 import type { UPnPNATComponents } from "@libp2p/upnp-nat";
 

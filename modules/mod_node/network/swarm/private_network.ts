@@ -1,18 +1,18 @@
-/** The pre-shared key of a private network: the file `swarm.key` of the repo. */
-import { readFile } from "node:fs/promises";
+/** Reads the pre-shared key of a private network from the file `swarm.key` of the repo. */
 import { join } from "node:path";
+import { readPlainFile } from "../../storage/plain_file.ts";
 import { NodeError } from "../../util/errors.ts";
 
 const HEADER = "/key/swarm/psk/1.0.0/";
 const KEY_SIZE = 32;
 
 /**
- * Undefined without such a file.
+ * Resolves to undefined without such a file.
  *
- * @throws NodeError for a file without a key, and for a missing file where LIBP2P_FORCE_PNET is `1`
+ * @throws NodeError for a file without a key, and for a missing file if LIBP2P_FORCE_PNET is `1`
  */
 export async function readSwarmKey(repo: string): Promise<Uint8Array | undefined> {
-  const bytes = await readFile(join(repo, "swarm.key")).catch((error: NodeJS.ErrnoException) => {
+  const bytes = await readPlainFile(join(repo, "swarm.key")).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw new NodeError(`failed to read the swarm key: ${error.message}`, { cause: error });
   });
@@ -23,7 +23,10 @@ export async function readSwarmKey(repo: string): Promise<Uint8Array | undefined
   return undefined;
 }
 
-/** The key of a file: two lines, then the key in the encoding that the second line names. @throws NodeError */
+/**
+ * Returns the key in a file: two lines, then the key in the encoding that the second line names.
+ * @throws NodeError
+ */
 export function decodeSwarmKey(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file);
   const refused = (reason: string) => new NodeError(`failed to configure private network: ${reason}`);
@@ -50,7 +53,7 @@ function decoded(encoding: string, rest: Buffer): Buffer | undefined {
   return undefined;
 }
 
-/** The file's text as libp2p's connection protector reads it. */
+/** Returns the file's text in the form that libp2p's connection protector reads. */
 export function encodeSwarmKey(key: Uint8Array): Uint8Array {
   return Buffer.from(`${HEADER}\n/base16/\n${Buffer.from(key).toString("hex")}\n`);
 }

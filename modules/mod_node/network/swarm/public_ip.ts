@@ -1,8 +1,11 @@
-/** Which IP addresses everybody reaches. */
+/** Distinguishes public IP addresses from others. */
 import { BlockList, isIPv4 } from "node:net";
 import { privateRanges } from "../../storage/repo/defaults.ts";
 
-/** Beside the private ranges: loopback, this network, multicast, and IPv4 in IPv6. */
+/**
+ * Ranges that are not public in addition to the private ones: loopback, this network, multicast,
+ * and IPv4 in IPv6.
+ */
 const SPECIAL = [
   "/ip4/0.0.0.0/ipcidr/8",
   "/ip4/127.0.0.0/ipcidr/8",
@@ -20,7 +23,7 @@ for (const range of [...privateRanges, ...SPECIAL]) {
   inner.addSubnet(address, Number(bits), family === "ip4" ? "ipv4" : "ipv6");
 }
 
-/** An address that everybody reaches, and that is of no network of our own. */
+/** Whether an address is publicly reachable and does not belong to a local network. */
 export const isPublic = (ip: string): boolean => !inner.check(ip, isIPv4(ip) ? "ipv4" : "ipv6");
 
 export const isLoopback = (ip: string): boolean => ip === "::1" || /^127\./.test(ip);

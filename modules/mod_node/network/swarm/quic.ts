@@ -1,4 +1,7 @@
-/** QUIC v1, by a package with a native part that not every platform has; it is loaded when an address or a dial needs it. */
+/**
+ * QUIC v1, from a package with a native part that is not available on every platform. It is loaded
+ * when an address or a dial needs it.
+ */
 import {
   type Connection,
   type CreateListenerOptions,
@@ -19,7 +22,7 @@ import { raceSignal } from "../../util/async/abortable.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 import type { PatchNotices } from "./patches/notices.ts";
-import { acceptAtOnce } from "./patches/quic/acceptors.ts";
+import { acceptConcurrently } from "./patches/quic/acceptors.ts";
 import { withOwnStreams } from "./patches/quic/muxer.ts";
 
 type Config = Pick<ConfigFile, "value">;
@@ -30,22 +33,25 @@ export interface QuicComponents {
 }
 
 const PACKAGE = "@chainsafe/libp2p-quic";
-/** Milliseconds for a handshake: nobody says that nothing listens on a UDP port, and the other addresses wait. */
+/**
+ * Timeout of a handshake in milliseconds: a UDP port without a listener does not respond, and other
+ * addresses wait meanwhile.
+ */
 const HANDSHAKE_TIMEOUT_MS = 5000;
 
 const load = () => import("@chainsafe/libp2p-quic");
 
 export interface Quic {
   readonly make?: (components: QuicComponents) => Transport;
-  /** Why it is not available. */
+  /** Why QUIC is not available. */
   readonly missing?: string;
 }
 
 /**
- * QUIC, if its package is there. That it works on this machine is found out here where an address is configured to
- * be listened on, else by the first dial.
+ * Creates the QUIC transport if its native part is available. If a QUIC address is configured for
+ * listening, this is determined here, else by the first dial.
  *
- * @throws NodeError when the configuration asks for it in a private network
+ * @throws NodeError if the configuration requires QUIC in a private network
  */
 export async function quicTransport(config: Config, isPrivate: boolean, patches: PatchNotices): Promise<Quic> {
   const wanted = config.value("Swarm.Transports.Network.QUIC");
@@ -59,21 +65,22 @@ export async function quicTransport(config: Config, isPrivate: boolean, patches:
   const isListening = (config.value("Addresses.Swarm") ?? []).some((text) => /\/quic-v1(?:\/|$)/.test(text));
   try {
     if (isListening) await load();
-    else import.meta.resolve("@chainsafe/libp2p-quic");
     return { make: (components) => new QuicTransport(components, patches) };
   } catch (error) {
-    return { missing: whyMissing(error as NodeJS.ErrnoException) };
+    return { missing: whyMissing(error as Error) };
   }
 }
 
-function whyMissing({ code, message }: NodeJS.ErrnoException): string {
-  if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") return `${PACKAGE} is not installed`;
+function whyMissing({ message }: Error): string {
   if (/native binding/i.test(message))
     return `${PACKAGE} has no native part for ${process.platform} on ${process.arch} here`;
   return `${PACKAGE} fails: ${message}`;
 }
 
-/** `/ip4/…/udp/…/quic-v1`, with or without a peer at the end, and nothing over it, such as WebTransport. */
+/**
+ * Matches `/ip4/…/udp/…/quic-v1`, with or without a peer at the end, but not protocols on top of
+ * it, such as WebTransport.
+ */
 function isQuic(address: Multiaddr): boolean {
   const [host, ...rest] = address.getComponents().map(({ name }) => name);
   return (host === "ip4" || host === "ip6") && /^udp,quic-v1(?:,p2p)?$/.test(rest.join());
@@ -100,7 +107,7 @@ class QuicTransport implements Transport {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(HANDSHAKE_TIMEOUT_MS)]);
     const upgrader = withOwnStreams(options.upgrader, this.#patches);
     const library = await this.#open();
-    // The library hears of the signal only after the handshake, and then drops the connection.
+    // The library only notices the signal after the handshake, and then drops the connection.
     const connection = await raceSignal(library.dial(address, { ...options, signal, upgrader }), signal);
     return connection as Connection;
   }
@@ -129,12 +136,12 @@ class QuicTransport implements Transport {
       return transport;
     } catch (error) {
       this.#library = undefined;
-      throw new Error(whyMissing(error as NodeJS.ErrnoException), { cause: error });
+      throw new Error(whyMissing(error as Error), { cause: error });
     }
   }
 }
 
-/** A listener of the library, which is made when it is to listen. */
+/** A listener of the library, which is created when it starts to listen. */
 class QuicListener extends TypedEventEmitter<ListenerEvents> implements Listener {
   readonly #make: () => Promise<Listener>;
   readonly #patches: PatchNotices;
@@ -153,11 +160,11 @@ class QuicListener extends TypedEventEmitter<ListenerEvents> implements Listener
       listener.addEventListener(type, () => this.safeDispatchEvent(type));
     }
     await listener.listen(address);
-    acceptAtOnce(listener, this.#patches);
+    acceptConcurrently(listener, this.#patches);
   }
 
   getAddrs(): Multiaddr[] {
-    // Where the system chose the port, the library's address has it as text, and as bytes still 0.
+    // If the system chose the port, the library's address has that port as text, but 0 as bytes.
     return (this.#listener?.getAddrs() ?? []).map((address) => parseMultiaddr(address.toString()));
   }
 

@@ -1,26 +1,29 @@
-/** Whether others reach this node at its addresses, as they told when AutoNAT asked them. */
+/**
+ * Records whether other peers can reach this node at its addresses, according to the results of
+ * AutoNAT.
+ */
 import type { AutoNATComponents } from "@libp2p/autonat";
 import { type Multiaddr, transportOf } from "./multiaddr.ts";
 import { withOverrides } from "./patches/with_overrides.ts";
 
-/** Addresses that are remembered, those that were told of last. */
-const MAX_TOLD = 64;
+/** Maximum number of addresses that are remembered; the latest results are retained. */
+const MAX_REMEMBERED = 64;
 
 export class Reachability {
-  readonly #told = new Map<string, { readonly address: Multiaddr; readonly isReached: boolean }>();
+  readonly #results = new Map<string, { readonly address: Multiaddr; readonly isReached: boolean }>();
 
-  /** Addresses that peers dialled back, without the id. */
+  /** Addresses that peers dialled back successfully, without the id. */
   get reachable(): readonly Multiaddr[] {
     return this.#where(true);
   }
 
-  /** Addresses at which they did not get through. */
+  /** Addresses that peers could not dial back. */
   get unreachable(): readonly Multiaddr[] {
     return this.#where(false);
   }
 
-  /** The components to make AutoNAT with, whose findings are noted here. */
-  told(components: AutoNATComponents): AutoNATComponents {
+  /** Returns the components for creating AutoNAT, so that its results are recorded here. */
+  recordFrom(components: AutoNATComponents): AutoNATComponents {
     const { addressManager } = components;
     return withOverrides(components, {
       addressManager: withOverrides(addressManager, {
@@ -38,12 +41,12 @@ export class Reachability {
 
   #note(found: Multiaddr, isReached: boolean): void {
     const address = transportOf(found);
-    this.#told.delete(address.toString());
-    this.#told.set(address.toString(), { address, isReached });
-    for (const oldest of this.#told.keys()) if (this.#told.size > MAX_TOLD) this.#told.delete(oldest);
+    this.#results.delete(address.toString());
+    this.#results.set(address.toString(), { address, isReached });
+    for (const oldest of this.#results.keys()) if (this.#results.size > MAX_REMEMBERED) this.#results.delete(oldest);
   }
 
   #where(wanted: boolean): readonly Multiaddr[] {
-    return [...this.#told.values()].filter(({ isReached }) => isReached === wanted).map(({ address }) => address);
+    return [...this.#results.values()].filter(({ isReached }) => isReached === wanted).map(({ address }) => address);
   }
 }

@@ -1,18 +1,19 @@
-/** The bounds of a relay (`Swarm.RelayService`). */
+/** Limits of the relay service (`Swarm.RelayService`). */
 import type { CircuitRelayServerInit } from "@libp2p/circuit-relay-v2";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 
-/** As in the reference; the library allows 15, and two hours. */
+/** The defaults of the reference; the library's are 15 reservations and two hours. */
 const MAX_RESERVATIONS = 128;
 const RESERVATION_TTL = "1h";
-/** What holds for the one limit of a connection where only the other is given. */
+/** Default of one connection limit if only the other is configured. */
 const CONNECTION = { duration: "2m", bytes: 2 ** 17 };
 
 /**
- * Who is a relay here chose to be one: connections are limited only where the configuration says how, as in version 0.9.
+ * Returns the options of the relay service. Operators choose to run a relay, so connections are
+ * only limited if the configuration says so, as in version 0.9.
  *
- * @throws NodeError for a duration that is none
+ * @throws NodeError for an invalid duration
  */
 export function relayOptions(config: Pick<ConfigFile, "value">): CircuitRelayServerInit {
   const duration = config.value("Swarm.RelayService.ConnectionDurationLimit");
@@ -22,7 +23,8 @@ export function relayOptions(config: Pick<ConfigFile, "value">): CircuitRelaySer
       maxReservations: config.value("Swarm.RelayService.MaxReservations") ?? MAX_RESERVATIONS,
       reservationTtl: parseDuration(config.value("Swarm.RelayService.ReservationTTL") ?? RESERVATION_TTL),
       applyDefaultLimit: duration !== null || bytes !== null,
-      // The library goes by milliseconds, and tells peers the same number, where the protocol has seconds.
+      // The library uses milliseconds, and sends the same number to peers although the protocol
+      // specifies seconds.
       defaultDurationLimit: parseDuration(duration ?? CONNECTION.duration),
       defaultDataLimit: BigInt(bytes ?? CONNECTION.bytes),
     },

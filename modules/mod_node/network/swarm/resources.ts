@@ -1,19 +1,19 @@
-/** What connections take of the process and the machine, and how much they may. */
+/** Reports the resources that connections use, and their limits. */
 import { readdir, readFile } from "node:fs/promises";
 import { totalmem } from "node:os";
 import type { Connection, Stream } from "@libp2p/interface";
 import type { Libp2p } from "libp2p";
 
-/** How much is taken of what there may be. */
+/** Current use and limit of a resource. */
 export interface ResourceUse {
   readonly used: number;
-  /** Undefined for none. */
+  /** Undefined if there is no limit. */
   readonly limit: number | undefined;
 }
 
-/** What one part of the network takes. */
+/** Resources that one part of the network uses. */
 export interface ResourceScope {
-  /** Bytes. Memory is not told apart by peers and protocols: of them it is 0. */
+  /** Bytes. Memory is not attributed to peers and protocols: it is 0 for them. */
   readonly memory: ResourceUse;
   readonly descriptors: ResourceUse;
   readonly connections: ResourceUse;
@@ -27,28 +27,31 @@ export interface ResourceScope {
 export interface SwarmResources {
   /** The whole process. */
   readonly system: ResourceScope;
-  /** Connections that are being made, and streams that have no protocol yet. */
+  /** Connections that are being established, and streams without a protocol yet. */
   readonly transient: ResourceScope;
-  /** By the names that the reference has for what protocols are for. */
+  /** Services by the names that the reference uses. */
   readonly services: ReadonlyMap<string, ResourceScope>;
-  /** Those that streams are open for. */
+  /** Protocols of open streams. */
   readonly protocols: ReadonlyMap<string, ResourceScope>;
-  /** Connected ones, by id. */
+  /** Connected peers by id. */
   readonly peers: ReadonlyMap<string, ResourceScope>;
 }
 
 export interface ConnectionBounds {
-  /** Connections beyond which none is accepted. */
+  /** Number of connections above which further ones are refused. */
   readonly open: number;
-  /** Inbound ones that are being negotiated. */
+  /** Maximum number of inbound connections in negotiation. */
   readonly pendingInbound: number;
   readonly queuedDials: number;
-  /** Bytes and descriptors that the configuration allows; without, what process and machine have. */
+  /**
+   * Bytes and descriptors that the configuration allows; by default, those available to the process
+   * and the machine.
+   */
   readonly memory?: number | undefined;
   readonly descriptors?: number | undefined;
 }
 
-/** How the protocols of a service begin. */
+/** Prefixes of the protocols of each service. */
 const SERVICES: Readonly<Record<string, string>> = {
   "libp2p.autonat": "/libp2p/autonat/",
   "libp2p.holepunch": "/libp2p/dcutr",
@@ -114,7 +117,7 @@ const inbound = (all: readonly (Connection | Stream)[]): number =>
 
 const free = (used: number): ResourceUse => ({ used, limit: undefined });
 
-/** Each direct connection has a descriptor. */
+/** Counts connections and streams. Each direct connection has a descriptor. */
 function counted(connections: readonly Connection[], streams: readonly Stream[]): ResourceScope {
   const direct = connections.filter(({ direct }) => direct).length;
   return {
@@ -129,13 +132,19 @@ function counted(connections: readonly Connection[], streams: readonly Stream[])
   };
 }
 
-/** Bytes that the process may take: what its control group leaves it, else what the machine has. */
+/**
+ * Returns the bytes that the process may use: the limit of its control group, else the memory of
+ * the machine.
+ */
 function memoryLimit(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
-/** Of the process. Where the system does not tell, those of the connections. */
+/**
+ * Resolves to the descriptors of the process. If the system does not report them, the number of
+ * connections is used.
+ */
 async function descriptors(connections: number, allowed: number | undefined): Promise<ResourceUse> {
   try {
     const [open, limits] = await Promise.all([readdir("/proc/self/fd"), readFile("/proc/self/limits", "utf8")]);

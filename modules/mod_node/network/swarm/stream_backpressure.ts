@@ -1,27 +1,31 @@
-/** Back-pressure on streams: they are read no faster than what they bring is handled. */
+/** Applies back-pressure to streams, so that they are read no faster than their data is handled. */
 import type { Stream } from "@libp2p/interface";
 
-/** Bytes that a paused stream may hold: as much as the widest window lets a peer send, and more. */
+/**
+ * Maximum number of bytes that a paused stream may buffer: more than the widest window lets a peer
+ * send.
+ */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
 
 /**
- * To be called for every stream that is ever paused. The library's own bound is below a window, and resets the stream.
+ * Must be called for every stream that may be paused. The library's own limit is smaller than a
+ * window, and resets the stream.
  */
 export function allowBuffering(stream: Stream): void {
   stream.maxReadBufferLength = MAX_BUFFERED_BYTES;
 }
 
-/** Nothing more is delivered. No effect on a stream that is read to its end. */
+/** Stops the delivery of data. Has no effect on a stream that was read to its end. */
 export function pause(stream: Stream): void {
   if (stream.readStatus === "readable") stream.pause();
 }
 
-/** What waits is delivered at once. No effect on a stream that is read to its end. */
+/** Delivers buffered data at once. Has no effect on a stream that was read to its end. */
 export function resume(stream: Stream): void {
   if (stream.readStatus !== "paused") return;
   stream.resume();
-  // A listener may have paused it again. The library has opened the window all the same; as nothing waits now,
-  // this delivers nothing and only takes that back.
+  // A listener may have paused the stream again, but the library has opened the window
+  // nevertheless. Since the buffer is empty now, this delivers nothing and only reverts the window.
   if (isPaused(stream)) {
     stream.resume();
     stream.pause();
@@ -31,10 +35,11 @@ export function resume(stream: Stream): void {
 const isPaused = ({ readStatus }: Stream): boolean => readStatus === "paused";
 
 /**
- * Resolves when a stream takes more again, to be awaited when `send` returned false. The library's `onDrain` waits only
- * the first time: after that it resolves at once, however full the stream is.
+ * Resolves when a stream accepts more data; await it after `send` returned false. The library's
+ * `onDrain` only works the first time: afterwards it resolves immediately, however full the stream
+ * is.
  *
- * @throws what ended the stream; the reason of the signal
+ * @throws the error that ended the stream; the reason of the signal
  */
 export function drained(stream: Stream, signal?: AbortSignal): Promise<void> {
   if (!stream.writableNeedsDrain) return Promise.resolve();

@@ -1,4 +1,4 @@
-/** The swarm: connections to peers, their addresses, and which addresses may be dialled. */
+/** The swarm: manages connections to peers, their addresses, and the filters of addresses. */
 import type { Connection, Peer } from "@libp2p/interface";
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -30,24 +30,27 @@ export interface SwarmDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
-  /** What the node calls itself; by default this program and its version. */
+  /** The agent version that the node reports; by default this program and its version. */
   readonly agent?: string;
   /** Further services of libp2p. */
   readonly services?: ServiceFactoryMap;
-  /** Told in a sentence what of the configuration could not be had, while the rest works. */
+  /**
+   * Receives a sentence about each part of the configuration that could not be applied, while the
+   * rest works.
+   */
   readonly onNotice?: ((sentence: string) => void) | undefined;
   readonly patches?: PatchNotices;
 }
 
-/** What a peer says of itself through identify; empty where it has said nothing. */
+/** Data that a peer reports about itself through identify; empty if it has not reported any. */
 export interface PeerInfo {
   readonly id: PeerId;
   readonly publicKey: PublicKey | undefined;
-  /** Without its id, sorted. */
+  /** Addresses without the id, sorted. */
   readonly addresses: readonly Multiaddr[];
   readonly agentVersion: string;
   readonly protocolVersion: string;
-  /** Sorted. */
+  /** Sorted protocol names. */
   readonly protocols: readonly string[];
 }
 
@@ -56,14 +59,14 @@ export type FindPeer = (id: PeerId, signal?: AbortSignal) => Promise<readonly Mu
 
 /** Milliseconds in which libp2p has to stop. */
 const STOP_TIMEOUT_MS = 1500;
-/** Milliseconds for all dials of `connectAll`. */
+/** Timeout in milliseconds of all dials of `connectAll` together. */
 const CONNECT_ALL_TIMEOUT_MS = 60_000;
-/** Milliseconds that a disconnect waits for a peer that is not identified yet. */
-const MAX_FAREWELL_MS = 1000;
-/** The worth of a peer that a user connected to, when connections are trimmed. */
+/** Milliseconds that a disconnect waits for a peer to be identified. */
+const MAX_IDENTIFY_WAIT_MS = 1000;
+/** Tag that raises the value of a peer that a user connected to when connections are trimmed. */
 const USER_TAGS = { "user-connect": { value: 100 } };
 
-/** Made, and not started yet. @throws NodeError for an invalid configuration */
+/** Creates a swarm without starting it. @throws NodeError for an invalid configuration */
 export async function openSwarm(deps: SwarmDeps): Promise<Swarm> {
   const { config, identity } = deps.repo;
   const filters = filtersOf(config.value("Swarm.AddrFilters") ?? []);
@@ -113,7 +116,7 @@ export class Swarm {
   readonly filters: Filters;
   /** Set by the network; without it only peers whose addresses are known can be dialled. */
   findPeer: FindPeer | undefined;
-  /** What dials and closes connections by itself. */
+  /** The parts that dial and close connections automatically. */
   readonly keepers: Keepers;
   readonly #host: Host;
   readonly #datastore: PeerDatastore;
@@ -136,7 +139,10 @@ export class Swarm {
     libp2p.addEventListener("transport:listening", () => host.announceAll());
   }
 
-  /** Goes by `Swarm.ConnMgr` and `Swarm.ResourceMgr` as they are now. @throws NodeError for an invalid value */
+  /**
+   * Applies the current values of `Swarm.ConnMgr` and `Swarm.ResourceMgr`. @throws NodeError for an
+   * invalid value
+   */
   renewLimits(): void {
     this.keepers.renewLimits();
     this.#host.limitConnections(connectionLimits(this.#deps.repo.config));
@@ -146,7 +152,7 @@ export class Swarm {
     return this.libp2p.peerId;
   }
 
-  /** Listens, and starts to dial bootstrap and peering peers. */
+  /** Starts listening, and dialling bootstrap and peering peers. */
   async start(): Promise<void> {
     await this.libp2p.start();
     await this.#host.live.start();
@@ -157,11 +163,11 @@ export class Swarm {
   #reportListenFailures(): void {
     const { listenFailures } = this.#host;
     for (const [address, reason] of listenFailures) this.#deps.onNotice?.(`${address} is not listened on: ${reason}`);
-    if (this.#host.listensNowhere())
-      this.#deps.log.write("swarm2", "error", "nothing is listened on: no other node can reach this one");
+    if (this.#host.isListeningNowhere())
+      this.#deps.log.write("swarm2", "error", "the node listens on no address: no other node can reach it");
   }
 
-  /** Resolves within seconds, whatever peers do. */
+  /** Stops the swarm; resolves within seconds, whatever peers do. */
   async stop(): Promise<void> {
     this.keepers.stop();
     this.#host.stopBackgroundUpdates();
@@ -172,12 +178,12 @@ export class Swarm {
     await this.#datastore.close();
   }
 
-  /** Every interface address that is listened on, sorted. */
+  /** Returns every interface address that is listened on, sorted. */
   listenAddresses(): readonly Multiaddr[] {
     return sorted(this.#host.listening().map(transportOf));
   }
 
-  /** What of libp2p changes with the configuration. */
+  /** Applies configuration changes to the running host. */
   get live(): LiveHost {
     return this.#host.live;
   }
@@ -187,33 +193,38 @@ export class Swarm {
     return this.#host.bandwidth;
   }
 
-  /** Connections through relays are dialled and accepted. */
+  /** Whether connections through relays are dialled and accepted. */
   get relayEnabled(): boolean {
     return this.#host.relayEnabled;
   }
 
-  /** The addresses that identify sends, without the id, sorted. */
+  /** Returns the addresses that identify sends, without the id, sorted. */
   announcedAddresses(): readonly Multiaddr[] {
     return sorted(this.libp2p.getMultiaddrs().map(transportOf));
   }
 
-  /** The announced addresses as peers dial them: as text, with the id at the end. */
+  /**
+   * Returns the announced addresses in the form that peers dial: as text, with the id at the end.
+   */
   ownAddresses(): readonly string[] {
     return this.announcedAddresses().map((address) => withPeer(address, this.id).toString());
   }
 
-  /** At which addresses others reach this node, as they told, and of which public ones none has told. */
+  /**
+   * Returns the addresses at which peers could or could not reach this node, and the public
+   * addresses that no peer has tested.
+   */
   reachability(): Pick<Reachability, "reachable" | "unreachable"> & { readonly unknown: readonly Multiaddr[] } {
     const { reachable, unreachable } = this.#host.reachability;
-    const told = new Set([...reachable, ...unreachable].map(String));
-    const isUnknown = (address: Multiaddr) => isPublicAddress(address) && !told.has(address.toString());
+    const tested = new Set([...reachable, ...unreachable].map(String));
+    const isUnknown = (address: Multiaddr) => isPublicAddress(address) && !tested.has(address.toString());
     return { reachable, unreachable, unknown: this.announcedAddresses().filter(isUnknown) };
   }
 
   /**
-   * What of the node's resources the connections take, and how much they may.
+   * Resolves to the resources that connections use, and to their limits.
    *
-   * @throws NodeError where `Swarm.ResourceMgr` is switched off
+   * @throws NodeError if `Swarm.ResourceMgr` is disabled
    */
   async resources(): Promise<SwarmResources> {
     if (resourceLimits(this.#deps.repo.config) === undefined)
@@ -221,30 +232,32 @@ export class Swarm {
     return resourcesOf(this.libp2p, this.#host.connectionBounds());
   }
 
-  /** Open connections, sorted by the text of their address. */
+  /** Returns the open connections, sorted by the text of their address. */
   connections(id?: PeerId): readonly Connection[] {
     const open = this.libp2p.getConnections(id).filter(({ status }) => status === "open");
     return open.sort((a, b) => (connectionAddress(a) < connectionAddress(b) ? -1 : 1));
   }
 
-  /** The known addresses of every peer that has any, this node included. */
+  /** Resolves to the known addresses of every peer that has any, including this node. */
   async addressBook(): Promise<ReadonlyMap<string, readonly Multiaddr[]>> {
     const datastore = new Map([[this.id.toString(), this.announcedAddresses()]]);
     for (const peer of await this.libp2p.peerStore.all()) datastore.set(peer.id.toString(), addressesOf(peer));
     return new Map([...datastore].filter(([, addresses]) => addresses.length > 0));
   }
 
-  /** The known addresses of a peer, sorted. */
+  /** Resolves to the known addresses of a peer, sorted. */
   async addresses(id: PeerId): Promise<readonly Multiaddr[]> {
     const peer = await this.#known(id);
     return peer === undefined ? [] : addressesOf(peer);
   }
 
   /**
-   * Connects to a peer unless there is a connection, and resolves when the peer is identified. Dials the given addresses,
-   * then those that are known; where none is given, those that routing finds at last.
+   * Connects to a peer unless there is a connection, and resolves when the peer is identified.
+   * Dials the given addresses, then the known ones; if none are given, finally those that the
+   * routing system finds.
    *
-   * @throws NodeError `dial to self attempted`, `failed to dial <id>: …`; what routing rejects with
+   * @throws NodeError `dial to self attempted`, `failed to dial <id>: …`; the error of the routing
+   * system
    */
   async connect(id: PeerId, addresses: readonly Multiaddr[] = [], signal?: AbortSignal): Promise<Connection> {
     if (id.equals(this.id)) throw new NodeError("dial to self attempted");
@@ -254,7 +267,10 @@ export class Swarm {
     return connection;
   }
 
-  /** Connects to peers in the background. @param onFailure called for each peer that is not reached */
+  /**
+   * Connects to peers in the background. @param onFailure called for each peer that could not be
+   * reached
+   */
   connectAll(peers: readonly PeerAddress[], onFailure: (id: PeerId, reason: Error) => void): void {
     const signal = AbortSignal.timeout(CONNECT_ALL_TIMEOUT_MS);
     for (const { id, addresses } of byPeer(peers)) {
@@ -270,7 +286,8 @@ export class Swarm {
     const find = async () => {
       if (given.length > 0) return [];
       return this.findAddresses(id, signal).catch((error: unknown) => {
-        // What was known is out of date, and why it cannot be reached says more.
+        // The known addresses are outdated, and the reason why they cannot be reached is more
+        // useful.
         if (tried.size > 0) return [];
         throw error;
       });
@@ -290,14 +307,14 @@ export class Swarm {
     throw dialError(id, errors);
   }
 
-  /** Asks routing where a peer is, and stores what it finds. */
+  /** Finds the addresses of a peer with the routing system, and stores them. */
   async findAddresses(id: PeerId, signal?: AbortSignal): Promise<readonly Multiaddr[]> {
     const found = (await this.findPeer?.(id, signal)) ?? [];
     if (found.length > 0) await this.libp2p.peerStore.merge(id, { multiaddrs: [...found] });
     return found;
   }
 
-  /** As `connect`; the connection is among the last to be trimmed. */
+  /** Like `connect`; the connection is among the last to be trimmed. */
   async connectTagged(id: PeerId, addresses: readonly Multiaddr[], signal: AbortSignal): Promise<void> {
     await this.connect(id, addresses, signal);
     await this.libp2p.peerStore.merge(id, { tags: USER_TAGS });
@@ -320,13 +337,13 @@ export class Swarm {
     await this.#close(connection);
   }
 
-  /** A peer that has just come says first where it can be found again. */
+  /** Waits for identify first, so that a new peer can report where it can be found again. */
   async #close(connection: Connection): Promise<void> {
-    await settledWithin(MAX_FAREWELL_MS, this.#identify.wait(connection));
+    await settledWithin(MAX_IDENTIFY_WAIT_MS, this.#identify.wait(connection));
     await connection.close().catch((error: Error) => connection.abort(error));
   }
 
-  /** What is known of a peer. */
+  /** Resolves to what is known about a peer. */
   async peerInfo(id: PeerId): Promise<PeerInfo> {
     const peer = await this.#known(id);
     const metadata = (key: string) => Buffer.from(peer?.metadata.get(key) ?? []).toString();
@@ -348,10 +365,13 @@ export class Swarm {
   }
 }
 
-/** The address of a connection without the id, which distinguishes the connections of a peer. */
+/**
+ * Returns the address of a connection without the id, which distinguishes the connections of a
+ * peer.
+ */
 export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
 
-/** Whether it begins with an IP address that everybody reaches. */
+/** Whether an address begins with a public IP address. */
 function isPublicAddress(address: Multiaddr): boolean {
   const [first] = address.getComponents();
   return /^ip[46]$/.test(first?.name ?? "") && isPublic(first?.value ?? "");

@@ -1,4 +1,4 @@
-/** What connections are made of: transports, encryption and multiplexers (`Swarm.Transports`). */
+/** Creates transports, encrypters and multiplexers according to `Swarm.Transports`. */
 import { circuitRelayTransport } from "@libp2p/circuit-relay-v2";
 import type { ConnectionEncrypter, StreamMuxerFactory, Transport } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
@@ -6,7 +6,7 @@ import { type TCPSocketOptions, tcp } from "@libp2p/tcp";
 import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { largeReads, useReadsAtOnce } from "./large_reads.ts";
+import { largeReads, markUsedAtOnce } from "./large_reads.ts";
 import { lazyTls } from "./lazy_tls.ts";
 import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
@@ -24,12 +24,13 @@ export type TransportComponents = Parameters<ReturnType<typeof circuitRelayTrans
 export type MakeTransport = (components: TransportComponents) => Transport;
 
 /**
- * Bytes that a socket buffers before the sender has to wait. With Node's own bound every frame would be waited for, and
- * the speed of a connection would depend on how soon the event loop comes round.
+ * Number of bytes that a socket buffers before the sender has to wait. With Node's default, the
+ * sender would wait for every frame, and the speed of a connection would depend on the latency of
+ * the event loop.
  */
 const SOCKET_OPTIONS: TCPSocketOptions & { readonly highWaterMark: number } = { highWaterMark: 512 * 1024 };
 
-/** The library takes them anew for each socket. */
+/** The library reads them again for each socket. */
 const DIAL_OPTIONS = {
   ...SOCKET_OPTIONS,
   get onread() {
@@ -37,7 +38,7 @@ const DIAL_OPTIONS = {
   },
 };
 
-/** By their names in the configuration. */
+/** Returns the transports by their names in the configuration. */
 export function transportsOf(
   config: Config,
   relayEnabled: boolean,
@@ -54,12 +55,12 @@ export function transportsOf(
 
 interface Candidate<T> {
   readonly priority: number | false | null;
-  /** Where the configuration sets none. */
+  /** Applies if the configuration sets no priority. */
   readonly defaultPriority: number;
   readonly make: T;
 }
 
-/** Those that are not switched off, the lowest priority first. */
+/** Returns the candidates that are not switched off, the lowest priority first. */
 function inPriority<T>(candidates: readonly Candidate<T>[]): T[] {
   return candidates
     .map(({ priority, defaultPriority, make }) => ({ priority: priority ?? defaultPriority, make }))
@@ -77,12 +78,16 @@ export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypt
       defaultPriority: 100,
       make: noise({ crypto: noiseCipher }),
     },
-    // go-ipfs 0.9 refuses certificates of the library's TLS: they have a critical extension that it does not know.
+    // go-ipfs 0.9 refuses the certificates of the library's TLS, because they have a critical
+    // extension that it does not know.
     { priority: config.value("Swarm.Transports.Security.TLS"), defaultPriority: 300, make: lazyTls() },
   ]).map((make) => (components) => patched(make(components), patches));
 }
 
-/** Has an encrypter work on connections that read and write much in one go, and noise read without copying and leave no memory behind. */
+/**
+ * Makes an encrypter work on connections that read and write much data at a time, and makes noise
+ * read without copying or retaining memory.
+ */
 function patched(encrypter: ConnectionEncrypter, patches: PatchNotices): ConnectionEncrypter {
   for (const side of ["secureInbound", "secureOutbound"] as const) {
     const secure = encrypter[side];
@@ -91,9 +96,9 @@ function patched(encrypter: ConnectionEncrypter, patches: PatchNotices): Connect
       if (socket !== undefined) readAsDialled(socket, largeReads, patches);
       const secured = await secure.call(encrypter, coalesceWrites(connection, patches), options);
       if (encrypter.protocol !== NOISE) return secured;
-      // From now on only noise writes, each time bytes that it has just encrypted.
+      // From now on only noise writes, and always bytes that it has just encrypted.
       coalesceWrites(connection, patches, { transfer: true });
-      if (replaceFrameDecoder(secured.connection, patches) && socket !== undefined) useReadsAtOnce(socket);
+      if (replaceFrameDecoder(secured.connection, patches) && socket !== undefined) markUsedAtOnce(socket);
       return secured;
     };
   }

@@ -1,4 +1,7 @@
-/** Puts new blocks in batches: one promise and one place in the store's queue for many blocks. */
+/**
+ * Puts new blocks in batches, so that many blocks need only one promise and one entry in the queue
+ * of the store.
+ */
 import type { Block } from "./store.ts";
 
 interface Sink {
@@ -10,14 +13,14 @@ const MAX_BLOCKS = 512;
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Takes blocks one by one. The blocks of an unfinished batch are not visible yet: `flush` puts them. After a put has
- * failed, every later call fails with the same reason.
+ * Collects blocks. The blocks of an unfinished batch are not visible until `flush` puts them. After
+ * a put has failed, every later call fails with the same reason.
  */
 export class BlockBatch {
   readonly #store: Sink;
   #blocks: Block[] = [];
   #bytes = 0;
-  /** Bytes of all blocks that were added. */
+  /** Total bytes of all added blocks. */
   total = 0;
   #running = new Set<Promise<void>>();
   #failure: { readonly reason: unknown } | undefined;
@@ -26,7 +29,10 @@ export class BlockBatch {
     this.#store = store;
   }
 
-  /** Callers await what it returns before they add more: that is the backpressure of the store. */
+  /**
+   * Adds a block. Callers await the returned promise before they add more: this is the backpressure
+   * of the store.
+   */
   readonly add = (block: Block): Promise<void> | undefined => {
     this.#blocks.push(block);
     this.#bytes += block.bytes.length;

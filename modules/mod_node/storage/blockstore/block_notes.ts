@@ -1,29 +1,36 @@
-/** One number about each of many blocks, such as what lists say of it: whoever asks again need not read the block. */
+/**
+ * Stores one number about each of many blocks, such as the size of a node in a listing, so that the
+ * next caller need not read the block.
+ */
 import type { CID } from "multiformats/cid";
 
-/** Blocks that are remembered, 24 bytes for each. */
+/** Number of blocks that are remembered; each takes 24 bytes. */
 const SLOTS = 2 ** 16;
-/** Slots that a block may be in, side by side. */
+/** Number of adjacent slots in which a block may be. */
 const WAYS = 2;
-/** Of a digest: half of one of SHA-256. Nobody can make two blocks that have as much in common. */
+/**
+ * Number of 32-bit words of a digest that are compared: half of a SHA-256 digest. Nobody can make
+ * two blocks that agree in that many bits.
+ */
 const WORDS = 4;
 const WORD_BYTES = 4;
 
 interface Slots {
   readonly words: Uint32Array;
-  /** NaN where there is none. */
+  /** NaN for an empty slot. */
   readonly notes: Float64Array;
 }
 
 /**
- * By version and digest, for CIDs of one codec and one hash function: a block that is stored under one version need not be under the
- * other. Whoever comes last is remembered, and for a while the one before it that had the same slot.
+ * Notes by version and digest, for CIDs of one codec and one hash function. The version matters,
+ * because a block may be stored under one version only. Each group of slots remembers the latest
+ * block and the one before it.
  */
 export class BlockNotes {
-  /** Made when the first is noted: a node that lists nothing needs none. */
+  /** Allocated by the first `set`, because a node that lists nothing needs no slots. */
   #slots: Slots | undefined;
 
-  /** Undefined for a block that is not remembered. */
+  /** Returns the note of a block; undefined when the block is not remembered. */
   get({ version, multihash: { digest } }: CID): number | undefined {
     if (this.#slots === undefined || digest.length < WORDS * WORD_BYTES) return undefined;
     const first = slotOf(digest);

@@ -1,6 +1,6 @@
 /**
- * The block service: the block store of this machine, and on top of it identity CIDs, the versions and codecs of
- * blocks, the check of hash functions, and the network.
+ * The block service: the block store of this machine, and on top of it identity CIDs, versions and
+ * codecs of CIDs, the check of hash functions, and the network.
  */
 import { tracingChannel } from "node:diagnostics_channel";
 import type { CID } from "multiformats/cid";
@@ -10,49 +10,62 @@ import { identity, matches, requireAllowed, sha256 } from "../../formats/cid/has
 import { failure, NodeError } from "../../util/errors.ts";
 import { BlockNotes } from "./block_notes.ts";
 import { BufferPool } from "./buffer_pool.ts";
+import { DamagedBlocks } from "./damaged_blocks.ts";
 import { MIN_REMEMBERED_BYTES, remember } from "./origins.ts";
 import type { Block, BlockStore, PutOptions, Span } from "./store.ts";
 
 export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Read from this machine only. */
+  /** Reads from this machine only. */
   readonly offline?: boolean | undefined;
-  /** Do not ask for pending blocks, as `pending` itself must not. */
+  /** Does not ask `pending`; `pending` itself reads with this option. */
   readonly storedOnly?: boolean | undefined;
-  /** Read what is denied as well, for whoever gives the bytes to nobody: garbage collection, removing. */
+  /**
+   * Reads denied blocks as well, for callers that give the bytes to nobody, such as garbage
+   * collection.
+   */
   readonly evenDenied?: boolean | undefined;
-  /** The pool to read into, for callers that pass blocks on without keeping them; see `BlockStore.get`. */
+  /**
+   * The pool to read into, for callers that pass blocks on and do not retain them; see
+   * `BlockStore.get`.
+   */
   readonly buffers?: BufferPool | undefined;
 }
 
 export interface ServicePutOptions extends PutOptions {
-  /** The network does not learn of the blocks from this call: nothing is announced. */
+  /** Does not announce the blocks to the network. */
   readonly offline?: boolean | undefined;
 }
 
-/** Tells of blocks that are fetched. */
+/** Traces the blocks that are fetched. */
 const fetches = tracingChannel<BlockTrace>("modhost:block");
 
-/** Where blocks come from that are not on this machine: bitswap, while the node is online. */
+/** Fetches blocks that are not on this machine: bitswap, while the node is online. */
 export interface BlockSource {
   /**
-   * Resolves with the verified bytes of a block, which is stored from then on. Rejects when the signal aborts or the
-   * block cannot be stored. `buffers` is as in `ReadOptions`.
+   * Resolves with the verified bytes of a block, which is stored from then on. Rejects when the
+   * signal aborts or the block cannot be stored. `buffers` is as in `ReadOptions`.
    */
   fetch(cid: CID, signal: AbortSignal | undefined, buffers?: BufferPool): Promise<Uint8Array>;
 }
 
-/** What changed and is not in the store yet: the directories of MFS, whose blocks are made when somebody wants them. */
+/**
+ * Blocks that are not in the store yet. These are the changed directories of MFS, whose blocks are
+ * made on demand.
+ */
 export interface PendingBlocks {
-  /** The bytes of a block that the store did not have when it was asked. */
+  /** Returns the bytes of a block that the store did not have when it was asked. */
   find(cid: CID): Promise<Uint8Array | undefined>;
-  /** Everything is in the store when it resolves, as far as the disk has room. */
+  /** Resolves when everything is in the store, as far as the disk has room. */
   settle(): Promise<void>;
-  /** Stores what `find` gave though the disk had no room for it. @throws NodeError STORE_FULL */
+  /**
+   * Stores blocks that `find` returned although the disk had no room for them.
+   * @throws NodeError STORE_FULL
+   */
   write(): Promise<void>;
 }
 
-/** What is neither read for anybody nor served: the denylists, while there are any. */
+/** The denylists. Denied blocks are neither read for users nor served. */
 export interface Denials {
   denies(cid: CID): boolean;
   /** @throws NodeError CONTENT_BLOCKED, CONTENT_BLOCKED_LEGALLY */
@@ -64,62 +77,82 @@ function unlessFull(error: unknown): void {
 }
 
 /**
- * Reads, writes and deletes blocks, as the rest of the node sees them. Hash functions that go-ipfs calls insecure are
- * neither stored nor read.
+ * Reads, writes and deletes blocks for the rest of the node. Refuses hash functions that go-ipfs
+ * calls insecure.
  */
 export class BlockService {
   readonly store: BlockStore;
   /** Set while the node is online. */
   source: BlockSource | undefined;
-  /** Asked for blocks that are not in the store. */
+  /** The source of blocks that are not in the store yet. */
   pending: PendingBlocks | undefined;
-  /** Undefined where nothing is denied. `get` goes by it; who uses `find` asks it where the bytes leave the node. */
+  /**
+   * Undefined when nothing is denied. `get` checks it; callers of `find` check it themselves before
+   * bytes leave the node.
+   */
   denials: Denials | undefined;
-  /** Called with blocks that were put, once they are visible: somebody may be waiting for them. */
+  /**
+   * Called with blocks that were put when they are visible, because somebody may be waiting for
+   * them.
+   */
   onStored: ((blocks: readonly Block[]) => void) | undefined;
   /**
-   * Called with blocks that were not here before, so that they can be announced. The CIDs may be views of something
-   * larger. Set while the node is online.
+   * Called with blocks that were not stored before, so that they can be announced. The CIDs may be
+   * views of larger arrays. Set while the node is online.
    */
   onNew: ((cids: readonly CID[]) => void) | undefined;
-  /** Check every block that is read against its CID, unless the store does so itself (`Datastore.HashOnRead`). */
+  /**
+   * Whether to check every block that is read against its CID (`Datastore.HashOnRead`), unless the
+   * store does so itself.
+   */
   hashOnRead = false;
   /** The pool for readers that release their blocks after use. */
   readonly buffers = new BufferPool();
-  /** Blocks that readers asked for: those that were here, those that were fetched, and those that could not be had. */
+  readonly damaged: DamagedBlocks;
+  /** Numbers of blocks that readers requested: found in the store, fetched, and not available. */
   readonly reads = { stored: 0, fetched: 0, missing: 0 };
   readonly #notes = new BlockNotes();
-  /** Of the store when the notes were made. */
+  /** The number of removals in the store when the notes were made. */
   #removals = 0;
 
-  constructor(store: BlockStore) {
+  constructor(store: BlockStore, damaged = new DamagedBlocks()) {
     this.store = store;
+    this.damaged = damaged;
   }
 
-  /** The bytes of a block of this machine; undefined when it is not here. */
+  /** Returns the bytes of a block on this machine; undefined when it is not here. */
   async find(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     return (await this.findStored(cid, buffers)) ?? this.pending?.find(cid);
   }
 
-  /** Like `find`, of what is in the store. */
+  /** Like `find`, but only looks in the store. */
   async findStored(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     requireAllowed(cid.multihash);
     if (cid.multihash.code === identity.code) return cid.multihash.digest;
-    const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findOtherForm(cid));
-    const unchecked = bytes !== undefined && this.hashOnRead && !this.store.verifies;
-    if (unchecked && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
-    return bytes;
+    try {
+      const bytes = (await this.store.get(cid, buffers)) ?? (await this.#findOtherForm(cid));
+      const unchecked = bytes !== undefined && this.hashOnRead && !this.store.verifies;
+      if (unchecked && !(await matches(cid, bytes))) throw failure("BLOCK_MISMATCH");
+      return bytes;
+    } catch (error) {
+      throw this.#recorded(cid, error);
+    }
+  }
+
+  #recorded(cid: CID, error: unknown): unknown {
+    this.damaged.record(cid, error, this.store.pathOf?.(cid));
+    return error;
   }
 
   /**
-   * A block is found by its multihash, under whatever version and codec it was stored. As in the reference, which does so
-   * for versions, it is then stored under this one as well: so a pin keeps it.
+   * Finds a block by its multihash, whatever version and codec it was stored with. As go-ipfs does
+   * for versions, this stores the block with the requested CID as well, so that a pin retains it.
    */
   async #findOtherForm(cid: CID): Promise<Uint8Array | undefined> {
     for (const other of await this.store.forms(cid)) {
       const bytes = await this.store.get(other);
       if (bytes === undefined) continue;
-      // On a full disk it can still be read.
+      // On a full disk, the block can still be read.
       await this.store.put([{ cid, bytes }]).catch(unlessFull);
       return bytes;
     }
@@ -127,15 +160,19 @@ export class BlockService {
   }
 
   /**
-   * The bytes of a block, from the network when it is not on this machine.
+   * Returns the bytes of a block, from the network when it is not on this machine.
    *
-   * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked, CONTENT_BLOCKED when it is denied
+   * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked, CONTENT_BLOCKED
+   * when it is denied
    */
   async get(cid: CID, options: ReadOptions = {}): Promise<Uint8Array> {
     return this.#remembered(await this.#get(cid, options), cid, options);
   }
 
-  /** As `get`, without a promise where the bytes are at hand. @throws as that rejects */
+  /**
+   * Like `get`, but returns no promise when the bytes are at hand.
+   * @throws the errors of `get`
+   */
   getSoon(cid: CID, options: ReadOptions = {}): Uint8Array | Promise<Uint8Array> {
     const { signal, evenDenied, buffers } = options;
     if (this.hashOnRead || cid.multihash.code === identity.code) return this.get(cid, options);
@@ -150,7 +187,9 @@ export class BlockService {
   }
 
   async #counted(coming: Promise<Uint8Array>, cid: CID, options: ReadOptions): Promise<Uint8Array> {
-    const bytes = await coming;
+    const bytes = await coming.catch((error: unknown) => {
+      throw this.#recorded(cid, error);
+    });
     this.reads.stored += 1;
     return this.#remembered(bytes, cid, options);
   }
@@ -160,7 +199,7 @@ export class BlockService {
     return bytes;
   }
 
-  /** As `get`, of some of the bytes; fewer where the block ends before. */
+  /** Like `get` for a range of the bytes; returns fewer bytes when the block ends earlier. */
   async getPart(cid: CID, span: Span, options: ReadOptions = {}): Promise<Uint8Array> {
     const bytes = await this.#storedPart(cid, span, options);
     if (bytes === undefined) return (await this.get(cid, options)).subarray(span.from, span.to);
@@ -169,14 +208,16 @@ export class BlockService {
     return bytes;
   }
 
-  /** Undefined where `get` is to be asked, which tells more. */
+  /** Returns undefined when the caller must use `get`, which reports the reason. */
   async #storedPart(cid: CID, span: Span, options: ReadOptions): Promise<Uint8Array | undefined> {
     const { signal, evenDenied, buffers } = options;
     if (this.hashOnRead || cid.multihash.code === identity.code) return undefined;
     requireAllowed(cid.multihash);
     signal?.throwIfAborted();
     if (this.denials !== undefined && evenDenied !== true) this.denials.requireBlock(cid);
-    return this.store.getPart?.(cid, span, buffers);
+    return this.store.getPart?.(cid, span, buffers).catch((error: unknown) => {
+      throw this.#recorded(cid, error);
+    });
   }
 
   async #get(cid: CID, options: ReadOptions): Promise<Uint8Array> {
@@ -196,7 +237,10 @@ export class BlockService {
     return this.#fetch(this.source, cid, signal, buffers);
   }
 
-  /** See `BlockStore.peek`; what is denied, or to be hashed each time, `get` tells of. */
+  /**
+   * See `BlockStore.peek`. Denied blocks, and blocks that must be hashed at each read, are left to
+   * `get`.
+   */
   peek(cids: readonly CID[], options: ReadOptions): readonly (Uint8Array | undefined)[] {
     const { denials, store } = this;
     const { signal, evenDenied, buffers } = options;
@@ -212,8 +256,8 @@ export class BlockService {
   }
 
   /**
-   * What `note` was told of a dag-pb block that is still in the store, so that `get` would give it; undefined for any other, and where
-   * each read is to be checked.
+   * Returns the number that `note` stored for a dag-pb block that is still in the store. Returns
+   * undefined for other blocks, and when each read must be checked.
    */
   noted(cid: CID, { evenDenied }: ReadOptions): number | undefined {
     if (!this.#isNotable(cid)) return undefined;
@@ -224,14 +268,17 @@ export class BlockService {
     return note;
   }
 
-  /** Remembers a number, which everybody has to mean the same by, of bytes that came from `peek`: of the store itself. */
+  /**
+   * Remembers a number for a block whose bytes came from `peek`, that is, from the store itself.
+   * All callers must use the same number for the same block.
+   */
   note(cid: CID, value: number): void {
     if (this.#isNotable(cid)) this.#notes.set(cid, value);
   }
 
   /**
-   * While it is the same number, whoever could read some blocks can still do so, and reads the same. Undefined where each read is to be
-   * checked.
+   * While this number does not change, a caller that could read some blocks can still read them,
+   * with the same result. Undefined when each read must be checked.
    */
   get standing(): number | undefined {
     return this.hashOnRead || this.denials !== undefined ? undefined : this.store.removals;
@@ -259,7 +306,7 @@ export class BlockService {
     }
   }
 
-  /** Whether a block is on this machine, under whatever version and codec. */
+  /** Whether a block is on this machine, with any version and codec. */
   async has(cid: CID): Promise<boolean> {
     if (cid.multihash.code === identity.code) return true;
     if (await this.store.has(cid)) return true;
@@ -267,7 +314,7 @@ export class BlockService {
     return (await this.pending?.find(cid)) !== undefined;
   }
 
-  /** Length in bytes of a block of this machine; undefined when it is not here. */
+  /** Returns the length in bytes of a block on this machine; undefined when it is not here. */
   async size(cid: CID): Promise<number | undefined> {
     if (cid.multihash.code === identity.code) return cid.multihash.digest.length;
     const size = await this.store.size(cid);
@@ -276,15 +323,19 @@ export class BlockService {
     return (other && (await this.store.size(other))) ?? (await this.pending?.find(cid))?.length;
   }
 
-  /** See `BlockStore.put`; identity CIDs are never stored. @throws NodeError for a hash function that is not allowed */
+  /**
+   * Stores blocks; see `BlockStore.put`. Identity CIDs are never stored.
+   * @throws NodeError for a hash function that is not allowed
+   */
   async put(blocks: readonly Block[], { offline, ...options }: ServicePutOptions = {}): Promise<void> {
     for (const { cid } of blocks) requireAllowed(cid.multihash);
     const inlined = blocks.some(({ cid }) => cid.multihash.code === identity.code);
-    const kept = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identity.code) : blocks;
-    if (kept.length === 0) return;
+    const stored = inlined ? blocks.filter(({ cid }) => cid.multihash.code !== identity.code) : blocks;
+    if (stored.length === 0) return;
     if (offline === true || this.onNew === undefined) {
-      await this.store.put(kept, options);
-      this.onStored?.(kept);
+      await this.store.put(stored, options);
+      this.damaged.stored(stored);
+      this.onStored?.(stored);
       return;
     }
     const made: CID[] = [];
@@ -292,8 +343,9 @@ export class BlockService {
       made.push(cid);
       options.onNew?.(cid);
     };
-    await this.store.put(kept, { ...options, onNew });
-    this.onStored?.(kept);
+    await this.store.put(stored, { ...options, onNew });
+    this.damaged.stored(stored);
+    this.onStored?.(stored);
     if (made.length > 0) this.onNew?.(made);
   }
 }

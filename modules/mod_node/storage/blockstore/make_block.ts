@@ -9,18 +9,24 @@ import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
 
 /**
- * Bytes of the longest block that is accepted from a caller; it is held in memory. More than any block that peers
- * exchange.
+ * Maximum bytes of a block from a caller. The block is held in memory; peers exchange only smaller
+ * ones.
  */
 export const MAX_BLOCK = 128 * 1024 * 1024;
 
-/** What a caller sends of one block, whole; `buffers`: in one of those. @throws NodeError when it is too long */
+/**
+ * Reads the body of a request with one block. With `buffers`, the block is read into one of them.
+ * @throws NodeError when it is too long
+ */
 export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferPool): Promise<Uint8Array> {
-  const tooLong = () => new NodeError(`a block of more than ${MAX_BLOCK} bytes is not taken`);
+  const tooLong = () => new NodeError(`a block of more than ${MAX_BLOCK} bytes is not accepted`);
   return buffers === undefined ? readAll(body, MAX_BLOCK, tooLong) : gatherAll(body, buffers, MAX_BLOCK, tooLong);
 }
 
-/** @throws NodeError for more bytes than peers exchange, in the words of later versions of the reference */
+/**
+ * Refuses blocks that are longer than peers exchange.
+ * @throws NodeError with the text of Kubo
+ */
 export function requireSize({ length }: Uint8Array, most = Number.POSITIVE_INFINITY): void {
   if (length <= most) return;
   throw new NodeError(
@@ -29,7 +35,10 @@ export function requireSize({ length }: Uint8Array, most = Number.POSITIVE_INFIN
   );
 }
 
-/** @throws NodeError for more bytes in a CID, in the words of later versions of the reference */
+/**
+ * Refuses CIDs that contain too many bytes.
+ * @throws NodeError with the text of Kubo
+ */
 export function requireInline({ multihash: { code, digest } }: CID, most = Number.POSITIVE_INFINITY): void {
   if (code !== identity.code || digest.length <= most) return;
   throw new NodeError(`digest too large: identity digest got ${digest.length} bytes, maximum ${most}`);
@@ -38,14 +47,18 @@ export function requireInline({ multihash: { code, digest } }: CID, most = Numbe
 const MEBIBYTE = 1024 * 1024;
 
 export interface BlockFormat {
-  /** Undefined: CID version 0, which has one codec and one hash function. */
+  /** Undefined for CID version 0, which has one codec and one hash function. */
   readonly codec: number | undefined;
   readonly hash: HashFunction;
-  /** Bytes of the digest; negative for all. */
+  /** Bytes of the digest; negative for the whole digest. */
   readonly length: number;
 }
 
-/** `format` is `v0` or the name of a codec; empty: version 0 when possible. @throws NodeError */
+/**
+ * Returns the format for the options of `block/put`. `format` is `v0`, the name of a codec, or
+ * empty for version 0 when possible.
+ * @throws NodeError
+ */
 export function blockFormat(format: string, hashName: string, length: number): BlockFormat {
   const hash = hashNamed(hashName);
   if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
@@ -60,7 +73,10 @@ export function blockFormat(format: string, hashName: string, length: number): B
   return { codec, hash, length };
 }
 
-/** CIDs of version 1: `codec` is a name or number of the multicodec table. @throws NodeError */
+/**
+ * Returns a format for CIDs of version 1. `codec` is a name or number of the multicodec table.
+ * @throws NodeError
+ */
 export function codecFormat(codec: string, hashName: string, length: number): BlockFormat {
   const code = multicodecNamed(codec);
   const hash = hashNamed(hashName, "multicodec");
@@ -68,7 +84,10 @@ export function codecFormat(codec: string, hashName: string, length: number): Bl
   return { codec: code, hash, length };
 }
 
-/** @throws NodeError when the digest cannot be made */
+/**
+ * Makes a block.
+ * @throws NodeError when the digest cannot be made
+ */
 export async function makeBlock(bytes: Uint8Array, { codec, hash, length }: BlockFormat): Promise<Block> {
   const made = await multihash(hash, bytes, length);
   return { cid: codec === undefined ? makeCid(0, dagPb, made) : makeCid(1, codec, made), bytes };

@@ -7,11 +7,14 @@ import type { Block, BlockStore, PutOptions } from "./store.ts";
 
 interface MemoryBlock {
   readonly bytes: Uint8Array;
-  /** By `cid.toString()`. */
+  /** Forms by `cid.toString()`. */
   readonly forms: Map<string, CID>;
 }
 
-/** Blocks kept in memory only: for calculations that store nothing, and for tests. `bytes` counts data alone. */
+/**
+ * Creates a block store in memory, for calculations that store nothing and for tests. `bytes`
+ * counts data only.
+ */
 export const memoryBlocks = (): BlockStore => new MemoryBlocks();
 
 const keyOf = (cid: CID): string => Buffer.from(cid.multihash.bytes).toString("latin1");
@@ -46,7 +49,7 @@ class MemoryBlocks implements BlockStore {
       const block = this.#blocks.get(key) ?? { bytes, forms: new Map() };
       this.#blocks.set(key, block);
       if (block.forms.has(cid.toString())) continue;
-      // Decoded anew: the CID may be a view of something large.
+      // The CID is copied, because it may be a view of a large array.
       block.forms.set(cid.toString(), CID.decode(ownBytes(cid.bytes)));
       this.#forms += 1;
       onNew?.(cid);

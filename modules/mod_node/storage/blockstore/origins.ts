@@ -1,36 +1,41 @@
-/** How the block in a buffer can be read again, so that nobody need keep it meanwhile. */
+/**
+ * Remembers how the block in a buffer can be read again, so that slow clients need not retain it.
+ */
 
 interface Origin {
-  /** Where the block begins in the buffer. */
+  /** Offset of the block in the buffer. */
   readonly start: number;
   readonly again: () => Promise<Uint8Array>;
 }
 
-/** Bytes of a block that can be read again. */
+/** A range of a block that can be read again. */
 export interface BlockPart {
   /** Reads the block. */
   readonly again: Origin["again"];
-  /** Where the bytes begin in the block. */
+  /** Offset of the bytes in the block. */
   readonly offset: number;
   readonly length: number;
-  /** Of the buffer. */
+  /** Length of the buffer. */
   readonly capacity: number;
 }
 
-/** Blocks that are no longer are not remembered: keeping them costs little, and they share buffers. */
+/** Shorter blocks are not remembered: retaining them costs little, and they share buffers. */
 export const MIN_REMEMBERED_BYTES = 64 * 1024 + 1;
 
 const origins = new WeakMap<ArrayBufferLike, Origin>();
 
-/** `bytes` are those of a block of at least `MIN_REMEMBERED_BYTES`, which `again` reads. */
+/**
+ * Remembers that `again` reads the block with these bytes, which is at least `MIN_REMEMBERED_BYTES`
+ * long.
+ */
 export function remember({ buffer, byteOffset }: Uint8Array, again: Origin["again"]): void {
   origins.set(buffer, { start: byteOffset, again });
 }
 
-/** The buffer will hold something else. */
+/** Forgets a buffer whose content is about to change. */
 export const forget = (buffer: ArrayBufferLike): boolean => origins.delete(buffer);
 
-/** Where bytes are from; undefined for those that are no part of a block, or of a short one. */
+/** Returns the origin of bytes; undefined when they are not part of a block that is remembered. */
 export function originOf({ buffer, byteOffset, length }: Uint8Array): BlockPart | undefined {
   const capacity = buffer.byteLength;
   const origin = capacity < MIN_REMEMBERED_BYTES ? undefined : origins.get(buffer);

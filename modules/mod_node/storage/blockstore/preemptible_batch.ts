@@ -1,4 +1,4 @@
-/** A batch of new blocks for clients that may be slow: garbage collection does not wait for them. */
+/** A batch of new blocks for clients that may be slow. Garbage collection does not wait for it. */
 import type { CID } from "multiformats/cid";
 import type { Release, SharedLock } from "../../util/async/shared_lock.ts";
 import { BlockBatch } from "./batch.ts";
@@ -6,16 +6,16 @@ import type { BlockService } from "./block_service.ts";
 import type { Block } from "./store.ts";
 
 export interface BatchOptions {
-  /** Ends waiting for the lock. */
+  /** Aborts waiting for the lock. */
   readonly signal?: AbortSignal | undefined;
-  /** Announce nothing. */
+  /** Whether to announce nothing. */
   readonly offline?: boolean | undefined;
 }
 
 /**
- * A batch that holds a share of the garbage collector's lock and gives it up whenever somebody wants the lock
- * exclusively; blocks that are added meanwhile wait. Between `enter` and `leave` whoever made the batch must protect
- * what `unlinked` gives from collection.
+ * A batch that holds the garbage collection lock as a shared lock and releases it whenever somebody
+ * wants the lock exclusively. Blocks that are added in the meantime wait. Between `enter` and
+ * `leave`, the caller must protect the blocks of `unlinked` from collection.
  */
 export class PreemptibleBatch {
   readonly #lock: SharedLock;
@@ -24,10 +24,10 @@ export class PreemptibleBatch {
   readonly #unlinked = new Set<CID>();
   /** Steps that a collection must not interrupt. */
   readonly #steps = new Set<Promise<unknown>>();
-  /** Resolves when the share is held again. */
+  /** Resolves when the lock is held again. */
   #reacquired: Promise<void> | undefined;
   #left = false;
-  /** Of the lock, when this began. */
+  /** The `voids` of the lock when the batch began. */
   #voids = 0;
   #release: Release = () => {};
   #unsubscribe: () => void = () => {};
@@ -38,7 +38,7 @@ export class PreemptibleBatch {
     this.#signal = signal;
   }
 
-  /** Bytes of all blocks that were added. */
+  /** Total bytes of all added blocks. */
   get total(): number {
     return this.#batch.total;
   }
@@ -50,7 +50,7 @@ export class PreemptibleBatch {
     if (this.#lock.contended) this.#yieldLock();
   }
 
-  /** To be called when nothing more is added. */
+  /** Ends the batch. Nothing may be added after that. */
   leave(): void {
     this.#left = true;
     this.#unsubscribe();
@@ -58,7 +58,8 @@ export class PreemptibleBatch {
   }
 
   /**
-   * Like `BlockBatch.add`. `links` are the links of the block; their CIDs are the very objects that were added before.
+   * Adds a block like `BlockBatch.add`. `links` are the links of the block; their CIDs must be the
+   * same objects that were added before.
    */
   readonly add = (block: Block, links: readonly { readonly cid: CID }[] = []): Promise<void> | undefined => {
     if (this.#reacquired !== undefined) return this.#reacquired.then(() => this.add(block, links));
@@ -67,7 +68,10 @@ export class PreemptibleBatch {
     return this.#batch.add(block);
   };
 
-  /** Runs `run` once every added block is in the store, and keeps collection out until it has ended. */
+  /**
+   * Runs `run` when every added block is in the store. Garbage collection waits until `run` has
+   * ended.
+   */
   async flushThen<T>(run: () => Promise<T>): Promise<T> {
     while (this.#reacquired !== undefined) await this.#reacquired;
     const step = this.#batch.flush().then(run);
@@ -84,12 +88,12 @@ export class PreemptibleBatch {
     return this.flushThen(async () => {});
   }
 
-  /** Blocks that were added and that no later block links to. */
+  /** Returns the added blocks that no later block links to. */
   unlinked(): CID[] {
     return [...this.#unlinked];
   }
 
-  /** The block needs no more protection from here. `cid` is the very object that was added. */
+  /** Ends the protection of a block. `cid` must be the same object that was added. */
   forget(cid: CID): void {
     this.#unlinked.delete(cid);
   }
@@ -97,13 +101,13 @@ export class PreemptibleBatch {
   #yieldLock(): void {
     if (this.#reacquired !== undefined || this.#left) return;
     this.#reacquired = this.#reacquire();
-    // Whoever adds or flushes sees the failure.
+    // Callers that add or flush see the failure.
     this.#reacquired.catch(() => {});
   }
 
   async #reacquire(): Promise<void> {
     await Promise.allSettled(this.#steps);
-    // A failure is reported by every later call.
+    // Every later call reports the failure.
     await this.#batch.flush().catch(() => {});
     while (this.#lock.contended && !this.#left) {
       this.#release();

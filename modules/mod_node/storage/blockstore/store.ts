@@ -1,136 +1,181 @@
-/** What a block store must do, whatever engine is behind it. */
+/** The interface of all block stores. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "./buffer_pool.ts";
 
-/** Bytes of blocks that a store reads from the disk at a time; other reads wait for these. */
+/** Maximum bytes of blocks that a store reads from the disk at the same time; other reads wait. */
 export const MAX_READING_BYTES = 16 * 1024 * 1024;
 
 export interface Block {
   readonly cid: CID;
-  /** The store keeps this very array until it is written: it must not be changed afterwards. */
+  /** The store retains this array until it is written, so it must not be changed afterwards. */
   readonly bytes: Uint8Array;
   /**
-   * Called when the store no longer needs `bytes` and they may be overwritten. A store may keep them and never call it.
+   * Called when the store no longer needs `bytes` and they may be overwritten. A store may retain
+   * them and never call it.
    */
   readonly release?: (() => void) | undefined;
-  /** Where else these bytes are: a store that keeps references refers to that location, others ignore it. */
+  /**
+   * Another location of these bytes. A store of references refers to it; other stores ignore it.
+   */
   readonly at?: ExternalLocation;
 }
 
 export interface PutOptions {
-  /** The blocks are needed to keep what is stored already: they may use room that new content may not. */
+  /**
+   * Whether the blocks are needed to maintain stored content. They may use space that new content
+   * may not use.
+   */
   readonly upkeep?: boolean | undefined;
-  /** Called for each block that was not stored before in this form. The CID may be a view of something larger. */
+  /**
+   * Called for each block that was not stored before in this form. The CID may be a view of a
+   * larger array.
+   */
   readonly onNew?: ((cid: CID) => void) | undefined;
 }
 
-/** Bytes from an offset up to another. */
+/** A range of bytes. */
 export interface Span {
   readonly from: number;
-  /** The first byte after them; there may be fewer. */
+  /** Offset after the last byte. The block may end earlier. */
   readonly to: number;
 }
 
-/** Where bytes are outside of every store. */
+/** A location of bytes outside of all stores. */
 export interface ExternalLocation {
   /** Absolute path of a file, or a URL. */
   readonly path: string;
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
 }
 
-/** A file of a store. */
-export interface HeldFile {
-  /** Below the folder of the store, with slashes. */
+/** A file in a snapshot of a store. */
+export interface SnapshotFile {
+  /** Path below the folder of the store, with slashes. */
   readonly name: string;
-  /** Of what belongs to the moment; the file may have more. */
+  /** Number of bytes that belong to the snapshot; the file may be longer. */
   readonly length: number;
-  /** While it is the same, so is that content. */
+  /** While this text is the same, the content is the same. */
   readonly state: string;
-  /** It is only ever appended to. */
+  /** Whether the file is only ever appended to. */
   readonly isGrowing: boolean;
-  /** Its content from this offset on. */
+  /** Returns the content from this offset on. */
   read(from: number): AsyncIterable<Uint8Array>;
 }
 
-/** The files of a store at one moment. They can be read until `release`, though the store may remove them meanwhile. */
-export interface HeldFiles {
-  readonly files: Iterable<HeldFile> | AsyncIterable<HeldFile>;
+/**
+ * A snapshot of the files of a store. They can be read until `release`, even if the store removes
+ * them in the meantime.
+ */
+export interface StoreSnapshot {
+  readonly files: Iterable<SnapshotFile> | AsyncIterable<SnapshotFile>;
   readonly bytes: number;
   release(): Promise<void>;
 }
 
 /**
- * Keeps blocks by CID. Version and codec belong to the key, as in the reference: the same bytes may be stored under
- * several forms of one multihash, and each form counts, although an engine holds the bytes once.
+ * Stores blocks by CID. Version and codec belong to the key, as in go-ipfs: the same bytes may be
+ * stored under several forms of one multihash, and each form counts, although most stores have the
+ * bytes only once.
  *
- * A store knows nothing of identity CIDs, allowed hash functions, that a block is found under other versions and codecs, or the network:
- * `BlockService` does. Every method rejects with STORE_CLOSED after `close`, with STORE_FULL when the disk takes no
- * more (reads still work), and with BLOCK_CORRUPT when the bytes on disk cannot be those of the CID.
+ * A store does not handle identity CIDs, allowed hash functions, blocks under other versions and
+ * codecs, or the network; `BlockService` does. Every method rejects with STORE_CLOSED after
+ * `close`, with STORE_FULL when the disk accepts no more (reads still work), and with BLOCK_CORRUPT
+ * when the bytes on the disk do not match the CID.
  */
 export interface BlockStore {
-  /** Every block that `get` reads from the disk is checked against its CID. */
+  /** Whether `get` checks every block that it reads from the disk against its CID. */
   readonly verifies: boolean;
   /**
-   * All forms of a multihash are one block: stored, found and deleted together, and listed as its raw CID of version 1. By default
-   * each form counts.
+   * Whether all forms of a multihash are one block, which is stored, found and deleted together,
+   * and listed as its raw CID of version 1. By default, each form is separate.
    */
   readonly joinsForms?: boolean;
   /**
-   * The bytes, which the caller must not change; undefined when this form is not stored.
+   * Returns the bytes, which the caller must not change; undefined when this form is not stored.
    *
-   * With `buffers` the bytes may be in one of its buffers: the caller releases them there when they are no longer used,
-   * whether they are from the pool or not. They may also be bytes that were read and checked within the last second,
-   * unless the pool `readsAnew`.
+   * With `buffers`, the bytes may be in one of its buffers. The caller releases them to the pool
+   * when they are no longer used, whether they are from the pool or not. The bytes may also come
+   * from a read within the last second, unless the pool has `bypassesCache`.
    */
   get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
-  /** As `get`, without a promise for a small block that is at hand, and for one that is not stored. A store may have no such thing. */
+  /**
+   * Like `get`, but returns no promise for a small block that is at hand, and for one that is not
+   * stored. Optional.
+   */
   getSoon?(cid: CID, buffers?: BufferPool): Uint8Array | Promise<Uint8Array> | undefined;
-  /** As `get`, of some of the bytes, which a store may read alone. A store may have no such thing. */
+  /** Like `get` for a range of the bytes, which a store may read alone. Optional. */
   getPart?(cid: CID, span: Span, buffers?: BufferPool): Promise<Uint8Array | undefined>;
   /**
-   * As `get` of each, for readers of many small blocks: of those that are probably in memory the bytes, now. Undefined for any other,
-   * which `get` tells more about. A store may have no such thing.
+   * Like `get` for each CID, for readers of many small blocks. Returns the bytes of blocks that are
+   * probably in memory, synchronously. Returns undefined for others; `get` reports more about them.
+   * Optional.
    */
   peek?(cids: readonly CID[], buffers: BufferPool): readonly (Uint8Array | undefined)[];
-  /** While it is the same, nothing has left the store, nor is it another one. A store from which others remove has no such number. */
+  /**
+   * While this number is the same, it is the same store and no block was removed from it. Undefined
+   * for a store from which others can remove blocks.
+   */
   readonly removals?: number;
-  /** True when this form is stored. */
+  /** Whether this form is stored. */
   has(cid: CID): Promise<boolean>;
-  /** The stored forms of the multihash of a CID, in any order; a store may know those of the usual codecs alone. */
+  /**
+   * Returns the stored forms of the multihash of a CID in any order. A store may only know those
+   * with common codecs.
+   */
   forms(cid: CID): Promise<readonly CID[]>;
-  /** Length in bytes; undefined when this form is not stored. */
+  /** Returns the length in bytes; undefined when this form is not stored. */
   size(cid: CID): Promise<number | undefined>;
   /**
-   * Stores blocks; blocks that are stored already cost nothing. Visible to every read when it resolves, durable after
-   * `sync`. It waits while more is on its way to the disk than the store wants to hold in memory: that is the
-   * backpressure.
+   * Stores blocks. Blocks that are already stored cost nothing. They are visible to every read when
+   * the promise resolves, and durable after `sync`. It waits while too many bytes in memory wait
+   * for the disk: this is the backpressure.
    */
   put(blocks: readonly Block[], options?: PutOptions): Promise<void>;
   /** Resolves when everything that was put before is durable. Concurrent calls share one flush. */
   sync(): Promise<void>;
-  /** Removes forms; durable when it resolves. True for each that was stored. */
-  delete(cids: readonly CID[]): Promise<boolean[]>;
-  /** Every stored form once, in any order; forms that come or go meanwhile may be missing or included. */
-  keys(): AsyncIterable<CID>;
-  /** As `keys`, in the order in which they are read fastest, and a form may come twice. A store may have no such order. */
-  keysToRead?(): AsyncIterable<CID>;
-  /** As `has`, as far as this host knows: nobody else is asked. A store without others has no such thing. */
-  knows?(cid: CID): boolean;
-  /** Number of stored forms, and bytes that the store takes on the disk. */
-  stat(): Promise<{ readonly blocks: number; readonly bytes: number }>;
-  /** Returns the space of deleted blocks to the disk, while reads and writes go on. */
-  compact(signal?: AbortSignal): Promise<void>;
   /**
-   * Reads a stored form without trusting any cache, and tells whether its bytes fit the CID; undefined when it is not
+   * Removes forms; durable when the promise resolves. Resolves with true for each form that was
    * stored.
    */
-  check(cid: CID): Promise<boolean | undefined>;
+  delete(cids: readonly CID[]): Promise<boolean[]>;
   /**
-   * The files that are a store with all that was put before this call, and from which nothing is missing that was deleted
-   * after it: the moment is that of the call itself, not that at which it resolves. What is put later may be in it. A store
-   * without files has none.
+   * Yields every stored form once, in any order. Forms that are added or removed in the meantime
+   * may be missing or included.
    */
-  hold?(): Promise<HeldFiles>;
+  keys(): AsyncIterable<CID>;
+  /**
+   * Like `keys`, but in the order in which they are read fastest; a form may be yielded twice.
+   * Undefined for a store without such an order.
+   */
+  keysToRead?(): AsyncIterable<CID>;
+  /**
+   * Like `has`, as far as this host knows without asking others. Undefined for a store that does
+   * not share blocks.
+   */
+  knows?(cid: CID): boolean;
+  /**
+   * Returns the file or object with a stored form, for people. Undefined when this host knows none.
+   */
+  pathOf?(cid: CID): string | undefined;
+  /**
+   * Returns the number of stored forms, and the number of bytes that the store takes on the disk.
+   */
+  stat(): Promise<{ readonly blocks: number; readonly bytes: number }>;
+  /** Frees the disk space of deleted blocks. Reads and writes continue in the meantime. */
+  compact(signal?: AbortSignal): Promise<void>;
+  /**
+   * Reads a stored form without trusting any cache. Resolves with whether its bytes match the CID;
+   * undefined when it is not stored.
+   */
+  check(cid: CID): Promise<boolean | undefined>;
+  /** Like `check`, for a caller that checks all blocks in the order of `keysToRead`. Optional. */
+  checker?(): BlockStore["check"];
+  /**
+   * Takes a snapshot of the files of the store. It contains everything that was put before this
+   * call, and nothing that was deleted after it is missing. The snapshot is taken at the time of
+   * the call, not when the promise resolves. It may contain blocks that are put later. Undefined
+   * for a store without files.
+   */
+  takeSnapshot?(): Promise<StoreSnapshot>;
   close(): Promise<void>;
 }

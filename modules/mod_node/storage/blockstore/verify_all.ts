@@ -6,27 +6,33 @@ import type { BlockStore } from "./store.ts";
 
 const MAX_CONCURRENT = 8;
 
-/** A block and what is wrong with it; `fault` is undefined for an intact one. */
+/** A block and its fault; `fault` is undefined for an intact block. */
 export interface CheckedBlock {
   readonly cid: CID;
   readonly fault: string | undefined;
 }
 
-/** Every stored form, once, read without trusting any cache. @throws what says that the store is away: no block is faulty then */
+/**
+ * Checks every stored form without trusting any cache. A form that moves in the meantime may be
+ * yielded twice.
+ * @throws the error of an unreachable store; it does not mean that a block is faulty
+ */
 export async function* verifyBlocks(
   store: BlockStore,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<CheckedBlock, void, undefined> {
-  for await (const checked of mapConcurrent(store.keys(), MAX_CONCURRENT, (cid) => check(store, cid))) {
+  const read = store.checker?.() ?? ((cid: CID) => store.check(cid));
+  const cids = store.checker === undefined ? store.keys() : (store.keysToRead?.() ?? store.keys());
+  for await (const checked of mapConcurrent(cids, MAX_CONCURRENT, (cid) => check(read, cid))) {
     signal?.throwIfAborted();
     if (checked !== undefined) yield checked;
   }
 }
 
-/** Undefined for a block that was removed meanwhile. */
-async function check(store: BlockStore, cid: CID): Promise<CheckedBlock | undefined> {
+/** Returns undefined for a block that was removed in the meantime. */
+async function check(read: BlockStore["check"], cid: CID): Promise<CheckedBlock | undefined> {
   try {
-    const sound = await store.check(cid);
+    const sound = await read(cid);
     if (sound === undefined) return undefined;
     return { cid, fault: sound ? undefined : failures.BLOCK_MISMATCH };
   } catch (error) {

@@ -1,21 +1,26 @@
-/** Reads the bytes that references point to, with the reference's texts for those that are missing. */
-import { type FileHandle, open } from "node:fs/promises";
+/** Reads the bytes that references point to. Errors for missing bytes have the texts of go-ipfs. */
+import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { getSystemErrorMessage } from "node:util";
+import { textBytes } from "../../util/byte_text.ts";
 import type { NodeError } from "../../util/errors.ts";
+import { openPlainFile } from "../plain_file.ts";
 import { discard, type HttpContent, requestUrl } from "./http_content.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
 
-/** For a whole range, in milliseconds: nothing else limits the reading of a block. */
+/** Milliseconds for reading a whole range. Nothing else limits how long reading a block takes. */
 const MAX_WAIT_MS = 60_000;
 
-/** The bytes, unchecked. @throws CorruptReference */
+/**
+ * Reads the bytes of a reference without checking them.
+ * @throws CorruptReference
+ */
 export function readBacking(root: string, reference: Reference): Promise<Uint8Array> {
   return isUrl(reference.path) ? readUrl(reference) : readFileRange(join(root, reference.path), reference);
 }
 
 async function readFileRange(path: string, { offset, size }: Reference): Promise<Uint8Array> {
-  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+  const file = await openPlainFile(textBytes(path)).catch((error: NodeJS.ErrnoException) => {
     const status = error.code === "ENOENT" ? statuses.fileNotFound : statuses.fileError;
     throw systemFailure(status, `open ${path}`, error);
   });
@@ -59,7 +64,7 @@ async function readUrl({ path, offset, size }: Reference): Promise<Uint8Array> {
   }
 }
 
-/** A server that does not support ranges sends everything. */
+/** Reads a range from a response. A server without support for ranges sends the whole content. */
 async function part(content: HttpContent, offset: number, size: number): Promise<Uint8Array> {
   const { status, body } = content;
   if (status !== 200 && status !== 206) {

@@ -1,6 +1,6 @@
 /**
- * The filestore and the urlstore: blocks whose bytes stay in files of the user or behind URLs, on top of the block
- * store that has all other blocks.
+ * The filestore and the urlstore: blocks whose bytes stay in files of the user or behind URLs. All
+ * other blocks are in the block store below.
  */
 import { dirname, isAbsolute, relative, resolve, sep } from "node:path";
 import type { CID } from "multiformats/cid";
@@ -18,27 +18,29 @@ import { readBacking } from "./backing.ts";
 import { CorruptReference, isUrl, type Reference, type Status, statuses } from "./reference.ts";
 import { type ReferencedBlock, ReferenceStore } from "./reference_store.ts";
 
-/** A block, and the result of checking its reference. */
+/** A block and the result of checking its reference. */
 export interface Inspection {
   readonly cid: CID | undefined;
   readonly status: Status;
-  /** Empty when nothing is wrong. */
+  /** Empty when the reference is valid. */
   readonly message: string;
-  /** Missing when the block has none. */
+  /** Undefined when the block has no reference. */
   readonly reference?: Reference;
 }
 
 export interface FilestoreSettings {
-  /** Only files below this folder may be referred to. */
+  /** References may only point to files below this folder. */
   readonly root: string;
   readonly files: boolean;
   readonly urls: boolean;
 }
 
-/** Ranges that are read concurrently. */
+/** Maximum number of ranges that are read at the same time. */
 const MAX_CONCURRENT = 8;
 
-/** From the configuration at the start; undefined when neither kind of reference is enabled. */
+/**
+ * Reads the settings from the configuration; undefined when neither kind of reference is enabled.
+ */
 export function filestoreSettings({ path, config }: Repo): FilestoreSettings | undefined {
   const files = config.value("Experimental.FilestoreEnabled");
   const urls = config.value("Experimental.UrlstoreEnabled");
@@ -46,7 +48,7 @@ export function filestoreSettings({ path, config }: Repo): FilestoreSettings | u
 }
 
 export class Filestore implements BlockStore {
-  /** The store with the blocks whose bytes are kept. */
+  /** The store of the blocks whose bytes are stored in the repo. */
   readonly main: BlockStore;
   readonly #references: ReferenceStore;
   readonly #settings: FilestoreSettings;
@@ -57,7 +59,7 @@ export class Filestore implements BlockStore {
     this.#settings = settings;
   }
 
-  /** Bytes behind references are always checked. */
+  /** Bytes behind references are checked in any case. */
   get verifies(): boolean {
     return this.main.verifies;
   }
@@ -70,7 +72,9 @@ export class Filestore implements BlockStore {
     return this.#settings.urls;
   }
 
-  /** @throws CorruptReference when the bytes are not where the reference says */
+  /**
+   * @throws CorruptReference when a file or URL no longer has the bytes that the reference names
+   */
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     const bytes = await this.main.get(cid, buffers);
     if (bytes !== undefined) return bytes;
@@ -89,15 +93,20 @@ export class Filestore implements BlockStore {
     return referred ? [...forms, asRaw] : forms;
   }
 
+  pathOf(cid: CID): string | undefined {
+    return this.main.pathOf?.(cid);
+  }
+
   async size(cid: CID): Promise<number | undefined> {
     return (await this.main.size(cid)) ?? (await this.#references.get(cid))?.size;
   }
 
   /**
-   * Stores blocks, or references to those that have an external location; blocks with a valid reference are left as
-   * they are. The bytes at a location are read and compared first; an invalid reference counts as none.
+   * Stores blocks. A block with an external location is stored as a reference; a block that already
+   * has a valid reference is not stored again. The bytes at the location are read and compared
+   * first. An invalid reference is replaced.
    *
-   * @throws NodeError with the reference's text when a location is not allowed or has other bytes
+   * @throws NodeError with the text of go-ipfs when a location is not allowed or has other bytes
    */
   async put(blocks: readonly Block[], options?: PutOptions): Promise<void> {
     const stored: Block[] = [];
@@ -112,12 +121,16 @@ export class Filestore implements BlockStore {
     if (stored.length > 0) await this.main.put(stored, options);
   }
 
-  /** What to do with a block. */
+  /**
+   * Decides how a block is stored: as bytes, as a reference, or not at all because a valid
+   * reference exists.
+   */
   async #decide(block: Block): Promise<Reference | "stored" | "known"> {
     const { cid, at } = block;
     const known = await this.#references.get(cid);
     if (known === undefined && at === undefined) return "stored";
-    if (at !== undefined && (await this.main.has(cid))) return "known";
+    // The main store compares its copy with these bytes and repairs it.
+    if (at !== undefined && (await this.main.has(cid))) return "stored";
     if (known !== undefined && (await this.#isValid(known, block))) return "known";
     if (at === undefined) return "stored";
     const reference = this.#referenceTo(at, block.bytes.length);
@@ -174,7 +187,9 @@ export class Filestore implements BlockStore {
     for await (const { cid } of this.#references.list()) if (!(await this.main.has(cid))) yield cid;
   }
 
-  /** As in the reference, every reference counts, even of a block that is stored as well. */
+  /**
+   * Counts every reference, as go-ipfs does, even when the bytes of the block are stored as well.
+   */
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     const { blocks, bytes } = await this.main.stat();
     return { blocks: blocks + (await this.#references.count()), bytes };
@@ -184,7 +199,7 @@ export class Filestore implements BlockStore {
     return this.main.compact(signal);
   }
 
-  /** For stored bytes only; `verify` is for references. */
+  /** Checks stored bytes only; `verify` checks references. */
   check(cid: CID): Promise<boolean | undefined> {
     return this.main.check(cid);
   }
@@ -193,11 +208,11 @@ export class Filestore implements BlockStore {
     return this.main.close();
   }
 
-  // ------------------------------------------------------------------------------------------------- looking into it
+  // inspection
 
   /**
-   * All references in the order of their blocks or, with `byFile`, sorted by path and offset, which holds all of them
-   * in memory.
+   * Yields all references in the order of their blocks. With `byFile`, sorts them by path and
+   * offset, which needs all of them in memory.
    */
   async *list({ byFile = false } = {}): AsyncGenerator<ReferencedBlock, void, undefined> {
     if (!byFile) return yield* this.#references.list();
@@ -213,7 +228,10 @@ export class Filestore implements BlockStore {
     return mapConcurrent(this.list(options), MAX_CONCURRENT, (block) => this.#inspect(block));
   }
 
-  /** Checks the reference of one block. Does not reject for what is wrong with it. */
+  /**
+   * Checks the reference of one block. A broken reference is part of the result and does not
+   * reject.
+   */
   async inspect(cid: CID): Promise<Inspection> {
     const reference = await this.#references.get(cid);
     if (reference !== undefined) return this.#inspect({ cid, reference });
@@ -230,12 +248,12 @@ export class Filestore implements BlockStore {
     }
   }
 
-  /** Removes the reference of a block, not the bytes that are stored of it. */
+  /** Removes the reference of a block. Bytes of the block that are stored in the repo stay. */
   async forget(cid: CID): Promise<void> {
     await this.#references.delete([cid]);
   }
 
-  /** Blocks that have a reference and are stored as well. */
+  /** Yields the blocks that have a reference and whose bytes are stored as well. */
   async *duplicates(): AsyncGenerator<CID, void, undefined> {
     for await (const { cid } of this.#references.list()) if (await this.main.has(cid)) yield cid;
   }

@@ -5,7 +5,7 @@ import { quote } from "../../util/go/text.ts";
 
 export interface HttpContent {
   readonly status: number;
-  /** The length that the server gives; undefined when it does not. */
+  /** The length that the server declares; undefined when it declares none. */
   readonly length: number | undefined;
   /** Must be read to its end or passed to `discard`. */
   readonly body: AsyncIterable<Uint8Array>;
@@ -18,7 +18,11 @@ export async function discard({ body }: HttpContent): Promise<void> {
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 
-/** @throws NodeError with the reference's text when there is no answer; the signal's reason when it aborts */
+/**
+ * Requests a URL.
+ * @throws NodeError with the text of go-ipfs when no response arrives; the reason of the signal
+ * when it aborts
+ */
 export async function requestUrl(
   url: string,
   { range, signal }: { readonly range?: string; readonly signal?: AbortSignal | undefined } = {},
@@ -27,12 +31,12 @@ export async function requestUrl(
   const headers = { "accept-encoding": "identity", ...(range === undefined ? {} : { range }) };
   const {
     status,
-    headers: told,
+    headers: responseHeaders,
     body,
   } = await fetch(url, { headers, signal: signal ?? null }).catch((error) => {
     signal?.throwIfAborted();
     throw new NodeError(`Get ${quote(url)}: ${fetchErrorText(error)}`, { cause: error });
   });
-  const length = told.get("content-length");
+  const length = responseHeaders.get("content-length");
   return { status, length: length === null ? undefined : Number(length), body: body ?? none() };
 }

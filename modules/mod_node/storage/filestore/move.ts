@@ -1,4 +1,4 @@
-/** Moves references to another root: they are paths relative to the folder that holds the repo. */
+/** Rewrites references for another root: their paths are relative to the folder with the repo. */
 import { isAbsolute, join, relative, sep } from "node:path";
 import type { CID } from "multiformats/cid";
 import { matches } from "../../formats/cid/hashes.ts";
@@ -9,16 +9,17 @@ import { isUrl, type Reference } from "./reference.ts";
 import { ReferenceStore } from "./reference_store.ts";
 
 export interface Move {
-  /** The folders that paths are relative to. */
+  /** The previous root. Paths of references are relative to it. */
   readonly from: string;
+  /** The new root. */
   readonly to: string;
-  /** Called for each reference that is lost. */
+  /** Called with a sentence for each reference whose bytes are lost. */
   readonly onNotice: (sentence: string) => void;
 }
 
 /**
- * Rewrites references so that they point to the same files. Blocks of files that are not below the new folder are
- * stored, since no reference may point there.
+ * Rewrites references so that they point to the same files. References cannot point outside the new
+ * root, so blocks of files there are stored in the block store.
  */
 export async function moveReferences(
   { blocks, metadata }: { readonly blocks: BlockStore; readonly metadata: MetadataStore },

@@ -1,4 +1,4 @@
-/** References by block, in the metadata store. */
+/** Stores references in the metadata store, by block. */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { parseCid } from "../../formats/cid/text.ts";
@@ -16,13 +16,16 @@ const prefix = "filestore/";
 /** The key of a block's reference. */
 export const referenceKey = (cid: CID) => prefix + cid.toString();
 
-/** Only raw blocks are contained in a file as they are. */
+/** A file contains the bytes of a raw block only: other blocks have a structure around the data. */
 const canBeReferenced = ({ code }: CID) => code === raw;
 
-/** Changes are durable when a call resolves. */
+/** Stores references. Changes are durable when a call resolves. */
 export class ReferenceStore {
   readonly #metadata: MetadataStore;
-  /** Number of references: counted when first asked for, kept up to date from then on. */
+  /**
+   * Number of references. It is counted at the first request and updated by every change after
+   * that.
+   */
   #count: Promise<{ now: number }> | undefined;
   readonly #changing = new Set<Promise<unknown>>();
 
@@ -52,7 +55,7 @@ export class ReferenceStore {
     });
   }
 
-  /** True for each that existed. */
+  /** Deletes references. Resolves with true for each that existed. */
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     if (!cids.some(canBeReferenced)) return cids.map(() => false);
     return this.#change((writer) => {
@@ -78,7 +81,10 @@ export class ReferenceStore {
     }
   }
 
-  /** No change runs during a count. `more` is the change of the count. */
+  /**
+   * Runs a change. A count waits for running changes, and a change waits for a running count.
+   * `more` is the difference that the change makes to the count.
+   */
   async #change<T>(run: (writer: MetadataWriter) => { readonly result: T; readonly more: number }): Promise<T> {
     const count = this.#count && (await this.#count);
     const changing = this.#metadata.transaction(run);

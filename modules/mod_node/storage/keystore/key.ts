@@ -1,4 +1,7 @@
-/** Private keys as files hold them: the message `PrivateKey` of the "libp2p peer ids and keys" specification. */
+/**
+ * Private keys in the format of key files: the message `PrivateKey` of the "libp2p peer ids and
+ * keys" specification.
+ */
 import { createECDH, createPrivateKey, createPublicKey, hash, type KeyObject } from "node:crypto";
 import { generateKeyPair, privateKeyToProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
@@ -19,11 +22,13 @@ export interface Key {
   readonly publicKey: Uint8Array;
 }
 
-/** How a key is generated; `size` is in bits and for RSA only. */
+/** How a key is generated. `size` is in bits and applies to RSA only. */
 export interface KeyOptions {
-  /** `ed25519` or `rsa`, in any letter case. */
+  /** `ed25519`, `rsa` or `secp256k1`, in any letter case. */
   readonly type: string;
   readonly size?: number | undefined;
+  /** Whether to refuse a `size` that differs from the fixed size of the type; false by default. */
+  readonly exact?: boolean | undefined;
 }
 
 /** Field numbers of `PrivateKey` and `PublicKey`. */
@@ -35,17 +40,29 @@ const MIN_RSA_BITS = 2048;
 /** Other implementations refuse longer keys, and generating them takes minutes. */
 const MAX_RSA_BITS = 8192;
 
+/** Bits of every key of a type other than RSA. */
+const FIXED_BITS = 256;
+
 /** Bits of an RSA key when no size is given. */
 export const DEFAULT_RSA_BITS = 2048;
 
-/** @throws NodeError for an unknown type or an unusable size */
-export async function generateKey({ type, size = DEFAULT_RSA_BITS }: KeyOptions): Promise<Key> {
+/**
+ * Generates a key.
+ * @throws NodeError for an unknown type or a size that cannot be used
+ */
+export async function generateKey({ type, size, exact = false }: KeyOptions): Promise<Key> {
   const name = type.toLowerCase();
-  if (name === "ed25519") return decodeKey(privateKeyToProtobuf(await generateKeyPair("Ed25519")));
-  if (name === "secp256k1") return decodeKey(privateKeyToProtobuf(await generateKeyPair("secp256k1")));
-  if (name !== "rsa") throw new NodeError(`unrecognized key type: ${type}`);
-  requireBits(size);
-  return decodeKey(privateKeyToProtobuf(await generateKeyPair("RSA", size)));
+  if (name === "rsa") {
+    const bits = size ?? DEFAULT_RSA_BITS;
+    requireBits(bits);
+    return decodeKey(privateKeyToProtobuf(await generateKeyPair("RSA", bits)));
+  }
+  const fixed = name === "ed25519" ? "Ed25519" : name === "secp256k1" ? "secp256k1" : undefined;
+  if (fixed === undefined) throw new NodeError(`unrecognized key type: ${type}`);
+  if (exact && size !== undefined && size !== FIXED_BITS) {
+    throw new NodeError(`invalid key size ${size}: ${name} keys are always ${FIXED_BITS} bits`);
+  }
+  return decodeKey(privateKeyToProtobuf(await generateKeyPair(fixed)));
 }
 
 function requireBits(bits: number): void {
@@ -54,9 +71,12 @@ function requireBits(bits: number): void {
   if (bits > MAX_RSA_BITS) throw new NodeError(`rsa keys must be <= ${MAX_RSA_BITS} bits to be of use to others`);
 }
 
-/** @throws NodeError when the bytes are not a private key */
+/**
+ * Decodes a private key.
+ * @throws NodeError when the bytes are not a private key
+ */
 export function decodeKey(bytes: Uint8Array): Key {
-  const { type, data } = fieldsOf(bytes);
+  const { type, data } = keyParts(bytes);
   const kind = kinds[type];
   if (kind === undefined) throw new NodeError("invalid or unsupported key type");
   const { secret = data, open } = kind(data);
@@ -64,13 +84,17 @@ export function decodeKey(bytes: Uint8Array): Key {
   return { bytes: protobuf(type, secret), id: peerIdOf(publicKey), publicKey };
 }
 
-/** The section `Identity` of a configuration whose node has this key. */
+/** Returns the section `Identity` of a configuration whose node has this key. */
 export const identityOf = ({ bytes, id }: Key): IdentityConfig => ({
   PeerID: id.toString(),
   PrivKey: Buffer.from(bytes).toString("base64"),
 });
 
-function fieldsOf(bytes: Uint8Array): { readonly type: number; readonly data: Uint8Array } {
+/**
+ * Returns the number of the type and the data of a key in the format of libp2p.
+ * @throws NodeError when one of them is missing
+ */
+export function keyParts(bytes: Uint8Array): { readonly type: number; readonly data: Uint8Array } {
   const reader = new FieldReader(bytes);
   let type: number | undefined;
   let data: Uint8Array | undefined;
@@ -83,7 +107,7 @@ function fieldsOf(bytes: Uint8Array): { readonly type: number; readonly data: Ui
   return { type, data };
 }
 
-/** A key, private or public, as libp2p writes it. */
+/** Encodes a private or public key in the format of libp2p. */
 export const keyProtobuf = (type: number, data: Uint8Array): Uint8Array => protobuf(type, data);
 
 function protobuf(type: number, data: Uint8Array): Uint8Array {
@@ -94,19 +118,22 @@ function protobuf(type: number, data: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Bytes of the longest public key that is inlined in its peer id (identity multihash). */
+/** Maximum bytes of a public key that a peer id contains itself, as an identity multihash. */
 const MAX_INLINE_KEY = 42;
 
-/** @param publicKey its protobuf */
+/**
+ * Returns the peer id of a public key.
+ * @param publicKey its protobuf
+ */
 export function peerIdOf(publicKey: Uint8Array): PeerId {
   if (publicKey.length <= MAX_INLINE_KEY) return peerIdFromMultihash(createDigest(identity.code, publicKey));
   return peerIdFromMultihash(createDigest(sha256.code, hash("sha256", publicKey, "buffer")));
 }
 
-// -------------------------------------------------------------------------------------------------------- the kinds
+// key types
 
 interface Parts {
-  /** The canonical form of the private data, when it differs from what was read. */
+  /** The canonical form of the private data, when it differs from the bytes that were read. */
   readonly secret?: Uint8Array;
   /** The data of the public key. */
   readonly open: Uint8Array;
@@ -120,7 +147,9 @@ const kinds: Readonly<Record<number, (data: Uint8Array) => Parts>> = {
 };
 
 function ed25519(data: Uint8Array): Parts {
-  const [seed, publicKey, repeated] = [data.subarray(0, 32), data.subarray(32, 64), data.subarray(64)];
+  const seed = data.subarray(0, 32);
+  const publicKey = data.subarray(32, 64);
+  const repeated = data.subarray(64);
   if (data.length !== 64 && data.length !== 96) {
     throw new NodeError(`expected ed25519 data size to be 64 or 96, got ${data.length}`);
   }
@@ -136,7 +165,9 @@ function secp256k1(data: Uint8Array): Parts {
   try {
     pair.setPrivateKey(data);
   } catch (error) {
-    throw new NodeError("the secp256k1 key is none: it is not between 1 and the order of the curve", { cause: error });
+    throw new NodeError("the secp256k1 key is invalid: its value is not between 1 and the order of the curve", {
+      cause: error,
+    });
   }
   return { open: pair.getPublicKey(undefined, "compressed") };
 }

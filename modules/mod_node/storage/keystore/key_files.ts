@@ -1,21 +1,22 @@
-/** Keys in the files of the reference's keystore, of one process. */
-import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+/** Stores keys in files as go-ipfs does, for one process. */
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { base32 } from "../../formats/cid/multibase.ts";
 import { NodeError } from "../../util/errors.ts";
+import { readPlainFile } from "../plain_file.ts";
 import { syncFolder, writeAtomically } from "../repo/atomic_file.ts";
 import type { KeyHolder } from "./key_holder.ts";
 
 const prefix = "key_";
 const fileMode = 0o400;
-/** Bytes of a file name, on common file systems. */
+/** Maximum bytes of a file name on common file systems. */
 const MAX_FILE_NAME = 255;
 
 const codec = base32;
-/** The name of its file, of the reference's alphabet. */
+/** Returns the file name of a key. It has the alphabet that go-ipfs uses. */
 export const keyFile = (name: string): string => prefix + codec.encode(Buffer.from(name)).slice(1);
 
-/** Undefined for a file that is not a key. */
+/** Returns the name of the key in a file; undefined when the file is not a key. */
 export function keyNameOf(file: string): string | undefined {
   if (!file.startsWith(prefix)) return undefined;
   try {
@@ -25,7 +26,7 @@ export function keyNameOf(file: string): string | undefined {
   }
 }
 
-/** Refuses names that no file can have; `path` is where it would be. */
+/** Refuses names that no file can have. `path` is the path that the file would have. */
 export function requireKeyName(name: string, path: string): void {
   if (name === "") throw new NodeError("key name must be at least one character");
   if (keyFile(name).length > MAX_FILE_NAME) throw new NodeError(`open ${path}: file name too long`);
@@ -34,7 +35,7 @@ export function requireKeyName(name: string, path: string): void {
 export class KeyFiles implements KeyHolder {
   readonly #folder: string;
 
-  /** The folder need not exist. */
+  /** Creates a store of keys in `folder`, which may be missing. */
   constructor(folder: string) {
     this.#folder = folder;
   }
@@ -45,7 +46,7 @@ export class KeyFiles implements KeyHolder {
   }
 
   get(name: string): Promise<Uint8Array | undefined> {
-    return readFile(this.#path(name)).catch(absent);
+    return readPlainFile(this.#path(name)).catch(absent);
   }
 
   describe(name: string): string {
@@ -83,7 +84,7 @@ export class KeyFiles implements KeyHolder {
   }
 }
 
-/** A name that no file can have belongs to no key. */
+/** Treats a name that no file can have as the name of a missing key. */
 function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code === "ENOENT" || error.code === "ENAMETOOLONG") return undefined;
   throw error;

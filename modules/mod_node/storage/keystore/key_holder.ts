@@ -1,16 +1,22 @@
-/** Where a keystore has its keys. */
+/** Stores the keys of a keystore. */
 export interface KeyHolder {
-  /** In any order. */
+  /** Resolves with the names of all keys, in any order. */
   names(): Promise<readonly string[]>;
   get(name: string): Promise<Uint8Array | undefined>;
-  /** What is at a name, for messages. */
+  /** Describes where the key of a name is stored, for error messages. */
   describe(name: string): string;
-  /** @throws NodeError for a name that no key here can have */
+  /** @throws NodeError for a name that no key in this store can have */
   requireName(name: string): void;
-  /** Durable when it resolves, as are all changes; false when there is one of that name. */
+  /**
+   * Adds a key. Like every change, it is durable when the promise resolves. Resolves with false
+   * when the name is taken.
+   */
   add(name: string, bytes: Uint8Array): Promise<boolean>;
-  /** What is at the new name is replaced if `force` is set. Without effect when there is nothing at the old one. */
+  /**
+   * Renames a key. With `force`, a key of the new name is replaced. Changes nothing when no key has
+   * the old name.
+   */
   rename(was: string, now: string, force: boolean): Promise<"renamed" | "missing" | "taken">;
-  /** False when there was none. */
+  /** Removes a key. Resolves with false when the name does not exist. */
   remove(name: string): Promise<boolean>;
 }

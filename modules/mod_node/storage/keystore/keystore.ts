@@ -1,4 +1,4 @@
-/** The keystore: keys by name. */
+/** The keystore: private keys by name. */
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
@@ -11,20 +11,23 @@ export interface NamedKey {
   readonly id: PeerId;
 }
 
-/** Name of the node's own key, which is in the configuration and not in the keystore. */
+/** Name of the node's own key. This key is in the configuration and not in the keystore. */
 export const self = "self";
 
-/** Files that are read concurrently. */
+/** Maximum number of key files that are read at the same time. */
 const MAX_CONCURRENT = 16;
 
 const taken = (name: string) => new NodeError(`key with name '${name}' already exists`);
 const unknown = (name: string) => new NodeError(`no key named ${name} was found`);
 
-/** Changes are durable when a call resolves. Every method throws NodeError with the reference's texts. */
+/**
+ * Manages keys by name. Changes are durable when a call resolves. Every method throws NodeError
+ * with the texts of go-ipfs.
+ */
 export class Keystore {
   readonly #holder: KeyHolder;
   readonly #own: PeerId;
-  /** Ends when the last change has ended. */
+  /** Settles when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
   /** `own` is the peer id of the node. */
@@ -33,7 +36,7 @@ export class Keystore {
     this.#own = own;
   }
 
-  /** The node's own key, then the others by name. */
+  /** Lists the node's own key and then all others, sorted by name. */
   async list(): Promise<NamedKey[]> {
     const names = await this.#holder.names();
     const keys: NamedKey[] = [{ name: self, id: this.#own }];
@@ -44,17 +47,17 @@ export class Keystore {
     return keys;
   }
 
-  /** A key by name; undefined when there is none, and for the node's own key. */
+  /** Returns the key of a name; undefined for an unknown name and for the node's own key. */
   get(name: string): Promise<Key | undefined> {
     return this.#read(name);
   }
 
-  /** A key by name, the node's own among them. */
+  /** Returns the name and the peer id of a key. Accepts the name of the node's own key. */
   async named(name: string): Promise<NamedKey> {
     return { name, id: name === self ? this.#own : (await this.#require(name)).id };
   }
 
-  /** The bytes that `import` takes. */
+  /** Returns the bytes of a key in the format that `import` accepts. */
   async export(name: string): Promise<Uint8Array> {
     if (name === self) throw new NodeError("cannot export key with name 'self'");
     const key = await this.#read(name);
@@ -73,7 +76,7 @@ export class Keystore {
     return this.#add(name, decodeKey(bytes));
   }
 
-  /** Renames a key; with `force` an existing key of the new name is replaced. */
+  /** Renames a key. With `force`, an existing key of the new name is replaced. */
   async rename(was: string, now: string, force: boolean): Promise<NamedKey & { readonly overwritten: boolean }> {
     if (was === self) throw new NodeError("cannot rename key with name 'self'");
     if (now === self) throw new NodeError("cannot overwrite key with name 'self'");

@@ -1,21 +1,18 @@
-/** Private keys in PEM (PKCS #8), as programs besides libp2p have them. */
-import { createPrivateKey, type KeyObject } from "node:crypto";
+/** Private keys in PEM (PKCS #8), the format of programs other than libp2p. */
+import { createECDH, createPrivateKey, type JsonWebKey, type KeyObject } from "node:crypto";
 import { NodeError } from "../../util/errors.ts";
-import { KEY_TYPES, keyProtobuf } from "./key.ts";
+import { KEY_TYPES, keyParts, keyProtobuf } from "./key.ts";
 
 /**
- * The key as libp2p writes it. Keys of other types than Ed25519 and RSA are taken with `anyType`.
+ * Decodes PEM and returns the key in the format of libp2p.
  *
- * @throws NodeError in the words of Kubo
+ * @throws NodeError with the texts of Kubo
  */
-export function keyOfPem(
-  text: string,
-  { anyType = false }: { readonly anyType?: boolean | undefined } = {},
-): Uint8Array {
-  const [, type] = /-----BEGIN ([A-Z0-9 ]+)-----/.exec(text) ?? [];
-  if (type === undefined) throw new NodeError(`PEM block not found in input data:\n${text.trimEnd()}`);
+export function keyOfPem(text: string): Uint8Array {
+  const [block, type] = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/.exec(text) ?? [];
+  if (block === undefined) throw new NodeError(`PEM block not found in input data:\n${text.trimEnd()}`);
   if (type !== "PRIVATE KEY") throw new NodeError(`expected PRIVATE KEY type in PEM block but got: ${type}`);
-  const key = parsed(text);
+  const key = parsed(block);
   if (key.asymmetricKeyType === "ed25519") {
     const { d = "", x = "" } = key.export({ format: "jwk" });
     return keyProtobuf(KEY_TYPES.ed25519, Buffer.concat([Buffer.from(d, "base64url"), Buffer.from(x, "base64url")]));
@@ -23,15 +20,42 @@ export function keyOfPem(
   if (key.asymmetricKeyType === "rsa") {
     return keyProtobuf(KEY_TYPES.rsa, key.export({ format: "der", type: "pkcs1" }));
   }
-  if (!anyType)
-    throw new NodeError(`key type is not allowed to be imported, only RSA or Ed25519: use --allow-any-key-type`);
   if (key.asymmetricKeyDetails?.namedCurve === "secp256k1") {
     return keyProtobuf(KEY_TYPES.secp256k1, Buffer.from(key.export({ format: "jwk" }).d ?? "", "base64url"));
   }
   if (key.asymmetricKeyType === "ec") {
     return keyProtobuf(KEY_TYPES.ecdsa, key.export({ format: "der", type: "sec1" }));
   }
-  throw new NodeError(`a key of type ${key.asymmetricKeyType} cannot be used`);
+  throw new NodeError("converting std Go key to libp2p key: invalid or unsupported key type");
+}
+
+/**
+ * Encodes a key in the format of libp2p as PEM.
+ * @throws NodeError when the bytes are not a key
+ */
+export const pemOfKey = (bytes: Uint8Array): string =>
+  keyObject(bytes).export({ format: "pem", type: "pkcs8" }) as string;
+
+const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
+const ofJwk = (key: JsonWebKey) => createPrivateKey({ key, format: "jwk" });
+const ofDer = (key: Uint8Array, type: "pkcs1" | "sec1") =>
+  createPrivateKey({ key: Buffer.from(key), format: "der", type });
+
+function keyObject(bytes: Uint8Array): KeyObject {
+  const { type, data } = keyParts(bytes);
+  if (type === KEY_TYPES.rsa) return ofDer(data, "pkcs1");
+  if (type === KEY_TYPES.ecdsa) return ofDer(data, "sec1");
+  if (type === KEY_TYPES.ed25519) {
+    const d = base64url(data.subarray(0, 32));
+    const x = base64url(data.subarray(32));
+    return ofJwk({ kty: "OKP", crv: "Ed25519", d, x });
+  }
+  const pair = createECDH("secp256k1");
+  pair.setPrivateKey(data);
+  const point = pair.getPublicKey();
+  const x = base64url(point.subarray(1, 33));
+  const y = base64url(point.subarray(33));
+  return ofJwk({ kty: "EC", crv: "secp256k1", d: base64url(data), x, y });
 }
 
 function parsed(text: string): KeyObject {

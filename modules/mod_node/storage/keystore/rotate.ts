@@ -1,4 +1,7 @@
-/** Gives the node another identity, as `ipfs key rotate` does; it takes effect at the next start. */
+/**
+ * Gives the node a new identity, as `ipfs key rotate` does. The new identity takes effect at the
+ * next start.
+ */
 import { NodeError } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { ConfigFile } from "../repo/config.ts";
@@ -6,9 +9,10 @@ import { decodeKey, generateKey, identityOf, type KeyOptions } from "./key.ts";
 import { type Keystore, self } from "./keystore.ts";
 
 /**
- * Writes a new identity to the configuration; the old one is kept in the keystore.
+ * Writes a new identity to the configuration and saves the old one in the keystore.
  *
- * @throws NodeError with the reference's text when the old one cannot be kept, or the new key cannot be made
+ * @throws NodeError with the text of go-ipfs when the old identity cannot be saved or the new key
+ * cannot be generated
  */
 export async function rotateIdentity(
   config: ConfigFile,

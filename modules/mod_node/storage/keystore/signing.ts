@@ -1,10 +1,16 @@
-/** Signatures with libp2p keys of all four types. Keys are passed as their protobuf messages. */
+/**
+ * Signs and verifies with libp2p keys of all four types. Keys are passed as their protobuf
+ * messages.
+ */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { privateKeyFromProtobuf, publicKeyFromProtobuf } from "@libp2p/crypto/keys";
 import { FieldReader } from "../../formats/protobuf/fields.ts";
 import { KEY_FIELDS, KEY_TYPES } from "./key.ts";
 
-/** The data of an ECDSA key; undefined for other types. @libp2p/crypto cannot read ECDSA keys as go-libp2p writes them. */
+/**
+ * Returns the data of an ECDSA key; undefined for other types. @libp2p/crypto cannot read ECDSA
+ * keys in the format of go-libp2p.
+ */
 function ecdsaData(protobuf: Uint8Array): Buffer | undefined {
   const reader = new FieldReader(protobuf);
   let type = 0;
@@ -16,14 +22,20 @@ function ecdsaData(protobuf: Uint8Array): Buffer | undefined {
   return type === KEY_TYPES.ecdsa ? Buffer.from(data) : undefined;
 }
 
-/** @param key protobuf of the private key */
+/**
+ * Signs a message.
+ * @param key protobuf of the private key
+ */
 export async function signWith(key: Uint8Array, message: Uint8Array): Promise<Uint8Array> {
   const data = ecdsaData(key);
   if (data === undefined) return privateKeyFromProtobuf(key).sign(message);
   return sign("sha256", message, createPrivateKey({ key: data, format: "der", type: "sec1" }));
 }
 
-/** False as well for malformed keys and signatures. @param key protobuf of the public key */
+/**
+ * Verifies a signature. Resolves with false for malformed keys and signatures as well.
+ * @param key protobuf of the public key
+ */
 export async function isSignedBy(key: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
   try {
     const data = ecdsaData(key);

@@ -1,4 +1,4 @@
-/** LMDB environments as this node uses them. */
+/** Opens LMDB environments with the options that this node needs. */
 import { execFile } from "node:child_process";
 import { mkdir, open as openFile, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -9,18 +9,19 @@ import type { MakeRoom } from "../disk_reserve.ts";
 import { keepPrivate, PRIVATE_FILE, PRIVATE_FOLDER } from "../private_files.ts";
 import { whyUnchecked } from "./patches/layout.ts";
 
-/** Called with a sentence that the operator should read. */
+/** Receives a sentence that the operator should read. */
 export type Notice = (sentence: string) => void;
 
 /** Keys and values are bytes. */
 export type Table = Database<Buffer, Buffer>;
 
 export interface Environment {
-  /** Opened at most once each. */
+  /** Returns the table of a name. Each table may be opened only once. */
   table(name: string): Table;
   /**
-   * Runs `operations`, which only calls `put` and `remove` of tables, and writes all of it in one transaction: durable
-   * when it resolves, without effect when it rejects. Values must not be changed until then.
+   * Runs `operations`, which only calls `put` and `remove` of tables, and writes all changes in one
+   * transaction. They are durable when the promise resolves, and have no effect when it rejects.
+   * Values must not be changed until then.
    */
   write(operations: () => void): Promise<void>;
   /** Size on the disk in bytes. */
@@ -28,22 +29,22 @@ export interface Environment {
   close(): Promise<void>;
 }
 
-/** The files are damaged, or not those of an environment. */
+/** The files are damaged or are not an LMDB environment. */
 export class EnvironmentDamaged extends Error {
   override readonly name = "EnvironmentDamaged";
 }
 
-/** A transaction could not be written; it had no effect. */
+/** A transaction could not be written and had no effect. */
 export class CommitFailed extends Error {
   override readonly name = "CommitFailed";
 }
 
 const MAX_TABLES = 8;
-/** The host may import this file with a query in its URL. */
+/** The name of this file may have a query in its URL when the host imports it. */
 const extension = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
 const probe = fileURLToPath(new URL(`./patches/probe.${extension}`, import.meta.url));
 
-/** Options for every environment: see `openEnvironment`. */
+/** Options of every environment; `openEnvironment` explains them. */
 export const byteTables = {
   overlappingSync: false,
   eventTurnBatching: false,
@@ -52,15 +53,16 @@ export const byteTables = {
 } as const;
 
 /**
- * Opens the environment in a folder, which is made when missing.
+ * Opens the environment in a folder, which is created when missing.
  *
- * LMDB maps its file into memory and trusts it: damage ends the process. So a file that is not as `close` left it is
- * first read through by a process of its own; see `patches/README.md`. `onNotice` is called when a part of that check
- * has to be left out. A write for which the disk has no room is tried again when `makeRoom` has made some.
+ * LMDB maps its file into memory and trusts its content: a damaged file crashes the process. So
+ * unless `close` left the file as it is now, a separate process reads it through first; see
+ * `patches/README.md`. `onNotice` is called when a part of that check is skipped. A write that
+ * fails because the disk is full is tried again if `makeRoom` has freed space.
  *
- * Asynchronous transaction callbacks of lmdb-js 3.5 are never called on Node 24; batches work. Batching by event turn
- * is off because a failing commit would reject a promise that nobody holds. `overlappingSync` is off so that a commit
- * resolves when it is durable.
+ * Asynchronous transaction callbacks of lmdb-js 3.5 are never called on Node 24, so writes use
+ * batches. Batching by event turn is off, because a failing commit would reject a promise that
+ * nobody handles. `overlappingSync` is off, so that a commit resolves only when it is durable.
  *
  * @throws EnvironmentDamaged; errors of the file system
  */
@@ -103,7 +105,7 @@ export async function openEnvironment(
     async close() {
       await root.close();
       const left = await fingerprint(data);
-      // Without this file the next start only takes longer.
+      // Without this file, the next start only takes longer.
       if (left !== undefined) await writeFile(sealFile, left, { mode: PRIVATE_FILE }).catch(() => {});
     },
   };
@@ -119,7 +121,10 @@ async function fingerprint(file: string): Promise<string | undefined> {
   }
 }
 
-/** Sentences that were given already: a node has several environments. */
+/**
+ * Sentences that were already reported. A node has several environments and should report each
+ * sentence once.
+ */
 const givenNotices = new Set<string>();
 
 function noticeOnce(sentence: string | undefined, onNotice: Notice): void {
@@ -129,8 +134,9 @@ function noticeOnce(sentence: string | undefined, onNotice: Notice): void {
 }
 
 /**
- * Reads the environment through; gives the sentence of the probe about a check that was left out. @throws
- * EnvironmentDamaged
+ * Reads the whole environment in another process. Resolves with a sentence when that process
+ * skipped a check.
+ * @throws EnvironmentDamaged
  */
 async function probeEnvironment(folder: string): Promise<string | undefined> {
   try {
@@ -143,7 +149,7 @@ async function probeEnvironment(folder: string): Promise<string | undefined> {
   }
 }
 
-/** lmdb-js gives the reason of a failed commit only in a promise beside the error. */
+/** Returns the reason of a failed commit. lmdb-js provides it only in a promise on the error. */
 export async function causeOf(error: unknown): Promise<Error> {
   const { commitError = Promise.reject(error) } = error as { commitError?: Promise<never> };
   return commitError.catch((cause: Error) => cause);

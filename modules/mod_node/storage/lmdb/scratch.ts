@@ -1,25 +1,29 @@
-/** A temporary LMDB table for data that exceeds the memory while some work goes on. */
+/** A temporary LMDB table for data that does not fit into memory. */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { open, type RangeOptions } from "lmdb";
 import { byteTables, causeOf, type Table } from "./open.ts";
 
-/** Bytes of the longest key. */
+/** Maximum bytes of a key. */
 export const MAX_KEY = 1978;
 
 export interface Scratch {
   readonly table: Table;
-  /** The entries of `range` in order, read at once. */
+  /** Reads the entries of `range` in order, all at the same time. */
   page(range: RangeOptions): { readonly key: Buffer; readonly value: Buffer }[];
-  /** Runs `operations`, which only calls `put` of the table; visible to every reader when it resolves. */
+  /**
+   * Runs `operations`, which only calls `put` of the table. Every reader sees the changes when the
+   * promise resolves.
+   */
   write(operations: () => void): Promise<void>;
-  /** Removes everything. */
+  /** Closes the table and removes its files. */
   close(): Promise<void>;
 }
 
 /**
- * Opens one below `folder`, which is made when missing. Nothing is flushed. Where the system allows it the files are
- * unlinked at once, so that even a killed process leaves nothing behind.
+ * Opens a temporary table below `folder`, which is created when missing. Data is not flushed to the
+ * disk. Where the system allows it, the files are unlinked at once, so that even a killed process
+ * leaves nothing behind.
  */
 export async function openScratch(folder: string): Promise<Scratch> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -1,47 +1,47 @@
-/** Metadata of which a copy is kept in a file, for the day on which the store itself is lost. */
+/** Metadata with a copy in a file, from which it can be restored when the store itself is lost. */
 import { randomBytes } from "node:crypto";
 import { copyHeader, type Entry, writeCopy } from "./copy_file.ts";
 import { compareAndSet } from "./overlay_transaction.ts";
 import type { KeyPage, KeyRange, MetadataStore, MetadataWriter } from "./store.ts";
 
 export interface CopiedMetadataOptions {
-  /** The file. */
+  /** Path of the copy. */
   readonly path: string;
   /** Called with a sentence that the operator should read. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
-  /** Milliseconds after a change in which the copy is made, at least. */
+  /** Minimum milliseconds between a change and the copy. */
   readonly delayMs?: number | undefined;
 }
 
-/** Name of the copy that has all changes. */
+/** Key of the id of the copy that contains all changes. */
 const copiedKey = "node/copied";
-/** What is found anew by itself: records of peers, the search for providers. */
+/** Entries that a node finds again by itself: records of peers, and the search for providers. */
 const volatilePrefixes: readonly string[] = ["peers/", "routing/"];
 
 const DELAY_MS = 60_000;
-/** Of the time, copies may take one part in so many. */
+/** Copying takes at most one part in 100 of the time. */
 const MAX_SHARE = 100;
 
-/** Whether an entry belongs to a copy: what is found anew by itself does not. */
+/** Whether an entry belongs to a copy. Entries that a node finds again by itself do not. */
 export const isCopied = (key: string) =>
   key !== copiedKey && !volatilePrefixes.some((prefix) => key.startsWith(prefix));
 
 /**
- * A copy is made some time after a change, before a collection of garbage, and when the store is closed. In good order,
- * the metadata names the copy that has all of its changes; the first change after that takes the name away, in the same
- * transaction. So a copy that a crash has left behind the metadata is known as such, and one that is up to date is not
- * written again.
+ * Copies the metadata some time after a change, before a garbage collection, and when the store is
+ * closed. While a copy is current, the metadata contains its id. The first change after that
+ * removes the id in its own transaction. So a copy that is behind the metadata after a crash is
+ * recognized, and a current copy is not written again.
  */
 export class CopiedMetadata implements MetadataStore {
   readonly #inner: MetadataStore;
   readonly #options: CopiedMetadataOptions;
   #isCurrent: boolean;
-  /** Transactions with changes so far. */
+  /** Number of transactions with changes since the store was opened. */
   #changes = 0;
   #timer: NodeJS.Timeout | undefined;
   #delayMs: number;
   #copying: Promise<void> | undefined;
-  #told: string | undefined;
+  #lastNotice: string | undefined;
 
   private constructor(inner: MetadataStore, isCurrent: boolean, options: CopiedMetadataOptions) {
     this.#inner = inner;
@@ -102,10 +102,10 @@ export class CopiedMetadata implements MetadataStore {
     return this.transaction(compareAndSet(key, expected, value));
   }
 
-  /** Brings the copy up to date. What goes wrong is told to the operator, and is no failure of the caller. */
+  /** Updates the copy. A failure is reported to the operator and does not reject. */
   copy(): Promise<void> {
     this.#copying ??= this.#copy()
-      .catch((error: Error) => this.#tell(error))
+      .catch((error: Error) => this.#report(error))
       .finally(() => {
         this.#copying = undefined;
         this.#plan();
@@ -119,7 +119,7 @@ export class CopiedMetadata implements MetadataStore {
     await this.abandon();
   }
 
-  /** Closes it, and leaves the copy as it is. */
+  /** Closes the store without updating the copy. */
   async abandon(): Promise<void> {
     await this.#copying;
     clearTimeout(this.#timer);
@@ -145,7 +145,8 @@ export class CopiedMetadata implements MetadataStore {
   async #copy(): Promise<void> {
     if (this.#isCurrent) return;
     const began = performance.now();
-    // It resolves when everything before it is committed, and so seen by the listing.
+    // The transaction resolves when everything before it is committed, so the listing below sees
+    // it.
     const before = await this.#inner.transaction(() => this.#changes);
     const header = { id: randomBytes(12).toString("hex"), made: new Date().toISOString() };
     await writeCopy(this.#options.path, header, this.#entries());
@@ -154,7 +155,7 @@ export class CopiedMetadata implements MetadataStore {
       writer.put(copiedKey, Buffer.from(header.id));
       this.#isCurrent = true;
     });
-    this.#told = undefined;
+    this.#lastNotice = undefined;
     const { delayMs = DELAY_MS } = this.#options;
     this.#delayMs = Math.max(delayMs, (performance.now() - began) * MAX_SHARE);
   }
@@ -163,9 +164,9 @@ export class CopiedMetadata implements MetadataStore {
     for await (const entry of this.#inner.range()) if (isCopied(entry[0])) yield entry;
   }
 
-  #tell({ message }: Error): void {
-    if (this.#told === message) return;
-    this.#told = message;
-    this.#options.onNotice?.(`no copy of pins and roots can be kept in ${this.#options.path}: ${message}`);
+  #report({ message }: Error): void {
+    if (this.#lastNotice === message) return;
+    this.#lastNotice = message;
+    this.#options.onNotice?.(`cannot write the copy of pins and roots to ${this.#options.path}: ${message}`);
   }
 }

@@ -1,4 +1,7 @@
-/** A copy of metadata in a file: a line for each entry, and at the end a line with their number and a checksum. */
+/**
+ * The file format of a copy of the metadata: one line for each entry, and a last line with the
+ * number of entries and a checksum.
+ */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -11,17 +14,17 @@ export type Entry = readonly [key: string, value: Uint8Array];
 export interface CopyHeader {
   /** Different for each copy. */
   readonly id: string;
-  /** When it was made, as ISO 8601 has it. */
+  /** Time of the copy in ISO 8601. */
   readonly made: string;
 }
 
 const kind = "modhost metadata copy 1";
-/** Characters that are written at once. */
+/** Number of characters that are written together. */
 const MAX_CHUNK = 65_536;
 
 /**
- * Writes a copy, reads it through, and only then puts it in the place of the one before: there is always one that is
- * whole. Durable when it resolves.
+ * Writes a copy, reads it back, and only then replaces the previous copy, so that a whole copy
+ * exists at any time. Durable when the promise resolves.
  */
 export async function writeCopy(path: string, header: CopyHeader, entries: AsyncIterable<Entry>): Promise<void> {
   const draft = `${path}.draft`;
@@ -63,7 +66,7 @@ function line(hash: Hash, value: unknown): string {
   return text;
 }
 
-/** Undefined when there is no copy, or something else in its place. */
+/** Reads the header of a copy; undefined when the file is missing or is not a copy. */
 export async function copyHeader(path: string): Promise<CopyHeader | undefined> {
   try {
     for await (const text of linesOf(path)) return headerOf(text);
@@ -83,9 +86,9 @@ function headerOf(text: string): CopyHeader | undefined {
 }
 
 /**
- * The entries of a copy. What was given counts only when it ends without an error.
+ * Yields the entries of a copy. The entries are valid only if the iteration ends without an error.
  *
- * @throws NodeError when the copy is damaged, or not whole
+ * @throws NodeError when the copy is damaged or incomplete
  */
 export async function* readCopy(path: string): AsyncGenerator<Entry, void, undefined> {
   const hash = createHash("sha256");
@@ -94,8 +97,8 @@ export async function* readCopy(path: string): AsyncGenerator<Entry, void, undef
   let last: string | undefined;
   for await (const text of linesOf(path)) {
     if (last !== undefined) {
-      if (count < 0 && headerOf(last) === undefined) throw damaged("it does not begin as one");
-      if (count >= 0) yield entryOf(last) ?? fail(damaged(`line ${count + 2} is none of it`));
+      if (count < 0 && headerOf(last) === undefined) throw damaged("its header is missing");
+      if (count >= 0) yield entryOf(last) ?? fail(damaged(`line ${count + 2} is not an entry`));
       hash.update(`${last}\n`);
       count += 1;
     }

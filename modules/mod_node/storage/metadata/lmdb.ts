@@ -10,7 +10,7 @@ import type { KeyPage, KeyRange, MetadataReader, MetadataStore, MetadataWriter }
 const pageSize = 256;
 const noBytes = Buffer.alloc(0);
 
-/** Transactions that are committed together: all of them or none. */
+/** Transactions that are committed together: either all of them or none. */
 interface CommitGroup {
   readonly overlay: OverlayTransaction;
   readonly written: PromiseWithResolvers<void>;
@@ -19,9 +19,9 @@ interface CommitGroup {
 /**
  * Metadata in an LMDB environment of its own.
  *
- * A transaction runs at once, on top of those that are being written. All transactions that come during a commit make
- * up the next one. Other reads see committed data only. When a commit fails, every transaction that was built on it
- * fails as well.
+ * A transaction runs immediately on top of the transactions that are being written. All
+ * transactions that arrive during a commit form the next commit. Other reads see committed data
+ * only. When a commit fails, every transaction that was built on it fails as well.
  *
  * @throws NodeError STORE_BROKEN
  */
@@ -42,13 +42,13 @@ class LmdbMetadata implements MetadataStore {
   readonly #committed: MetadataReader;
   /** The commit that is being written. */
   #currentCommit: CommitGroup | undefined;
-  /** The commit after it, built on top of it. */
+  /** The commit after it, which is built on top of it. */
   #nextCommit: CommitGroup | undefined;
-  /** Of transactions, while no commit is being written. */
+  /** Collects transactions into a group while no commit is being written. */
   readonly #gathering = new Gathering(() => {
     if (this.#currentCommit === undefined) this.#write();
   });
-  /** Read transactions of listings that are not finished. */
+  /** Read transactions of listings that have not finished. */
   readonly #views = new Set<Transaction>();
   #closed = false;
 
@@ -106,7 +106,8 @@ class LmdbMetadata implements MetadataStore {
     const below = this.#nextCommit?.overlay ?? new OverlayTransaction(this.#currentCommit?.overlay ?? this.#committed);
     const overlay = new OverlayTransaction(below);
     const result = runSynchronously(run, overlay);
-    // What was read may not be committed yet: the answer waits for it, even when nothing is changed.
+    // The transaction may have read data that is not committed yet. So the result waits for that
+    // commit, even when the transaction changed nothing.
     if (overlay.changes.size === 0 && this.#nextCommit === undefined) {
       await this.#currentCommit?.written.promise;
       return result;
@@ -170,7 +171,7 @@ class LmdbMetadata implements MetadataStore {
     }
   }
 
-  /** Rebuilds the next commit on the committed state, once its base is committed. */
+  /** Rebuilds the next commit on the committed state after its base was committed. */
   #rebase(written: OverlayTransaction): void {
     const gathering = this.#nextCommit;
     if (gathering?.overlay.base !== written) return;
@@ -193,8 +194,8 @@ function committedReader(table: Table): MetadataReader {
 }
 
 /**
- * UTF-8 never contains the byte 0xff, so it is an upper bound of every prefix. A zero byte after a key gives the next
- * key.
+ * Translates a range into a query of LMDB. UTF-8 never contains the byte 0xff, so this byte is an
+ * upper bound of every prefix. A zero byte after a key makes the next key.
  */
 function queryOf({ prefix = "", after }: KeyRange, limit: number | undefined): RangeOptions {
   const first = Buffer.from(prefix);

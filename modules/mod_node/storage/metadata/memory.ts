@@ -9,19 +9,19 @@ import {
 } from "./overlay_transaction.ts";
 import type { MetadataReader, MetadataStore } from "./store.ts";
 
-/** Metadata kept in memory only: for calculations that store nothing, and for tests. */
+/** Creates metadata in memory only, for calculations that store nothing and for tests. */
 export function memoryMetadata(): MetadataStore {
-  const held = new Map<string, Uint8Array>();
+  const entries = new Map<string, Uint8Array>();
   let closed = false;
 
   const reader: MetadataReader = {
     get(key) {
       keyBytes(key);
-      return held.get(key);
+      return entries.get(key);
     },
     has: (key) => reader.get(key) !== undefined,
     range: ({ limit, ...bounds } = {}) =>
-      [...held]
+      [...entries]
         .filter(([key]) => inRange(key, bounds))
         .sort(([a], [b]) => compareKeys(a, b))
         .slice(0, limit),
@@ -45,15 +45,15 @@ export function memoryMetadata(): MetadataStore {
       const overlay = new OverlayTransaction(open());
       const result = runSynchronously(run, overlay);
       for (const [key, value] of overlay.changes) {
-        if (value === undefined) held.delete(key);
-        else held.set(key, value);
+        if (value === undefined) entries.delete(key);
+        else entries.set(key, value);
       }
       return result;
     },
     compareAndSet: (key, expected, value) => store.transaction(compareAndSet(key, expected, value)),
     async close() {
       closed = true;
-      held.clear();
+      entries.clear();
     },
   };
   return store;

@@ -1,12 +1,15 @@
-/** Changes on top of something that is read: the transactions of both engines. */
+/** Changes on top of a reader: the transactions of both metadata stores. */
 import { Buffer } from "node:buffer";
 import { NodeError } from "../../util/errors.ts";
 import type { KeyRange, MetadataReader, MetadataWriter } from "./store.ts";
 
-/** Bytes of the longest key, a limit of LMDB. */
+/** Maximum bytes of a key, a limit of LMDB. */
 const MAX_KEY = 1978;
 
-/** The bytes of a key. @throws NodeError for a key that no engine could keep */
+/**
+ * Returns the bytes of a key.
+ * @throws NodeError for a key that no store accepts
+ */
 export function keyBytes(key: string): Buffer {
   const bytes = Buffer.from(key);
   if (bytes.length === 0 || bytes.length > MAX_KEY || !key.isWellFormed()) {
@@ -15,7 +18,10 @@ export function keyBytes(key: string): Buffer {
   return bytes;
 }
 
-/** The order of `range`. JavaScript orders strings differently beyond the basic multilingual plane. */
+/**
+ * Compares keys in the order of `range`. JavaScript orders strings differently beyond the basic
+ * multilingual plane.
+ */
 export const compareKeys = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 export const inRange = (key: string, { prefix = "", after }: KeyRange): boolean =>
@@ -23,10 +29,13 @@ export const inRange = (key: string, { prefix = "", after }: KeyRange): boolean 
 
 type Entry = readonly [key: string, value: Uint8Array];
 
-/** Reads from `base` what was not changed here; keeps the changes until somebody takes them. */
+/**
+ * A transaction that reads unchanged keys from `base` and collects changes until the caller applies
+ * them.
+ */
 export class OverlayTransaction implements MetadataWriter {
   readonly base: MetadataReader;
-  /** Undefined is a deletion. */
+  /** A value of undefined is a deletion. */
   readonly changes = new Map<string, Uint8Array | undefined>();
 
   constructor(base: MetadataReader) {
@@ -43,7 +52,7 @@ export class OverlayTransaction implements MetadataWriter {
 
   put(key: string, value: Uint8Array): void {
     keyBytes(key);
-    // The caller may reuse its array before it is written.
+    // The caller may reuse its array before the value is written.
     this.changes.set(key, Uint8Array.from(value));
   }
 
@@ -53,7 +62,7 @@ export class OverlayTransaction implements MetadataWriter {
     return had;
   }
 
-  /** Takes over the changes of another transaction, which was made on top of this one. */
+  /** Adds the changes of another transaction that was made on top of this one. */
   apply(overlay: OverlayTransaction): void {
     for (const [key, value] of overlay.changes) this.changes.set(key, value);
   }
@@ -73,7 +82,7 @@ export class OverlayTransaction implements MetadataWriter {
 
 type Change = readonly [key: string, value: Uint8Array | undefined];
 
-/** Merges two sorted sequences; where both have a key the second one counts. */
+/** Merges two sorted sequences. For keys in both, the second one wins. */
 function* merge(base: Iterable<Entry>, changes: readonly Change[]): Iterable<Change> {
   let at = 0;
   for (const entry of base) {
@@ -91,8 +100,8 @@ function* merge(base: Iterable<Entry>, changes: readonly Change[]): Iterable<Cha
 }
 
 /**
- * Runs the function of a transaction. @throws TypeError when it is asynchronous: a transaction must be one synchronous
- * step
+ * Runs the function of a transaction.
+ * @throws TypeError when the function is asynchronous: a transaction must be one synchronous step
  */
 export function runSynchronously<T>(run: (writer: MetadataWriter) => T, overlay: OverlayTransaction): T {
   const result = run(overlay);
@@ -103,12 +112,12 @@ export function runSynchronously<T>(run: (writer: MetadataWriter) => T, overlay:
   return result;
 }
 
-/** The function behind `MetadataStore.compareAndSet`. */
+/** Returns the transaction that implements `MetadataStore.compareAndSet`. */
 export function compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined) {
   return (writer: MetadataWriter): boolean => {
-    const held = writer.get(key);
+    const current = writer.get(key);
     const same =
-      expected === undefined || held === undefined ? expected === held : Buffer.compare(held, expected) === 0;
+      expected === undefined || current === undefined ? expected === current : Buffer.compare(current, expected) === 0;
     if (!same) return false;
     if (value === undefined) writer.delete(key);
     else writer.put(key, value);

@@ -1,12 +1,13 @@
 import type { MetadataStore } from "./store.ts";
 
-/** Most keys are CIDs: a page is some hundred kilobytes. */
+/** Most keys are CIDs, so a page is a few hundred kilobytes. */
 const pageSize = 4096;
 
 /**
- * All entries below a prefix, for readers that may take long over each. It is read page by page, since a store cannot
- * reuse space while a snapshot is open. An entry that changes meanwhile may be given in its old or new state; every
- * other entry is given once.
+ * Yields all entries below a prefix, for readers that may take long over each entry. The entries
+ * are read page by page, because a store cannot reuse space while a snapshot is open. An entry that
+ * changes in the meantime is yielded once, in its old or its new state, or both. Every other entry
+ * is yielded once.
  */
 export async function* pagedRange(
   store: Pick<MetadataStore, "range">,
@@ -20,10 +21,13 @@ export async function* pagedRange(
   }
 }
 
-/** Keys that are read at once, and given together: few enough that whoever works on them can stop in between. */
+/**
+ * Number of keys that are read and yielded together. It is small, so that a reader can stop between
+ * pages.
+ */
 const KEY_PAGE = 1024;
 
-/** The same of keys alone, in pages. */
+/** Yields the keys below a prefix in pages. */
 export async function* keyPages(
   store: Pick<MetadataStore, "keys">,
   prefix: string,

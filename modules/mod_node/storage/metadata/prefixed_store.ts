@@ -1,4 +1,4 @@
-/** A part of the metadata as a store of its own. */
+/** Makes a part of the metadata look like a store of its own. */
 import type { KeyRange, MetadataStore, MetadataWriter } from "./store.ts";
 
 const inner = (prefix: string, { prefix: below = "", after, ...rest }: KeyRange): KeyRange => ({
@@ -7,7 +7,7 @@ const inner = (prefix: string, { prefix: below = "", after, ...rest }: KeyRange)
   ...(after === undefined ? {} : { after: prefix + after }),
 });
 
-/** The same part, in a transaction that concerns others as well. */
+/** Returns a writer for the same part, for a transaction that changes other parts as well. */
 export function prefixedWriter(writer: MetadataWriter, prefix: string): MetadataWriter {
   return {
     get: (key) => writer.get(prefix + key),
@@ -20,7 +20,10 @@ export function prefixedWriter(writer: MetadataWriter, prefix: string): Metadata
   };
 }
 
-/** The entries of `metadata` whose keys begin with `prefix`, under keys without it. Closing it does nothing. */
+/**
+ * Returns a store with the entries of `metadata` whose keys begin with `prefix`. Its keys are
+ * without the prefix. Closing it does nothing.
+ */
 export function prefixedStore(metadata: MetadataStore, prefix: string): MetadataStore {
   return {
     get: (key) => metadata.get(prefix + key),

@@ -1,7 +1,13 @@
-/** Values of the metadata, which outlive programs and disks: what cannot be read is told with its key. */
+/**
+ * Reads values of the metadata. They outlive programs and disks, so an error for an unreadable
+ * value names its key.
+ */
 import { failure } from "../../util/errors.ts";
 
-/** What `read` makes of the value. @throws NodeError METADATA_DAMAGED */
+/**
+ * Returns what `read` makes of the value.
+ * @throws NodeError METADATA_DAMAGED
+ */
 export function readEntry<T>(key: string, value: Uint8Array, read: (value: Uint8Array) => T): T {
   try {
     return read(value);
@@ -10,6 +16,9 @@ export function readEntry<T>(key: string, value: Uint8Array, read: (value: Uint8
   }
 }
 
-/** The same, of a value that is JSON. @throws NodeError METADATA_DAMAGED */
+/**
+ * Returns what `read` makes of a JSON value.
+ * @throws NodeError METADATA_DAMAGED
+ */
 export const readJsonEntry = <T>(key: string, value: Uint8Array, read: (json: unknown) => T): T =>
   readEntry(key, value, (bytes) => read(JSON.parse(Buffer.from(bytes).toString())));

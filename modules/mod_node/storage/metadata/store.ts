@@ -1,6 +1,9 @@
-/** The store for everything that is not a block: pins, the root of MFS, records. Ordered keys, transactions. */
+/**
+ * The store for all data except blocks: pins, the root of MFS, records. It has ordered keys and
+ * transactions.
+ */
 
-/** Bounds of a range, by the bytes of the keys (UTF-8). */
+/** Bounds of a range. Keys are ordered by their bytes in UTF-8. */
 export interface KeyRange {
   readonly prefix?: string;
   /** Exclusive lower bound, for continuing a listing. */
@@ -8,7 +11,7 @@ export interface KeyRange {
   readonly limit?: number;
 }
 
-/** What a page has at most. */
+/** A range with a maximum number of keys. */
 export interface KeyPage extends KeyRange {
   readonly limit: number;
 }
@@ -16,7 +19,7 @@ export interface KeyPage extends KeyRange {
 export interface MetadataReader {
   get(key: string): Uint8Array | undefined;
   has(key: string): boolean;
-  /** In order of the keys. */
+  /** Returns entries in order of their keys. */
   range(range?: KeyRange): Iterable<readonly [key: string, value: Uint8Array]>;
 }
 
@@ -26,22 +29,26 @@ export interface MetadataWriter extends MetadataReader {
 }
 
 /**
- * Reads see committed data. A transaction sees its own writes, runs alone and is atomic: durable when the promise
- * resolves, without effect when it rejects.
+ * Stores key-value entries. Reads see committed data. A transaction sees its own writes, runs alone
+ * and is atomic: it is durable when the promise resolves, and has no effect when it rejects.
  */
 export interface MetadataStore {
   get(key: string): Promise<Uint8Array | undefined>;
   has(key: string): Promise<boolean>;
-  /** A snapshot, streamed in constant memory. Readers that may take long use `pagedRange`. */
+  /** Streams a snapshot in constant memory. Readers that may take long use `pagedRange`. */
   range(range?: KeyRange): AsyncIterable<readonly [key: string, value: Uint8Array]>;
-  /** The first keys of a range at once, for lists that are read page by page. */
+  /** Resolves with the first keys of a range, for lists that are read page by page. */
   keys(page: KeyPage): Promise<readonly string[]>;
   /**
-   * `run` is synchronous. Where several hosts share the store it may be called again, on another state: only what the last call
-   * wrote and returned counts. So it changes nothing but the writer: no counter, no list, nothing that it has captured.
+   * Runs a transaction. `run` is synchronous. When several hosts share the store, `run` may be
+   * called again with another state; only the writes and the result of the last call count. So
+   * `run` must change nothing but the writer: no counter, no list, no captured variable.
    */
   transaction<T>(run: (writer: MetadataWriter) => T): Promise<T>;
-  /** Puts `value` (undefined deletes) if the key has the value `expected` (undefined: none); tells whether it did. */
+  /**
+   * Sets a key to `value`, or deletes it when `value` is undefined, if its current value is
+   * `expected` (undefined: the key does not exist). Resolves with whether it did.
+   */
   compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined): Promise<boolean>;
   close(): Promise<void>;
 }

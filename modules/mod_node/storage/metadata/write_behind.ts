@@ -1,31 +1,39 @@
-/** Delays changes that need not be durable at once, and writes them together; while the store is away they are kept. */
+/**
+ * Delays changes that need not be durable at once, and writes them together. While the store is
+ * unreachable, changes wait in memory.
+ */
 import type { MetadataStore } from "./store.ts";
 
 export interface WriteBehindOptions {
-  /** Milliseconds that a change may wait; a crash loses it meanwhile. */
+  /** Milliseconds that a change may wait. A crash in that time loses the change. */
   readonly delayMs: number;
-  /** Changes that may wait; beyond that they are written at once. */
+  /** Maximum number of waiting changes; beyond that, they are written immediately. */
   readonly maxChanges?: number;
 }
 
 type Entry = readonly [key: string, value: Uint8Array];
 
 const MAX_CHANGES = 4096;
-/** Changes that are kept while they cannot be written; beyond that the oldest are lost. */
-const MAX_KEPT = 65_536;
+/**
+ * Maximum number of waiting changes while the store is unreachable; beyond that, the oldest are
+ * lost.
+ */
+const MAX_UNWRITTEN = 65_536;
 
-/** A view of the metadata below a prefix, delayed changes included. Keys are without the prefix. */
+/**
+ * A view of the metadata below a prefix that includes delayed changes. Keys are without the prefix.
+ */
 export class WriteBehind {
   readonly #metadata: MetadataStore;
   readonly #prefix: string;
   readonly #options: WriteBehindOptions;
-  /** Undefined is a deletion. */
+  /** A value of undefined is a deletion. */
   #changed = new Map<string, Uint8Array | undefined>();
   /** Changes that are being written. */
   #written: ReadonlyMap<string, Uint8Array | undefined> = new Map();
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** The last attempt to write failed: the next one is after the delay. */
+  /** The last attempt to write failed, so the next one waits for the delay. */
   #isAway = false;
   #closed = false;
 
@@ -44,7 +52,7 @@ export class WriteBehind {
     if (this.#closed) return;
     this.#changed.set(key, value);
     const { maxChanges = MAX_CHANGES } = this.#options;
-    if (this.#isAway && this.#changed.size > MAX_KEPT)
+    if (this.#isAway && this.#changed.size > MAX_UNWRITTEN)
       this.#changed.delete(this.#changed.keys().next().value as string);
     if (!this.#isAway && this.#changed.size >= maxChanges) void this.flush().catch(() => undefined);
     else this.#timer ??= this.#later();
@@ -54,7 +62,10 @@ export class WriteBehind {
     return setTimeout(() => void this.flush().catch(() => undefined), this.#options.delayMs).unref();
   }
 
-  /** The entries that exist from beginning to end, and those that are added meanwhile; in any order. */
+  /**
+   * Yields the entries that exist from beginning to end, and those that are added in the meantime,
+   * in any order.
+   */
   async *range(prefix: string): AsyncGenerator<Entry, void, undefined> {
     const changes = new Map([...this.#written, ...this.#changed]);
     for (const [key, value] of changes) if (value !== undefined && key.startsWith(prefix)) yield [key, value];
@@ -88,7 +99,7 @@ export class WriteBehind {
       this.#isAway = false;
     } catch (error) {
       this.#isAway = true;
-      // They wait again, below what has come since.
+      // The changes wait again; newer changes of the same keys replace them.
       this.#changed = new Map([...changes, ...this.#changed]);
       if (!this.#closed) this.#timer ??= this.#later();
       throw error;
@@ -98,7 +109,7 @@ export class WriteBehind {
     }
   }
 
-  /** Writes pending changes; later changes are dropped. */
+  /** Writes waiting changes. Changes after that are dropped. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

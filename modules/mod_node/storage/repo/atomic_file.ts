@@ -1,4 +1,4 @@
-/** Small files that are written completely or not at all. */
+/** Writes small files completely or not at all. */
 import { randomBytes } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -7,13 +7,17 @@ export const uniqueName = (prefix: string): string => prefix + randomBytes(6).to
 
 const MAX_DRAFT_NAME = 32;
 
-/** Writes a file beside its place and renames it; durable when it resolves. One writer at a time. */
+/**
+ * Writes a draft next to the file and renames it. Durable when the promise resolves. Supports one
+ * writer at a time.
+ */
 export async function writeAtomically(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const folder = dirname(path);
-  // Not longer than the name itself, which may have the greatest possible length.
+  // The name of the draft is limited, because the name of the file may already have the maximum
+  // length.
   const draft = join(folder, `.${basename(path).slice(0, MAX_DRAFT_NAME)}.draft`);
   try {
-    // A leftover of a crash may be read-only.
+    // A draft that a crash left behind may be read-only.
     await rm(draft, { force: true });
     await using(await open(draft, "w", mode), async (file) => {
       await file.writeFile(content);

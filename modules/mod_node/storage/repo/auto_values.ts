@@ -1,6 +1,6 @@
 /**
- * What the word `auto` of later versions of the reference (Kubo) stands for: what the document of `AutoConf.URL` says, and where none was
- * fetched yet, or none may be, what is built in.
+ * The meaning of the value `auto`, which Kubo introduced. It comes from the document at
+ * `AutoConf.URL`. Without a document, or when fetching is disabled, it comes from built-in values.
  */
 import type { AutoConfDocument } from "./autoconf/document.ts";
 import { bootstrapPeers, domainResolvers } from "./defaults.ts";
@@ -12,24 +12,36 @@ export interface AutoValues {
   readonly Bootstrap: readonly string[];
   readonly "Routing.DelegatedRouters": readonly string[];
   readonly "Ipns.DelegatedPublishers": readonly string[];
-  /** URLs of resolvers by domain with a final dot, one of each. */
+  /** One URL of a resolver for each domain with a final dot. */
   readonly "DNS.Resolvers": Readonly<Record<string, string>>;
 }
 
-/** Without routers: who asks them tells them what is wanted here, which nobody has said that they may know. */
+/** The peers of Kubo 0.43, which have QUIC addresses of version 1. */
+const peers: readonly string[] = [
+  ...bootstrapPeers.map((address) => address.replace("/quic/", "/quic-v1/")),
+  "/dnsaddr/va1.bootstrap.libp2p.io/p2p/12D3KooWKnDdG3iXw9eTFijk3EWSunZcFi54Zka4wmtqtt6rPxc8",
+];
+
+/**
+ * The built-in values. They contain no routers: requests to a router disclose what the node is
+ * looking for, and the operator has not agreed to that.
+ */
 export const builtIn: AutoValues = {
-  Bootstrap: bootstrapPeers,
+  Bootstrap: peers,
   "Routing.DelegatedRouters": [],
   "Ipns.DelegatedPublishers": [],
   "DNS.Resolvers": domainResolvers,
 };
 
 const DHT = "AminoDHT";
-/** By `Routing.Type`: those that this node takes part in itself, for which no router is asked. */
+/**
+ * Systems that this node takes part in itself, by `Routing.Type`. Routers for these systems are not
+ * used.
+ */
 const OWN_SYSTEMS: ReadonlyMap<string, readonly string[]> = new Map(
   ["", "auto", "autoclient", "dht", "dhtclient", "dhtserver"].map((type) => [type, [DHT]]),
 );
-/** What routers are asked for, and what is published by them. */
+/** Paths for reading from routers, and paths for publishing. */
 const READ = ["/routing/v1/providers", "/routing/v1/peers", "/routing/v1/ipns"];
 const WRITE = ["/routing/v1/ipns"];
 
@@ -53,13 +65,17 @@ export function autoValues(document: AutoConfDocument | undefined, routingType: 
 
 const oneOf = (all: readonly string[]): string => all[Math.floor(Math.random() * all.length)] as string;
 
-/** A list with what the word stands for in its place, once. */
+/**
+ * Returns a list with its first `auto` replaced by the meaning, and without other `auto` entries.
+ */
 export function expandedList(list: readonly string[], meaning: readonly string[]): readonly string[] {
   const at = list.indexOf(AUTO);
   return list.flatMap((each, index) => (each === AUTO ? (index === at ? meaning : []) : [each]));
 }
 
-/** Resolvers with what the word stands for beside them: one that was given for a domain stays. */
+/**
+ * Returns resolvers with the meaning of `auto` added. A resolver that is given for a domain stays.
+ */
 export function expandedResolvers(
   resolvers: Readonly<Record<string, unknown>>,
   meaning: AutoValues["DNS.Resolvers"],
@@ -71,10 +87,10 @@ export function expandedResolvers(
 
 const LISTS = ["Bootstrap", "Routing.DelegatedRouters", "Ipns.DelegatedPublishers"] as const;
 
-/** Keys in whose values the word may stand. */
+/** Keys whose values may contain `auto`. */
 export const autoKeys = [...LISTS, "DNS.Resolvers"] as const;
 
-/** The same document with what the word stands for in its place. */
+/** Returns a document in which every `auto` is replaced by its meaning. */
 export function withoutAuto(document: JsonObject, meanings: AutoValues): JsonObject {
   let expanded = document;
   for (const path of LISTS) {
@@ -87,7 +103,7 @@ export function withoutAuto(document: JsonObject, meanings: AutoValues): JsonObj
   );
 }
 
-/** Where there is such a value. */
+/** Changes the value at a path if it exists. */
 function changed(
   document: JsonObject,
   [name = "", ...below]: readonly string[],

@@ -1,7 +1,11 @@
-/** The configuration file: read anew for every call, written atomically, one change at a time. */
-import { readFile, rm, writeFile } from "node:fs/promises";
+/**
+ * The configuration file. It is read again for every call, written atomically, and changed by one
+ * call at a time.
+ */
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
+import { readPlainFile, readPlainText } from "../plain_file.ts";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
 import { AUTO, type AutoValues, autoKeys, autoValues, withoutAuto } from "./auto_values.ts";
 import { AutoConfCache } from "./autoconf/cache.ts";
@@ -13,31 +17,31 @@ import {
   decodeReplacement,
   identityOf,
   JsonText,
-  joinedWith,
   readConfig,
   readCurrent,
   requireOwnId,
   requireStart,
   shownAt,
+  withIdentityOf,
 } from "./config_document.ts";
 import { requireSendableHeaders } from "./header_fault.ts";
 import { type IdentityConfig, readIdentity } from "./identity.ts";
+import { withNulls } from "./ignored_keys.ts";
 import { type ApplyConfig, type ConfigApplied, ConfigInForce, type WaitingKey } from "./in_force.ts";
 import { type ConfigRules, type JsonObject, setAt, sorted } from "./json.ts";
 import { type JsonTree, plainOf, printTree, takeUnknown, treeOf } from "./json_tree.ts";
-import { withNulls } from "./kept_keys.ts";
 import { type LaterSettings, laterSettings } from "./later_keys.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
 import { type ConfigPath, type ConfigValue, configKeys, type Document, decodeConfig, valueAt } from "./schema.ts";
 import { keepSecrets, privateKeyPath, requireShown, withoutSecrets } from "./secrets.ts";
 
 const fileMode = 0o600;
-/** Where the word `auto` is looked up unless `AutoConf.URL` says another place, as in Kubo. */
+/** The default of `AutoConf.URL`, as in Kubo. */
 export const AUTO_CONF_URL = "https://conf.ipfs-mainnet.org/autoconf.json";
-/** Of the names of files with the document as it was before a change. */
+/** Prefix of the names of backups that are made before a change. */
 export const copyPrefix = "config-pre-";
 
-/** Whole documents before and after, without secrets. */
+/** Whole documents before and after a change, without secrets. */
 export interface ConfigChange {
   readonly before: JsonObject;
   readonly after: JsonObject;
@@ -48,9 +52,9 @@ export type ConfigOverrides = { readonly [P in ConfigPath]?: ConfigValue<P> };
 
 /** How values are shown. */
 export interface ConfigReading {
-  /** By those of 0.43 keys of `Import` that are not there are null. */
+  /** With the rules of 0.43, missing keys of `Import` are null. */
   readonly rules?: ConfigRules | undefined;
-  /** What the word `auto` stands for is in its place. */
+  /** Whether `auto` is replaced by its meaning. */
   readonly expandAuto?: boolean | undefined;
 }
 
@@ -68,9 +72,9 @@ export class ConfigFile {
   #later: LaterSettings;
   readonly #started: LaterSettings;
   #autoConf: AutoConfDocument | undefined;
-  /** The file as it was last read or written by this process. */
+  /** The text of the file when this process last read or wrote it. */
   #text: string;
-  /** Ends when the last change has ended. */
+  /** Settles when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(folder: string, text: string, overrides: ConfigOverrides) {
@@ -89,16 +93,19 @@ export class ConfigFile {
     );
   }
 
-  /** @throws NodeError that names the file, when it is not a configuration */
+  /**
+   * Reads the configuration of a folder.
+   * @throws NodeError that names the file when it is not a configuration
+   */
   static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
     try {
-      const config = new ConfigFile(folder, await readFile(path, "utf8"), overrides);
+      const config = new ConfigFile(folder, await readPlainText(path), overrides);
       await config.readAutoConf();
       return config;
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
-      throw new NodeError(`${error.message}: mend ${path}, or put back a copy of it`, { cause: error });
+      throw new NodeError(`${error.message}: fix ${path}, or restore a backup of it`, { cause: error });
     }
   }
 
@@ -107,54 +114,60 @@ export class ConfigFile {
     return writeAtomically(join(folder, "config"), printTree(tree), fileMode);
   }
 
-  /** What the config says of choices that version 0.9 leaves to whoever starts the node. */
+  /** The settings for choices that version 0.9 makes by flags at startup. */
   get switches(): Pick<LaterSettings, "pubsub" | "namesOverPubsub"> {
     return this.#later;
   }
 
-  /** A value as this process has last read or written it; a key of a later version goes before the older one. */
+  /**
+   * Returns a value as this process last read or wrote it. A key of a later version has priority
+   * over the older one.
+   */
   value<P extends ConfigPath>(path: P): ConfigValue<P> {
     const override = this.#overrides[path] ?? this.#later.overrides[path];
     return override === undefined ? valueAt(this.#typed, path) : (override as ConfigValue<P>);
   }
 
-  /** What the word `auto` stands for. */
+  /** The meaning of `auto`. */
   get auto(): AutoValues {
     return autoValues(this.#autoConf, this.value("Routing.Type"));
   }
 
-  /** Whether it stands anywhere. */
+  /** Whether any value contains `auto`. */
   get saysAuto(): boolean {
     return autoKeys.some((path) => Object.values(this.value(path) ?? {}).includes(AUTO));
   }
 
-  /** The documents that were fetched from `AutoConf.URL` as it is now. */
+  /** The cache of documents from the current `AutoConf.URL`. */
   get autoConfCache(): AutoConfCache {
     return new AutoConfCache(this.#folder, this.value("AutoConf.URL") || AUTO_CONF_URL);
   }
 
-  /** Goes by the newest of these documents; by what is built in without any, and where `AutoConf` is off. */
+  /**
+   * Applies the newest cached document. Without one, or when `AutoConf` is disabled, the built-in
+   * values apply.
+   */
   async readAutoConf(): Promise<void> {
     const isWanted = this.saysAuto && this.value("AutoConf.Enabled") !== false;
     this.#autoConf = isWanted ? (await this.autoConfCache.read())?.document : undefined;
   }
 
-  /** Hands changes of any of these keys to `apply`, until the function that this gives is called. */
+  /** Passes changes of any of these keys to `apply`, until the returned function is called. */
   follow(paths: readonly ConfigPath[], apply: ApplyConfig): () => void {
     return this.#inForce.follow(paths, apply);
   }
 
-  /** Tells of each change when it is over, until the function that this gives is called. */
-  listen(hear: (change: ConfigApplied) => void): () => void {
-    return this.#inForce.listen(hear);
+  /** Calls `listener` after each change, until the returned function is called. */
+  listen(listener: (change: ConfigApplied) => void): () => void {
+    return this.#inForce.listen(listener);
   }
 
-  /** Values that are in the file and not in force. */
+  /** Values in the file that are not applied yet. */
   get waiting(): readonly WaitingKey[] {
     return this.#inForce.waiting;
   }
 
-  /** What waits of the choices of whoever starts the node, by the keys of later versions. */
+  /** Keys of later versions that change a choice made at startup and wait for the next start. */
   #waitingSwitches(): readonly string[] {
     const { pubsub, namesOverPubsub } = this.#later;
     return [
@@ -163,27 +176,38 @@ export class ConfigFile {
     ];
   }
 
-  /** These values have just been read by those who use them: they are in force. */
+  /** Records that these values have just been read by their users and are applied. */
   take(isTaken: (path: ConfigPath) => boolean): void {
     this.#inForce.take(isTaken);
   }
 
   /**
-   * Reads the file again, which others may have changed, and puts in force what is new; what could not be applied
-   * before is tried again.
+   * Reads the file again, which others may have changed, and applies new values. Values that could
+   * not be applied before are tried again.
    *
-   * @throws NodeError when it is no configuration: what was in force stays so
+   * @throws NodeError when the file is not a configuration; the current values then stay
    */
   reread(): Promise<ConfigApplied> {
     return this.#queued(async () => {
-      const text = await readFile(this.path, "utf8");
-      if (text !== this.#text) this.#take(readConfig(text), text);
+      const text = await readPlainText(this.path);
+      if (text !== this.#text) {
+        const read = readConfig(text);
+        // A file that is being written may contain `{}` or `null` for a moment. A new identity
+        // takes effect at the next start.
+        if (identityOf(read.typed).PrivKey === "" && identityOf(this.#typed).PrivKey !== "") {
+          throw new NodeError("identity was not set in config");
+        }
+        this.#take(read, text);
+      }
       await this.readAutoConf();
       return this.#inForce.apply();
     });
   }
 
-  /** The value of the file at a dotted path. @throws NodeError as the command `config` */
+  /**
+   * Returns the value of the file at a dotted path.
+   * @throws NodeError with the text of the command `config`
+   */
   async get(path: string, reading: ConfigReading = {}): Promise<unknown> {
     requireShown(path);
     return shownAt(
@@ -194,10 +218,10 @@ export class ConfigFile {
   }
 
   /**
-   * Writes a value and returns what is there afterwards. `value` is called only if the path may be written; it gives the
-   * value, or its JSON, which is kept in that form.
+   * Writes a value and returns the value afterwards. `value` is called only if the path may be
+   * written. It returns the value, or its JSON, whose formatting is then preserved.
    *
-   * @throws NodeError as the command `config`
+   * @throws NodeError with the text of the command `config`
    */
   async set(path: string, value: () => unknown | JsonText, rules: ConfigRules = "0.9"): Promise<unknown> {
     requireShown(path);
@@ -211,7 +235,7 @@ export class ConfigFile {
     });
   }
 
-  /** Changes one known key on behalf of the node; it may touch keys that the API does not show. */
+  /** Changes a known key on behalf of the node. The key may be one that the API does not show. */
   update<P extends ConfigPath>(path: P, change: (before: ConfigValue<P>) => ConfigValue<P>): Promise<void> {
     return this.#change(async (current) => {
       const { typed } = current;
@@ -219,7 +243,7 @@ export class ConfigFile {
     });
   }
 
-  /** Replaces the identity; `make` is given the present one. */
+  /** Replaces the identity. `make` receives the current one. */
   replaceIdentity(make: (before: IdentityConfig) => Promise<IdentityConfig>): Promise<void> {
     return this.#change(async (current) => {
       const { PeerID, PrivKey } = await make(identityOf(current.typed));
@@ -228,22 +252,24 @@ export class ConfigFile {
     });
   }
 
-  /** The whole file without secrets, with sorted keys. */
+  /** Returns the whole file without secrets, with sorted keys. */
   async show(reading: ConfigReading = {}): Promise<JsonObject> {
     return sorted(withoutSecrets(read((await this.#read()).document, () => this.auto, reading))) as JsonObject;
   }
 
   /**
-   * Replaces the whole document, given as text. Secrets stay, and keys that this node does not know, where the new
-   * document says nothing of them. The file as it was is kept beside, once.
+   * Replaces the whole document with the given text. Secrets stay. Unknown keys stay, too, unless
+   * the new document has them. A single backup of the previous file is made.
    *
-   * By the rules of 0.43 everything stays that the new document does not say.
+   * With the rules of 0.43, the identity stays as well.
    *
-   * @throws NodeError also for a document with which the node would not start again
+   * @throws NodeError, also for a document with which the node would not start
    */
   replace(text: string, rules: ConfigRules = "0.9"): Promise<void> {
     return this.#change(async (current) => {
-      const { tree, typed: given } = decodeReplacement(rules === "0.43" ? joinedWith(current.document, text) : text);
+      const { tree, typed: given } = decodeReplacement(
+        rules === "0.43" ? withIdentityOf(current.document, text) : text,
+      );
       const typed = keepSecrets(given, current.document);
       requireStart(current.typed, typed);
       const changed = changedTo(current, typed);
@@ -253,7 +279,10 @@ export class ConfigFile {
     });
   }
 
-  /** Applies a profile; `dryRun` only tells what it would do. The file as it was is kept beside. @throws NodeError */
+  /**
+   * Applies a profile after making a backup. With `dryRun`, only returns the change.
+   * @throws NodeError
+   */
   async applyProfile(name: string, { dryRun = false } = {}): Promise<ConfigChange> {
     const profile = profileNamed(name);
     return this.#change(async (current) => {
@@ -269,13 +298,14 @@ export class ConfigFile {
   }
 
   /**
-   * Takes over what somebody makes of a copy of the file, secrets and all.
+   * Lets `change` edit a copy of the file, including secrets, and adopts the result.
    *
-   * @throws NodeError when it is no configuration then, or the file was changed by others meanwhile
+   * @throws NodeError when the result is not a configuration, or others changed the file in the
+   * meantime
    */
   async edit(change: (file: string) => Promise<void>): Promise<void> {
     await this.#queue;
-    const before = await readFile(this.path, "utf8");
+    const before = await readPlainText(this.path);
     const copy = join(this.#folder, uniqueName("config-edit-"));
     try {
       await writeFile(copy, before, { mode: fileMode });
@@ -283,7 +313,7 @@ export class ConfigFile {
       const edited = await readCurrent(copy);
       readIdentity(identityOf(edited.typed));
       await this.#change(async () => {
-        if ((await readFile(this.path, "utf8")) !== before) {
+        if ((await readPlainText(this.path)) !== before) {
           throw new NodeError("the config was changed while it was edited: edit it again");
         }
         await this.#write(edited);
@@ -299,13 +329,14 @@ export class ConfigFile {
   }
 
   async #keepCopy(name: string): Promise<void> {
-    await writeAtomically(join(this.#folder, name), await readFile(this.path), fileMode);
+    await writeAtomically(join(this.#folder, name), await readPlainFile(this.path), fileMode);
   }
 
   async #write({ tree, document, typed }: Current): Promise<void> {
     requireSendableHeaders(typed, this.#typed);
     const text = printTree(tree);
-    // Before it is written: what is refused here would not be read at the next start.
+    // Decoded before the file is written, because a value that fails here could not be read at the
+    // next start.
     const later = laterSettings(document);
     await writeAtomically(this.path, text, fileMode);
     this.#typed = typed;

@@ -1,25 +1,30 @@
-/** Documents of the configuration: read from text, looked at, changed; and which of them a node starts with. */
-import { readFile } from "node:fs/promises";
+/**
+ * Documents of the configuration: reads them from text, returns and changes values, and checks that
+ * the node can start with them.
+ */
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
+import { readPlainText } from "../plain_file.ts";
 import { readIdentity } from "./identity.ts";
+import { isOfKubo } from "./ignored_keys.ts";
 import { type ConfigRules, getAt, isObject, type JsonObject, joined, parseJson, setAt, sorted } from "./json.ts";
 import { applyChange, type JsonTree, parseTree, plainOf, setIn, settle } from "./json_tree.ts";
-import { isOfKubo } from "./kept_keys.ts";
 import { configKeys, type Document, decodeConfig, valueAt } from "./schema.ts";
 import { privateKeyPath, withoutSecrets } from "./secrets.ts";
 
-/** JSON as text, for a value that is kept in that form. */
+/** JSON text of a value whose formatting is preserved. */
 export class JsonText {
   readonly tree: JsonTree;
 
-  /** @throws NodeError whose message is the bare reason */
+  /** @throws NodeError whose message is only the reason */
   constructor(text: string) {
     this.tree = parseTree(text);
   }
 }
 
-/** A document: as it stands in the file, as plain values, and its known keys. */
+/**
+ * A document in three forms: as formatted in the file, as plain values, and with known keys only.
+ */
 export interface Current {
   readonly tree: JsonTree;
   readonly document: JsonObject;
@@ -27,16 +32,19 @@ export interface Current {
 }
 
 export async function readCurrent(path: string): Promise<Current> {
-  return readConfig(await readFile(path, "utf8"));
+  return readConfig(await readPlainText(path));
 }
 
-/** @throws NodeError when the text is no configuration */
+/**
+ * Decodes a configuration.
+ * @throws NodeError when the text is not a configuration
+ */
 export function readConfig(text: string): Current {
   const document = parseDocument(text);
   return { tree: parseTree(text), document, typed: decodeConfig(document) };
 }
 
-/** The same document with other known values: all else in it stays as it is. */
+/** Returns the document with other values of its known keys. Everything else stays unchanged. */
 export function changedTo({ tree, typed: before }: Pick<Current, "tree" | "typed">, typed: Document): Current {
   const changed = applyChange(tree, before, typed);
   return { tree: changed, document: plainOf(changed) as JsonObject, typed };
@@ -47,7 +55,10 @@ export const identityOf = (typed: Document) => ({
   PrivKey: valueAt(typed, privateKeyPath) ?? "",
 });
 
-/** The text of a configuration. @throws NodeError when it is none */
+/**
+ * Parses the text of a configuration.
+ * @throws NodeError when it is not JSON
+ */
 function parseDocument(text: string): JsonObject {
   let document: unknown;
   try {
@@ -56,7 +67,7 @@ function parseDocument(text: string): JsonObject {
     const reason = text.trim() === "" ? "EOF" : (error as Error).message;
     throw new NodeError(`failure to decode config: ${reason}`, { cause: error });
   }
-  // What is not an object is refused with the text of the decoder.
+  // The decoder refuses other values with the text of go-ipfs.
   return isObject(document) ? document : decodeConfig(document);
 }
 
@@ -72,7 +83,7 @@ export function changedAt(current: Current, path: string, value: JsonTree, rules
   const { document, tree } = current;
   let typed: Document;
   try {
-    // What is no object on the way is refused here.
+    // This refuses paths through values that are not objects.
     typed = decodeConfig(setAt(document, path, plainOf(value)));
   } catch (error) {
     throw notSet((error as Error).message);
@@ -88,7 +99,10 @@ export function changedAt(current: Current, path: string, value: JsonTree, rules
   return { tree: changed, document: plainOf(changed) as JsonObject, typed };
 }
 
-/** By the rules of 0.43: no keys but those that there are. @throws NodeError that names the first part of the path that is none */
+/**
+ * With the rules of 0.43, only known keys may be set.
+ * @throws NodeError that names the first unknown part of the path
+ */
 function requireKey(path: string): void {
   const names = path.split(".");
   const parts = names.map((_, at) => names.slice(0, at + 1).join("."));
@@ -96,20 +110,24 @@ function requireKey(path: string): void {
   if (none !== undefined) throw notSet(`${none} not found`);
 }
 
-/** A key, an object with keys, or something in the value of a key: whether that has parts is seen when it is decoded. */
+/**
+ * Whether a path is a key, an object with keys, or a part of the value of a key. The decoder checks
+ * whether that value has parts.
+ */
 const isKnown = (path: string): boolean =>
   Object.keys(configKeys).some((each) => each === path || each.startsWith(`${path}.`) || path.startsWith(`${each}.`));
 
 const notSet = (reason: string) => new NodeError(`failed to set config value: ${reason} (maybe use --json?)`);
 
 /**
- * In a section that this node knows, it makes no keys that it does not know; those that are there may be changed.
+ * Refuses to create unknown keys in known sections. Existing unknown keys may be changed.
  *
- * @throws NodeError as the reference, which drops such a key and then does not find it
+ * @throws NodeError with the text of go-ipfs, which drops such a key and then does not find it
  */
 function requireKnown(document: JsonObject, typed: Document, path: string): void {
   const names = path.split(".");
-  let [here, known]: unknown[] = [document, typed];
+  let here: unknown = document;
+  let known: unknown = typed;
   for (const [at, name] of names.entries()) {
     if (!isObject(known)) return;
     const isThere = isObject(here) && Object.hasOwn(here, name);
@@ -131,14 +149,17 @@ export function decodeReplacement(text: string): { tree: JsonTree; typed: Docume
   }
 }
 
-/** The text of a document that has all of `document` that the one in `text` does not replace. @throws NodeError */
-export function joinedWith(document: JsonObject, text: string): string {
+/**
+ * Returns the document in `text`, with the identity of `document` if it has none.
+ * @throws NodeError
+ */
+export function withIdentityOf({ Identity = {} }: JsonObject, text: string): string {
   const { tree } = decodeReplacement(text);
-  // Secrets are not said twice: those of the document stay by themselves.
-  return JSON.stringify(joined(withoutSecrets(document), plainOf(tree)));
+  // Secrets are left out here, because the caller preserves those of the document anyway.
+  return JSON.stringify(joined(withoutSecrets({ Identity }), plainOf(tree)));
 }
 
-/** @throws NodeError when the private key is that of another peer */
+/** @throws NodeError when the private key belongs to another peer */
 export function requireOwnId(typed: Document): void {
   try {
     readIdentity(identityOf(typed));
@@ -150,17 +171,20 @@ export function requireOwnId(typed: Document): void {
   }
 }
 
-/** @throws NodeError that names what is missing */
+/**
+ * Checks that the node can start with a document.
+ * @throws NodeError that names the problem
+ */
 export function requireStart(before: Document, after: Document): void {
   const refuse = (reason: string) =>
     new NodeError(
-      `this config was not taken, as the node would not start with it: ${reason}. ` +
-        "Take the output of config/show, and change that",
+      `this config was refused, because the node would not start with it: ${reason}. ` +
+        "Edit the output of config/show instead",
     );
   try {
     readIdentity(identityOf(after));
   } catch (error) {
-    // One that cannot be read now, either, is not made worse.
+    // An identity that cannot be read now, either, does not become worse.
     if (valueAt(after, "Identity.PeerID") !== valueAt(before, "Identity.PeerID"))
       throw refuse((error as Error).message);
   }

@@ -1,18 +1,21 @@
-/** How a key of the configuration is declared. */
+/** Declarations of configuration keys. */
 import { bool, type Kind } from "./value_kinds.ts";
 
 /**
- * When a changed value takes effect: `live`, as soon as it is written; at the next `start` of the node; or `none`, as this
- * node does not use it.
+ * When a changed value takes effect: immediately (`live`), at the next `start` of the node, or
+ * never (`none`), because this node does not use it.
  */
 export type Applies = "live" | "start" | "none";
 
 export interface ConfigKey<T = unknown> {
   readonly kind: Kind<T>;
   readonly applies: Applies;
-  /** The value in a new repo; undefined: the key is left out there, and whenever it is zero. */
+  /**
+   * The value in a new repo. Undefined: the key is left out of a new repo, and whenever it has its
+   * zero value.
+   */
   readonly init: T | undefined;
-  /** One or two sentences. */
+  /** One or two sentences for the reference page. */
   readonly help: string;
 }
 
@@ -21,7 +24,7 @@ export const key = <T>(applies: Applies, kind: Kind<T>, init: T | undefined, hel
 };
 export const experiment = (applies: Applies, help: string) => key(applies, bool, false, help);
 
-/** Objects whose Go name is not their last key. */
+/** Objects whose Go name differs from their last key. */
 export const structNames: ReadonlyMap<string, string> = new Map([
   ["", "Config"],
   ["Swarm", "SwarmConfig"],
@@ -33,7 +36,7 @@ export const structNames: ReadonlyMap<string, string> = new Map([
   ["Experimental", "Experiments"],
 ]);
 
-/** Sections that version 0.9 does not have: left out while there is nothing in them. */
+/** Sections that version 0.9 does not have. They are left out while they are empty. */
 export const laterSections: ReadonlySet<string> = new Set([
   "AutoConf",
   "Bitswap",

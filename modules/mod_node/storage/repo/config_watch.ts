@@ -1,35 +1,39 @@
-/** Watches the config file: what somebody writes into it by hand is put in force like any other change. */
+/** Watches the configuration file and applies changes that somebody makes by hand. */
 import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { ConfigFile } from "./config.ts";
 
-/** Milliseconds from a change of the file until it is read: editors write in several steps. */
+/** Milliseconds from a change until the file is read. Editors write in several steps. */
 const SETTLE_MS = 100;
-/** A file that cannot be read is tried again so often, after so many milliseconds: it may be half written. */
+/**
+ * A file that cannot be read is tried again this many times, with this delay in milliseconds,
+ * because it may be half written.
+ */
 const MAX_TRIES = 5;
 const RETRY_MS = 200;
 
 /**
- * Watches until the function that this gives is called; keeps no process alive.
+ * Watches the file until the returned function is called. Does not keep the process alive.
  *
- * @param warn told when the file is no configuration (the values before it stay in force), and when it cannot be watched
+ * @param warn called when the file is not a configuration (the current values then stay), and when
+ * it cannot be watched
  */
 export function watchConfig(config: ConfigFile, warn: (sentence: string) => void): () => void {
   const { path } = config;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
-  let told: string | undefined;
+  let lastError: string | undefined;
   const look = async (tries: number) => {
     try {
       await config.reread();
-      told = undefined;
+      lastError = undefined;
     } catch (error) {
       if (isOver) return;
       if (tries < MAX_TRIES) return plan(RETRY_MS, tries + 1);
       const { message } = error as Error;
-      if (message === told) return;
-      told = message;
-      warn(`${path} was changed and is not taken, what was in force stays so: ${message}`);
+      if (message === lastError) return;
+      lastError = message;
+      warn(`${path} was changed but cannot be applied; the previous values stay: ${message}`);
     }
   };
   const plan = (delay: number, tries: number) => {
@@ -39,7 +43,7 @@ export function watchConfig(config: ConfigFile, warn: (sentence: string) => void
   const unwatchable = (error: Error) =>
     warn(`${path} cannot be watched (${error.message}): after a change by hand, use \`modhost reload\``);
   try {
-    // The folder: an editor puts another file in the place of the old one.
+    // Watches the folder, because an editor replaces the file with another one.
     const watcher = watch(dirname(path), { persistent: false }, (_, name) => {
       if (name === null || name === basename(path)) plan(SETTLE_MS, 1);
     });

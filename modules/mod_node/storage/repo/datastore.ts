@@ -1,13 +1,12 @@
 /**
- * Where a repo keeps its blocks and metadata: `Datastore.Spec`, and the part of it that belongs to the data on the
- * disk.
+ * The stores of a repo: `Datastore.Spec`, and the part of it that describes the data on the disk.
  */
 import { resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { repoVersionsOfToday } from "../../util/version.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
-/** Engines, and which of their settings belong to the data. */
+/** The settings of each engine that describe the data on the disk. */
 const engines: ReadonlyMap<string, readonly string[]> = new Map([
   ["segments", ["path", "type"]],
   ["lmdb", ["path", "type"]],
@@ -17,7 +16,10 @@ const engines: ReadonlyMap<string, readonly string[]> = new Map([
   ["pebbleds", ["path", "type"]],
 ]);
 
-/** The content of the file `datastore_spec`. @throws NodeError with the reference's text */
+/**
+ * Returns the content of the file `datastore_spec`.
+ * @throws NodeError with the text of go-ipfs
+ */
 export function diskSpec(spec: JsonObject): string {
   return JSON.stringify(diskSettings(spec));
 }
@@ -33,9 +35,9 @@ function diskSettings(spec: JsonObject): JsonObject {
     if (!Array.isArray(mounts)) throw new NodeError("'mounts' field is missing or not an array");
     return { mounts: mounts.map(mounted).sort(deepestFirst), type };
   }
-  const kept = engines.get(type);
-  if (kept === undefined) throw new NodeError(`unknown datastore type: ${type}`);
-  return Object.fromEntries(kept.map((key) => [key, spec[key]]));
+  const diskSettingNames = engines.get(type);
+  if (diskSettingNames === undefined) throw new NodeError(`unknown datastore type: ${type}`);
+  return Object.fromEntries(diskSettingNames.map((key) => [key, spec[key]]));
 }
 
 interface Mounted extends JsonObject {
@@ -55,16 +57,19 @@ function mounted(mount: unknown): Mounted {
 /** The engine for blocks: that of this node, or that of go-ipfs. */
 export type StoreKind = "segments" | "flatfs";
 
-/** Where a repo keeps what; paths are absolute, or relative to the repo. */
+/** Paths of the stores of a repo, absolute or relative to the repo. */
 export interface StorePaths {
   readonly kind: StoreKind;
   readonly blocks: string;
-  /** Of `flatfs`: the shard function. */
+  /** The shard function of a `flatfs`. */
   readonly shardFunc?: string;
-  /** Of `flatfs`: what the files are named after; default is the CID. */
+  /** Whether the files of a `flatfs` are named after CIDs (the default) or multihashes. */
   readonly namedAfter?: "cid" | "multihash";
   readonly metadata: string;
-  /** The database in which the program that made the repo keeps what this node keeps in `metadata`. */
+  /**
+   * The database of the program that made the repo, with the data that this node stores in
+   * `metadata`.
+   */
   readonly foreign?: ForeignDatabase;
 }
 
@@ -74,7 +79,7 @@ export interface ForeignDatabase {
   readonly engine: ForeignEngine;
   readonly path: string;
   readonly program: "go-ipfs" | "Kubo";
-  /** The blocks are there as well, and are copied to `blocks`. */
+  /** Whether the blocks are in the same database. They are copied to `blocks`. */
   readonly hasBlocks?: boolean;
 }
 
@@ -82,10 +87,10 @@ export interface ForeignDatabase {
 export const ownFolder = "modhost";
 const ownMetadata = `${ownFolder}/metadata`;
 
-/** For a node whose stores are not in its repo. */
+/** The paths of a node whose stores are not in its repo. */
 export const defaultStorePaths: StorePaths = { kind: "segments", blocks: "segments", metadata: "metadata" };
 
-/** The same with absolute paths. */
+/** Returns the same paths as absolute paths. */
 export function resolveStorePaths(folder: string, { blocks, metadata, foreign, ...rest }: StorePaths): StorePaths {
   return {
     ...rest,
@@ -95,12 +100,16 @@ export function resolveStorePaths(folder: string, { blocks, metadata, foreign, .
   };
 }
 
-/** `version` is that of the repo, by default its own. @throws NodeError for stores that this node cannot open */
+/**
+ * Returns the paths of the stores in `spec`. `version` is the version of the repo, by default this
+ * node's own.
+ * @throws NodeError for stores that this node cannot open
+ */
 export function storePaths(spec: JsonObject, version?: string): StorePaths {
   const { mounts, type, path } = diskSettings(spec);
-  const isOfToday = repoVersionsOfToday.includes(version ?? "");
-  const program = isOfToday ? "Kubo" : "go-ipfs";
-  if (type === "pebbleds" && typeof path === "string" && isOfToday) {
+  const isOfKubo = repoVersionsOfToday.includes(version ?? "");
+  const program = isOfKubo ? "Kubo" : "go-ipfs";
+  if (type === "pebbleds" && typeof path === "string" && isOfKubo) {
     const foreign = { engine: type, path, program, hasBlocks: true } as const;
     return { kind: "segments", blocks: `${ownFolder}/segments`, metadata: ownMetadata, foreign };
   }
@@ -111,7 +120,7 @@ export function storePaths(spec: JsonObject, version?: string): StorePaths {
   const other = (mounts as Mounted[]).find((mount) => mount !== blocks && mount !== rest);
   if (other !== undefined) throw unknownStore(other.mountpoint, "a store of its own");
   const paths = { ...blockPaths(blocks), ...metadataPaths(rest, program) };
-  return paths.kind === "flatfs" && isOfToday ? { ...paths, namedAfter: "multihash" } : paths;
+  return paths.kind === "flatfs" && isOfKubo ? { ...paths, namedAfter: "multihash" } : paths;
 }
 
 function blockPaths(mount: Mounted | undefined): Pick<StorePaths, "kind" | "blocks" | "shardFunc"> {
@@ -136,22 +145,22 @@ function metadataPaths(
   throw unknownStore("/", type);
 }
 
-function unknownStore(place: string, type: unknown): NodeError {
+function unknownStore(mountpoint: string, type: unknown): NodeError {
   const found = typeof type === "string" ? type : "nothing";
   if (type === "badgerds") {
     return new NodeError(
-      `this node cannot open a repo that keeps ${place} in badgerds: make a repo with \`ipfs init --profile=flatfs\` of Kubo, ` +
-        "bring over what is pinned with `ipfs dag export` and `ipfs dag import`, and use that one.",
+      `this node cannot open a repo with ${mountpoint} in badgerds: make a repo with \`ipfs init --profile=flatfs\` of Kubo, ` +
+        "copy the pinned content with `ipfs dag export` and `ipfs dag import`, and use the new repo.",
     );
   }
   if (type === "pebbleds") {
     return new NodeError(
-      `this node makes no repo that keeps ${place} in pebbleds, it only opens those that Kubo has made: leave the profile out, and ` +
-        "blocks are kept in segments, or make it with `ipfs init --profile=pebbleds` of Kubo.",
+      `this node cannot make a repo with ${mountpoint} in pebbleds, it can only open those that Kubo has made: leave out the profile, so that ` +
+        "blocks are stored in segments, or make the repo with `ipfs init --profile=pebbleds` of Kubo.",
     );
   }
   return new NodeError(
-    `this node cannot open a repo that keeps ${place} in ${found}: it keeps /blocks in segments or flatfs, and / in ` +
-      "lmdb or, as go-ipfs, in levelds; of Kubo, / or everything may be in pebbleds. Convert the repo with ipfs-ds-convert, or use another folder.",
+    `this node cannot open a repo with ${mountpoint} in ${found}: it stores /blocks in segments or flatfs, and / in ` +
+      "lmdb or, like go-ipfs, in levelds; in a repo of Kubo, / or everything may be in pebbleds. Convert the repo with ipfs-ds-convert, or use another folder.",
   );
 }

@@ -26,7 +26,7 @@ const mount = (mountpoint: string, engine: string, child: object) => ({
   type: "measure",
 });
 
-/** Blocks in segments, everything else in LMDB. */
+/** Blocks are in segments, everything else is in LMDB. */
 export const defaultSpec = {
   mounts: [
     mount("/blocks", "segments", { path: "segments", type: "segments" }),
@@ -35,7 +35,7 @@ export const defaultSpec = {
   type: "mount",
 };
 
-/** One file for each block. */
+/** Each block is in its own file. */
 export const flatfsSpec = {
   mounts: [
     mount("/blocks", "flatfs", {
@@ -55,7 +55,7 @@ export const badgerSpec = {
   type: "measure",
 };
 
-/** Everything in one database of today. */
+/** Everything is in one Pebble database, the current engine of Kubo. */
 export const pebbleSpec = {
   child: { formatMajorVersion: 24, path: "pebbleds", type: "pebbleds" },
   prefix: "pebble.datastore",

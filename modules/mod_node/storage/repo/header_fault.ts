@@ -1,15 +1,18 @@
-/** Which headers of the configuration can be sent. */
+/** Checks whether headers of the configuration can be sent. */
 import { isDeepStrictEqual } from "node:util";
 import { NodeError } from "../../util/errors.ts";
 import { type Document, valueAt } from "./schema.ts";
 
-/** What HTTP calls a token. */
+/** A token as HTTP defines it. */
 const fieldName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 /** Visible characters, blanks, tabs and the upper half of Latin-1. */
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Fields by which server and client agree on one connection and one message; a fixed value breaks answers. */
+/**
+ * Headers by which server and client agree on connections and message boundaries. A fixed value
+ * breaks responses.
+ */
 const framing: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -21,9 +24,9 @@ const framing: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Why a header cannot be sent with answers; undefined if it can. */
+/** Returns why a header cannot be sent with responses; undefined if it can. */
 export function headerFault(name: string, values: readonly string[]): string | undefined {
-  if (!fieldName.test(name)) return "that is not a name of a header";
+  if (!fieldName.test(name)) return "this is not a valid header name";
   if (framing.has(name.toLowerCase())) return "the server sets this header itself";
   if (!values.every((value) => fieldValue.test(value))) {
     return "a value has a line break or another character that headers cannot carry";
@@ -32,7 +35,7 @@ export function headerFault(name: string, values: readonly string[]): string | u
 }
 
 /**
- * Checks what a change makes of `API.HTTPHeaders`; what was there before may stay as it is.
+ * Checks changed entries of `API.HTTPHeaders`. Unchanged entries are not checked.
  *
  * @throws NodeError that names the header which cannot be sent
  */

@@ -1,4 +1,4 @@
-/** The identity of the node: its peer id and private key, as the configuration has them. */
+/** The identity of the node: its peer id and private key, in the format of the configuration. */
 import {
   generateKeyPair,
   privateKeyFromProtobuf,
@@ -18,7 +18,7 @@ export interface Identity {
   readonly privateKey: PrivateKey;
 }
 
-/** The section `Identity`. */
+/** The section `Identity` of the configuration. */
 export interface IdentityConfig {
   readonly PeerID: string;
   /** Protobuf of the private key in base64. */
@@ -31,7 +31,11 @@ export async function createIdentity(): Promise<IdentityConfig> {
   return { PeerID: peerIdFromPrivateKey(key).toString(), PrivKey };
 }
 
-/** @throws NodeError with the reference's text when either is missing or malformed, or they do not belong together */
+/**
+ * Decodes an identity.
+ * @throws NodeError with the text of go-ipfs when the peer id or the key is missing or malformed,
+ * or they do not belong together
+ */
 export function readIdentity({ PeerID, PrivKey = "" }: { PeerID: string; PrivKey?: string | undefined }): Identity {
   if (PeerID === "") throw new NodeError("identity was not set in config (was 'ipfs init' run?)");
   const named = readPeerId(PeerID);
@@ -59,7 +63,7 @@ function readKey(text: string): PrivateKey {
   }
 }
 
-/** A key as `id` shows it: its protobuf in base64. */
+/** Returns a key in the format of the command `id`: its protobuf in base64. */
 export const keyText = (key: PublicKey): string => Buffer.from(publicKeyToProtobuf(key)).toString("base64");
 
 export const publicKeyText = ({ privateKey }: Identity): string => keyText(privateKey.publicKey);

@@ -1,4 +1,4 @@
-/** The keys of the configuration that say how files and directories are imported where a call does not say it. */
+/** The configuration keys with the defaults for importing files and directories. */
 import { key } from "./config_key.ts";
 import { flag, optionalInt, optionalSize, optionalText } from "./value_kinds.ts";
 
@@ -7,28 +7,33 @@ export const importKeys = {
     "live",
     optionalInt,
     undefined,
-    "Version of the CIDs that imports make where a call does not say it; null is 0. As all of `Import`, it counts for calls at the level 0.43 and within the process.",
+    "Default version of the CIDs that imports make; null is 0. Like all keys of `Import`, it applies to calls at the level 0.43 and within the process.",
   ),
-  "Import.UnixFSRawLeaves": key("live", flag, undefined, "Raw leaves in `add`; null goes by the version of CIDs."),
+  "Import.UnixFSRawLeaves": key("live", flag, undefined, "Raw leaves in `add`; null follows the version of CIDs."),
   "Import.UnixFSChunker": key(
     "live",
     optionalText,
     undefined,
-    "How `add` cuts files; null is `size-262144`. Read at the start for the namespace.",
+    "How `add` splits files into chunks; null is `size-262144`. The namespace reads it at the start.",
   ),
   "Import.HashFunction": key("live", optionalText, undefined, "Hash function of imports; null is `sha2-256`."),
-  "Import.UnixFSFileMaxLinks": key("live", optionalInt, undefined, "Links of an inner node of a file; null is 174."),
+  "Import.UnixFSFileMaxLinks": key(
+    "live",
+    optionalInt,
+    undefined,
+    "Maximum number of links in an inner node of a file; null is 174.",
+  ),
   "Import.UnixFSDirectoryMaxLinks": key(
     "live",
     optionalInt,
     undefined,
-    "Entries beyond which a directory is sharded; null and 0 are any number. Read at the start for the namespace.",
+    "Number of entries beyond which a directory is sharded; null and 0 are no limit. The namespace reads it at the start.",
   ),
   "Import.UnixFSHAMTDirectoryMaxFanout": key(
     "live",
     optionalInt,
     undefined,
-    "Slots of a shard, a power of 2 from 8 to 1024; null is 256. Read at the start for the namespace.",
+    "Number of slots in a shard, a power of 2 from 8 to 1024; null is 256. The namespace reads it at the start.",
   ),
   "Import.UnixFSHAMTDirectorySizeThreshold": key(
     "start",
@@ -40,25 +45,30 @@ export const importKeys = {
     "live",
     optionalText,
     undefined,
-    "What counts as that size: `links` (names and CIDs), `block`, or `disabled` for nothing; null is `links`. Read at the start for the namespace.",
+    "How the size of a directory is measured: `links` (names and CIDs), `block`, or `disabled` for no limit; null is `links`. The namespace reads it at the start.",
   ),
   "Import.UnixFSDAGLayout": key(
     "live",
     optionalText,
     undefined,
-    "Layout of files: `balanced`, as null is, or `trickle`.",
+    "Layout of files: `balanced` or `trickle`; null is `balanced`.",
   ),
   "Import.FastProvideRoot": key(
     "live",
     flag,
     undefined,
-    "Whether `add`, `dag/import`, `pin/add` and `pin/update` tell the network at once, where a call at the level 0.43 does not say it; null is true.",
+    "Whether `add`, `dag/import`, `pin/add` and `pin/update` announce the root immediately, unless a call at the level 0.43 says otherwise; null is true.",
   ),
   "Import.FastProvideDAG": key(
     "live",
     flag,
     undefined,
-    "Likewise, of all that is below as well, which here goes along with the root; null is false.",
+    "Whether they also announce all blocks below the root; null is false.",
   ),
-  "Import.FastProvideWait": key("live", flag, undefined, "Whether these calls wait until it is told; null is false."),
+  "Import.FastProvideWait": key(
+    "live",
+    flag,
+    undefined,
+    "Whether these calls wait for the announcement; null is false.",
+  ),
 } as const;

@@ -1,27 +1,27 @@
 /**
- * Which values of the configuration are in force. Those who use a value live follow it, and are handed each change; what
- * none of them follows is read at its use. A value that could not be applied waits, with the reason; so does each one
- * that counts from the next start on.
+ * Tracks which values of the configuration are applied. Users of a live value follow it and receive
+ * each change. Values that nobody follows are read when they are used. A value that could not be
+ * applied waits, with the reason. Values that take effect at the next start wait as well.
  */
 import { type ConfigPath, configKeys } from "./schema.ts";
 
-/** A value that is in the file and not in force. */
+/** A value in the file that is not applied yet. */
 export interface WaitingKey {
-  /** As it stands in the file. */
+  /** The key as it is named in the file. */
   readonly key: string;
-  /** Why it could not be applied; undefined: it waits for the next start. */
+  /** Why the value could not be applied; undefined when it waits for the next start. */
   readonly reason: string | undefined;
 }
 
-/** What became of a change. */
+/** The result of a change. */
 export interface ConfigApplied {
-  /** Keys whose new values are in force. */
+  /** Keys whose new values are applied. */
   readonly applied: readonly string[];
-  /** All that wait, whichever change brought them. */
+  /** All waiting keys, whichever change set them. */
   readonly waiting: readonly WaitingKey[];
 }
 
-/** Puts changed values in force; throws or rejects when it cannot: then the former ones go on. */
+/** Applies changed values. Throws or rejects when it cannot; the previous values then stay. */
 export type ApplyConfig = (changed: ReadonlySet<ConfigPath>) => unknown;
 
 interface Follower {
@@ -35,15 +35,19 @@ export class ConfigInForce {
   readonly #value: (path: ConfigPath) => unknown;
   readonly #further: () => readonly string[];
   readonly #nameOf: (path: ConfigPath) => string;
-  /** As JSON, by path. */
+  /** Applied values as JSON, by path. */
   readonly #inForce = new Map<ConfigPath, string>();
   readonly #reasons = new Map<ConfigPath, string>();
   readonly #followers = new Set<Follower>();
-  /** What waited when listeners were last told, as JSON. */
-  #told = "[]";
+  /** The waiting keys at the last call of the listeners, as JSON. */
+  #lastWaiting = "[]";
   readonly #listeners = new Set<(change: ConfigApplied) => void>();
 
-  /** @param value as the file has it now @param nameOf the key by which the file says it @param further keys that wait for the next start, besides */
+  /**
+   * @param value returns the current value in the file
+   * @param nameOf returns the key that sets the value in the file
+   * @param further returns additional keys that wait for the next start
+   */
   constructor(
     value: (path: ConfigPath) => unknown,
     nameOf: (path: ConfigPath) => string,
@@ -55,7 +59,7 @@ export class ConfigInForce {
     this.take(() => true);
   }
 
-  /** These values have just been read by those who use them. */
+  /** Records that these values have just been read by their users and are applied. */
   take(isTaken: (path: ConfigPath) => boolean): void {
     for (const path of used.filter(isTaken)) {
       this.#inForce.set(path, this.#written(path));
@@ -63,17 +67,17 @@ export class ConfigInForce {
     }
   }
 
-  /** Hands changes of any of these keys to `apply`, until the function that this gives is called. */
+  /** Passes changes of any of these keys to `apply`, until the returned function is called. */
   follow(paths: readonly ConfigPath[], apply: ApplyConfig): () => void {
     const follower = { paths, apply };
     this.#followers.add(follower);
     return () => void this.#followers.delete(follower);
   }
 
-  /** Tells of each change when it is over, until the function that this gives is called. */
-  listen(hear: (change: ConfigApplied) => void): () => void {
-    this.#listeners.add(hear);
-    return () => void this.#listeners.delete(hear);
+  /** Calls `listener` after each change, until the returned function is called. */
+  listen(listener: (change: ConfigApplied) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   get waiting(): readonly WaitingKey[] {
@@ -83,7 +87,10 @@ export class ConfigInForce {
     return [...known, ...this.#further().map((key) => ({ key, reason: undefined }))];
   }
 
-  /** Puts in force what can be now; what failed before is tried again. Not to be called before the last call is over. */
+  /**
+   * Applies the values that can be applied now, and tries failed ones again. Must not be called
+   * before the previous call has ended.
+   */
   async apply(): Promise<ConfigApplied> {
     const changed = new Set(
       used.filter((path) => configKeys[path].applies === "live" && this.#written(path) !== this.#inForce.get(path)),
@@ -100,17 +107,18 @@ export class ConfigInForce {
     }
     const applied = [...changed].filter((path) => !this.#reasons.has(path));
     for (const path of applied) this.#inForce.set(path, this.#written(path));
-    // A value that was put back as it is in force waits no longer.
+    // A value that was changed back to the applied one no longer waits.
     for (const path of [...this.#reasons.keys()]) {
       if (this.#written(path) === this.#inForce.get(path)) this.#reasons.delete(path);
     }
-    // A key of a later version is known by itself, and as what it stands for.
+    // The value of a later key is applied twice: under its own path, and under the path that it
+    // sets.
     const names = new Set(applied.map((path) => this.#nameOf(path)));
     const result = { applied: [...names], waiting: this.waiting };
     const waiting = JSON.stringify(result.waiting);
-    if (applied.length > 0 || waiting !== this.#told) {
-      this.#told = waiting;
-      for (const hear of this.#listeners) hear(result);
+    if (applied.length > 0 || waiting !== this.#lastWaiting) {
+      this.#lastWaiting = waiting;
+      for (const listener of this.#listeners) listener(result);
     }
     return result;
   }

@@ -1,4 +1,4 @@
-/** JSON as the configuration file has it: Go's error texts, and Go's way of printing. */
+/** JSON as the configuration file uses it: with the error texts and the formatting of Go. */
 import { NodeError } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
 import { goJson } from "../../util/go/text.ts";
@@ -9,7 +9,10 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** @throws NodeError whose message is the bare reason */
+/**
+ * Parses JSON.
+ * @throws NodeError whose message is only the reason
+ */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -20,7 +23,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The same value with the keys of every object in bytewise order, as Go writes maps. */
+/** Returns the value with the keys of every object in bytewise order, as Go writes maps. */
 export function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
@@ -29,7 +32,10 @@ export function sorted(value: unknown): unknown {
 
 const keysOf = (value: JsonObject): string[] => Object.keys(value).sort(bytewise);
 
-/** As their UTF-8 bytes compare. Nearly all keys are ASCII, whose order is that of their characters. */
+/**
+ * Compares keys by their UTF-8 bytes. Nearly all keys are ASCII, for which comparing characters
+ * gives the same order.
+ */
 function bytewise(one: string, other: string): number {
   if (isAscii(one) && isAscii(other)) return one < other ? -1 : one > other ? 1 : 0;
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
@@ -38,7 +44,10 @@ function bytewise(one: string, other: string): number {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are ASCII
 const isAscii = (text: string): boolean => /^[\x00-\x7f]*$/.test(text);
 
-/** Indented by two spaces, without a newline at the end. `order`: keys as they are, or sorted bytewise. */
+/**
+ * Prints JSON with an indentation of two spaces and without a final newline. `order` says whether
+ * keys keep their order or are sorted bytewise.
+ */
 export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", indent = ""): string {
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return goJson(value);
@@ -52,7 +61,7 @@ export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", i
   return `${open}\n${parts.map((part) => deeper + part).join(",\n")}\n${indent}${close}`;
 }
 
-/** Who is asked for keys: the texts for those that are missing. */
+/** Selects the error texts for missing keys by version. */
 export type ConfigRules = "0.9" | "0.43";
 
 const missing: Readonly<Record<ConfigRules, (above: string, path: string) => string>> = {
@@ -60,7 +69,10 @@ const missing: Readonly<Record<ConfigRules, (above: string, path: string) => str
   "0.43": (_above, path) => `${path} not found`,
 };
 
-/** The value at a dotted path; keys are case-sensitive, lists have none. @throws NodeError with the bare reason */
+/**
+ * Returns the value at a dotted path. Keys are case-sensitive; items of lists have no path.
+ * @throws NodeError whose message is only the reason
+ */
 export function getAt(document: unknown, path: string, rules: ConfigRules = "0.9"): unknown {
   const names = path.split(".");
   let value = document;
@@ -73,7 +85,10 @@ export function getAt(document: unknown, path: string, rules: ConfigRules = "0.9
   return value;
 }
 
-/** The same document with a value at a dotted path; missing objects are made. @throws NodeError */
+/**
+ * Returns the document with a value at a dotted path. Missing objects are created.
+ * @throws NodeError
+ */
 export function setAt(document: JsonObject, path: string, value: unknown): JsonObject {
   return put(document, path.split("."), 0, value) as JsonObject;
 }
@@ -86,7 +101,7 @@ function put(document: unknown, names: readonly string[], at: number, value: unk
   return { ...document, [name]: put(inner, names, at + 1, value) };
 }
 
-/** One object with what the other has: objects are joined, all else is replaced. */
+/** Merges two objects recursively; other values are replaced. */
 export function joined(before: unknown, after: unknown): unknown {
   if (!isObject(before) || !isObject(after)) return after;
   const fields = Object.entries(after).map(([name, value]) => {

@@ -1,6 +1,6 @@
 /**
- * A JSON document that is changed in places and otherwise written as it was read: objects keep the order of their keys,
- * numbers and texts the form in which they stand. The layout is Go's.
+ * A JSON document that preserves its formatting when parts of it are changed: objects keep the
+ * order of their keys, and numbers and texts keep their notation. The layout is Go's.
  */
 import { NodeError } from "../../util/errors.ts";
 import { goJson } from "../../util/go/text.ts";
@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseJson, sorted } from "./json.ts";
 export type JsonTree =
   | { readonly kind: "object"; readonly entries: readonly Entry[] }
   | { readonly kind: "list"; readonly items: readonly JsonTree[] }
-  /** A number, a text, a word: as it is written. */
+  /** A number, a text or a word, as it is written in the document. */
   | { readonly kind: "plain"; readonly text: string };
 
 interface Entry {
@@ -17,17 +17,20 @@ interface Entry {
   readonly value: JsonTree;
 }
 
-/** Levels of nesting: each is two blanks more in front of every line. */
+/** Maximum nesting depth. Each level adds two blanks to every line. */
 const MAX_DEPTH = 64;
 const emptyObject: JsonTree = { kind: "object", entries: [] };
 
-/** @throws NodeError whose message is the bare reason */
+/**
+ * Parses a document.
+ * @throws NodeError whose message is only the reason
+ */
 export function parseTree(text: string): JsonTree {
   parseJson(text);
   return new TreeReader(text).value(0);
 }
 
-/** Reads what is known to be JSON. */
+/** Parses a text that is known to be JSON. */
 class TreeReader {
   readonly #tokens: RegExpStringIterator<RegExpExecArray>;
   #token = "";
@@ -68,21 +71,21 @@ class TreeReader {
   }
 }
 
-/** A value in the form in which Go writes it; keys stay in their order. */
+/** Returns a value in the notation of Go. Keys keep their order. */
 export function treeOf(value: unknown): JsonTree {
   if (Array.isArray(value)) return { kind: "list", items: value.map(treeOf) };
   if (!isObject(value)) return { kind: "plain", text: goJson(value) };
   return { kind: "object", entries: Object.entries(value).map(([key, inner]) => ({ key, value: treeOf(inner) })) };
 }
 
-/** Of keys that stand there several times, the last counts. */
+/** Returns the plain value of a document. For duplicate keys, the last one counts. */
 export function plainOf(tree: JsonTree): unknown {
   if (tree.kind === "list") return tree.items.map(plainOf);
   if (tree.kind === "plain") return JSON.parse(tree.text);
   return Object.fromEntries(tree.entries.map(({ key, value }) => [key, plainOf(value)]));
 }
 
-/** Indented by two spaces, without a newline at the end. */
+/** Prints a document with an indentation of two spaces and without a final newline. */
 export function printTree(tree: JsonTree, indent = ""): string {
   if (tree.kind === "plain") return tree.text;
   const deeper = `${indent}  `;
@@ -95,7 +98,10 @@ export function printTree(tree: JsonTree, indent = ""): string {
   return `${open}\n${parts.map((part) => deeper + part).join(",\n")}\n${indent}${close}`;
 }
 
-/** The same document with a value at that place; missing objects are made, and nulls on the way become objects. */
+/**
+ * Returns the document with a value at a path. Missing objects are created, and nulls on the path
+ * become objects.
+ */
 export function setIn(tree: JsonTree, names: readonly string[], value: JsonTree): JsonTree {
   const [name, ...below] = names;
   if (name === undefined) return value;
@@ -117,7 +123,7 @@ function putEntry(tree: JsonTree, name: string, make: (before: JsonTree | undefi
   return { kind: "object", entries: at < 0 ? [...entries, entry] : entries.with(at, entry) };
 }
 
-/** The key under which a tree has a known key, which it may spell in another case. */
+/** Returns the key that a tree uses for a known key, which may differ in letter case. */
 function spelling(tree: JsonTree, name: string, known: JsonObject): string {
   const keys = entriesOf(tree).map(({ key }) => key);
   if (keys.includes(name)) return name;
@@ -128,11 +134,14 @@ function spelling(tree: JsonTree, name: string, known: JsonObject): string {
 const own = (object: JsonObject, name: string): unknown => (Object.hasOwn(object, name) ? object[name] : undefined);
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-/** The document after a change of its known keys, given as they were and as they are to be. All else stays. */
+/**
+ * Applies the change of known keys from `before` to `after` to a document. Everything else stays.
+ */
 export function applyChange(tree: JsonTree, before: JsonObject, after: JsonObject): JsonTree {
   let changed = tree;
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    const [old, wanted] = [own(before, name), own(after, name)];
+    const old = own(before, name);
+    const wanted = own(after, name);
     if (isSame(old, wanted)) continue;
     const key = spelling(changed, name, { ...before, ...after });
     changed =
@@ -147,7 +156,10 @@ export function applyChange(tree: JsonTree, before: JsonObject, after: JsonObjec
   return changed;
 }
 
-/** What is the same in an earlier document keeps its order and form, which clients do not see. */
+/**
+ * Returns a tree in which unchanged values keep the order and notation of the earlier document,
+ * because clients do not see these.
+ */
 function asBefore(tree: JsonTree, before: JsonTree | undefined): JsonTree {
   if (before === undefined) return tree;
   if (isSame(sorted(plainOf(tree)), sorted(plainOf(before)))) return before;
@@ -156,7 +168,7 @@ function asBefore(tree: JsonTree, before: JsonTree | undefined): JsonTree {
   return { kind: "object", entries };
 }
 
-/** Takes over from another document what is not among the known keys. */
+/** Copies unknown keys from another document. */
 export function takeUnknown(tree: JsonTree, from: JsonTree, known: JsonObject): JsonTree {
   const byFold = new Map(Object.keys(known).map((key) => [key.toLowerCase(), key]));
   let taken = tree;
@@ -168,15 +180,15 @@ export function takeUnknown(tree: JsonTree, from: JsonTree, known: JsonObject): 
     }
     const inner = known[name];
     if (!isObject(inner) || value.kind !== "object") continue;
-    const place = spelling(taken, name, known);
-    const before = entryOf(taken, place);
+    const spelled = spelling(taken, name, known);
+    const before = entryOf(taken, spelled);
     const after = takeUnknown(before ?? emptyObject, value, inner);
-    if (after !== (before ?? emptyObject)) taken = putEntry(taken, place, () => after);
+    if (after !== (before ?? emptyObject)) taken = putEntry(taken, spelled, () => after);
   }
   return taken;
 }
 
-/** Known values in the form in which they are kept; what is not there stays away. */
+/** Returns a tree with known values in their decoded form; missing keys stay missing. */
 export function settle(tree: JsonTree, known: unknown): JsonTree {
   if (tree.kind === "object" && isObject(known)) {
     const entries = tree.entries.map(({ key, value }) =>

@@ -1,37 +1,42 @@
 /**
- * A lock of the system on a file. It holds between processes, containers and, where the file system carries it, hosts,
- * and it ends with its process, however that ends.
+ * A system lock on a file. It works between processes, containers and, where the file system
+ * supports it, hosts. It ends with its process, however that ends.
  *
- * Node.js has no call for such locks, but SQLite, which is part of it, takes them: an exclusive transaction holds write
- * locks (fcntl) on bytes from 0x40000000 on. go-ipfs takes a lock of the same kind on the whole file, so that each of
- * the two programs is refused while the other runs. The transaction never writes: the file stays empty, as go-ipfs wants
- * it.
+ * Node.js has no API for such locks, but SQLite, which is part of it, uses them: an exclusive
+ * transaction takes write locks (fcntl) on bytes from 0x40000000 on. go-ipfs takes the same kind of
+ * lock on the whole file, so each of the two programs is refused while the other one runs. The
+ * transaction never writes, so the file stays empty, as go-ipfs requires.
  *
- * The system drops a lock of this kind when its process closes any other descriptor of the file: nothing in this process
- * may open it.
+ * The system drops such a lock when its process closes any other descriptor of the file, so nothing
+ * else in this process may open it.
  */
 import { open, rm, stat } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
 import { NodeError } from "../../util/errors.ts";
 
 export interface KernelLock {
-  /** Device and inode of the file; "" where the file system has no such locks, and nothing is held. */
-  readonly place: string;
-  /** Removes the file, and ends the lock. */
+  /**
+   * Device and inode of the file. Empty when the file system has no such locks, and no lock was
+   * taken.
+   */
+  readonly fileId: string;
+  /** Removes the file and releases the lock. */
   release(): Promise<void>;
 }
 
-/** How often a holder may end between the look at its file and the lock. */
+/** Maximum number of times that a holder may end between the check of its file and the lock. */
 const MAX_TRIES = 100;
 /** Primary result codes of SQLite. */
 const BUSY = 5;
 const IO_ERROR = 10;
 const PROTOCOL = 15;
 
-/** What is held is kept here: a database that nobody refers to would be closed. */
-const held = new Set<DatabaseSync>();
+/**
+ * Open databases with locks. Without a reference, a database would be garbage-collected and closed.
+ */
+const openDatabases = new Set<DatabaseSync>();
 
-/** Without the warning that SQLite is experimental in this Node.js. */
+/** Loads SQLite without the warning that it is experimental in this version of Node.js. */
 function sqlite(): typeof import("node:sqlite") | undefined {
   const { emitWarning } = process;
   process.emitWarning = () => undefined;
@@ -43,27 +48,28 @@ function sqlite(): typeof import("node:sqlite") | undefined {
 }
 
 /**
- * Locks a file, which is made when missing. Undefined while somebody else has the lock.
+ * Locks a file, which is created when missing. Resolves with undefined while somebody else has the
+ * lock.
  *
- * @throws NodeError when the file cannot be written to
+ * @throws NodeError when the file cannot be written
  */
 export async function takeKernelLock(path: string): Promise<KernelLock | undefined> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     await makeEmpty(path);
-    const before = await placeOf(path);
+    const before = await fileIdOf(path);
     const taken = before === undefined ? "moved" : lock(path);
     if (taken === "busy") return undefined;
-    if (taken === "unsupported") return { place: "", release: () => rm(path, { force: true }) };
+    if (taken === "unsupported") return { fileId: "", release: () => rm(path, { force: true }) };
     if (taken === "moved") continue;
-    // A holder that ends removes its file: then what is locked is no longer the file of that name.
-    if (before !== undefined && before === (await placeOf(path)))
-      return { place: before, release: releaseOf(path, taken) };
+    // A holder that ends removes its file. The locked file is then no longer the file of that name.
+    if (before !== undefined && before === (await fileIdOf(path)))
+      return { fileId: before, release: releaseOf(path, taken) };
     unlock(taken);
   }
   return undefined;
 }
 
-/** Never opens a file that is there. */
+/** Creates an empty file; never opens an existing one. */
 async function makeEmpty(path: string): Promise<void> {
   try {
     await (await open(path, "wx", 0o600)).close();
@@ -72,7 +78,7 @@ async function makeEmpty(path: string): Promise<void> {
   }
 }
 
-async function placeOf(path: string): Promise<string | undefined> {
+async function fileIdOf(path: string): Promise<string | undefined> {
   const found = await stat(path, { bigint: true }).catch(() => undefined);
   return found && `${found.dev}:${found.ino}`;
 }
@@ -82,9 +88,9 @@ function lock(path: string): DatabaseSync | "busy" | "unsupported" {
   if (library === undefined) return "unsupported";
   const database = new library.DatabaseSync(path);
   try {
-    // The journal of a transaction that never writes.
+    // The transaction never writes, so its journal is in memory.
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-    held.add(database);
+    openDatabases.add(database);
     return database;
   } catch (error) {
     database.close();
@@ -97,7 +103,7 @@ function lock(path: string): DatabaseSync | "busy" | "unsupported" {
 }
 
 function unlock(database: DatabaseSync): void {
-  held.delete(database);
+  openDatabases.delete(database);
   database.close();
 }
 
@@ -106,7 +112,8 @@ function releaseOf(path: string, database: DatabaseSync): () => Promise<void> {
   return async () => {
     if (released) return;
     released = true;
-    // Windows does not remove what is open. Elsewhere nobody may get between: see `takeKernelLock`.
+    // Windows cannot remove open files. On other systems, the file is removed first, so that nobody
+    // can lock it in between; see `takeKernelLock`.
     if (process.platform !== "win32") await rm(path, { force: true });
     unlock(database);
     if (process.platform === "win32") await rm(path, { force: true }).catch(() => undefined);

@@ -1,13 +1,13 @@
 /**
- * Keys by which later versions of the reference (Kubo) set what version 0.9 has at another place. Where a config has such
- * a key it counts, and not the older one. The table on the reference page is derived from this one.
+ * Keys of Kubo for settings that version 0.9 has under other names. When a configuration has such a
+ * key, it overrides the older one. The table on the reference page is generated from this one.
  */
 import { NodeError } from "../../util/errors.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { ConfigPath, ConfigValue } from "./schema.ts";
 import { duration, flag, type Kind, optionalText } from "./value_kinds.ts";
 
-/** What they say, where they say something. */
+/** The settings of these keys, when they are set. */
 export interface LaterSettings {
   readonly overrides: { readonly [P in ConfigPath]?: ConfigValue<P> };
   readonly pubsub: boolean | undefined;
@@ -18,9 +18,9 @@ export interface LaterSettings {
 
 interface LaterKey {
   readonly kind: Kind;
-  /** What of version 0.9 it stands for: a key, or a choice of whoever starts the node. */
+  /** The setting of version 0.9: a key, or a choice that is made at startup. */
   readonly instead: ConfigPath | "pubsub" | "namesOverPubsub";
-  /** The value there; by default the same. Undefined where this one says nothing. */
+  /** Converts the value; by default unchanged. Undefined leaves the older setting in place. */
   readonly meaning?: (value: never) => unknown;
   /** One sentence for the reference page. */
   readonly help: string;
@@ -30,12 +30,12 @@ export const laterKeys: Readonly<Record<string, LaterKey>> = {
   "Pubsub.Enabled": {
     kind: flag,
     instead: "pubsub",
-    help: "Publish and subscribe, unless the option `node_pubsub` or the flag `--enable-pubsub-experiment` is given.",
+    help: "Enables publish and subscribe, unless the option `node_pubsub` or the flag `--enable-pubsub-experiment` is given.",
   },
   "Ipns.UsePubsub": {
     kind: flag,
     instead: "namesOverPubsub",
-    help: "Names over publish and subscribe, unless `node_namesys_pubsub` or `--enable-namesys-pubsub` is given. Switches both on.",
+    help: "Enables names over publish and subscribe, and publish and subscribe itself, unless `node_namesys_pubsub` or `--enable-namesys-pubsub` is given.",
   },
   "Routing.AcceleratedDHTClient": {
     kind: flag,
@@ -45,37 +45,43 @@ export const laterKeys: Readonly<Record<string, LaterKey>> = {
   "Swarm.RelayClient.Enabled": {
     kind: flag,
     instead: "Swarm.EnableAutoRelay",
-    help: "Be reached through a relay. Off unless it is true, here as in 0.9.",
+    help: "Be reachable through a relay. Off unless it is true, as in 0.9.",
   },
   "Swarm.RelayService.Enabled": {
     kind: flag,
     instead: "Swarm.EnableRelayHop",
-    help: "Be a relay for others. Off unless it is true, here as in 0.9.",
+    help: "Be a relay for others. Off unless it is true, as in 0.9.",
   },
   "Provide.Enabled": {
     kind: flag,
     instead: "Experimental.StrategicProviding",
     meaning: (value: boolean) => !value,
-    help: "`false`: announce nothing unless told to.",
+    help: "`false`: announce nothing except on request.",
   },
   "Provide.Strategy": {
     kind: optionalText,
     instead: "Reprovider.Strategy",
     meaning: (value: string) => value.replace(/^flat$/, "all"),
-    help: "`all`, `roots`, or `pinned`, `mfs` and `pinned+mfs`, which `+entities` confines to the roots of files and what is no file; `+unique` changes nothing. `flat` is `all`.",
+    help: "`all`, `roots`, or `pinned`, `mfs` and `pinned+mfs`, which `+entities` limits to the roots of files and to other nodes; `+unique` changes nothing. `flat` is `all`.",
   },
   "Provide.DHT.Interval": {
     kind: duration,
     instead: "Reprovider.Interval",
     meaning: (value: string) => (value === "" ? "0" : value),
-    help: "How often it is announced what is here; `0` is never.",
+    help: "How often stored content is announced; `0` is never.",
   },
 };
 
-/** How often a repo of Kubo is announced that does not say it; one of version 0.9 says it, or means 12h. */
+/**
+ * The announcement interval of a repo of Kubo without a setting. A repo of version 0.9 has a
+ * setting or uses 12h.
+ */
 const KUBO_INTERVAL = "22h";
 
-/** @throws NodeError that names a key whose value is of another kind */
+/**
+ * Reads the settings of later keys.
+ * @throws NodeError that names a key with a value of the wrong kind
+ */
 export function laterSettings(document: JsonObject): LaterSettings {
   const found: Record<string, unknown> = {};
   const names = new Map<ConfigPath, string>();
@@ -102,7 +108,7 @@ function decoded(kind: Kind, path: string, value: unknown): unknown {
   }
 }
 
-/** As Go reads documents: a key in other letters will do. */
+/** Returns the value at a path. Accepts keys in another letter case, as Go does. */
 function valueAt(document: unknown, [name, ...below]: readonly string[]): unknown {
   if (name === undefined) return document;
   if (!isObject(document)) return undefined;

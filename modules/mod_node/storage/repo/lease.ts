@@ -1,20 +1,23 @@
 /**
- * The lease of a repo: a file that names its holder, and that the holder renews. It is the floor below the lock of the
- * system, which some file systems do not have, or not between hosts.
+ * The lease of a repo: a file that names its holder and that the holder renews. It protects repos
+ * on file systems without system locks, or without system locks between hosts.
  */
 import { readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
-import { isHeld, isRenewed, type LeaseHolder, type LeaseTimes, ownLease, readLease } from "./lease_holder.ts";
+import { isHolderAlive, isRenewed, type LeaseHolder, type LeaseTimes, ownLease, readLease } from "./lease_holder.ts";
 
 export const leaseName = "repo.lease";
 const claimPrefix = `${leaseName}-`;
 
-/** Milliseconds between two looks at an earlier claim, and how long such a claim may block this one. */
+/**
+ * Milliseconds between checks of earlier claims, and maximum milliseconds for which they may delay
+ * this one.
+ */
 const RETRY_MS = 5;
 const MAX_WAIT_MS = 2000;
-/** Milliseconds after which a claim of a process that cannot be asked for is a leftover: longer than any watch. */
+/** Milliseconds after which a claim of an unreachable process is stale; longer than any watch. */
 const MAX_CLAIM_AGE_MS = 120_000;
 
 export interface Lease {
@@ -22,22 +25,26 @@ export interface Lease {
 }
 
 export interface LeaseOptions {
-  /** Of the lock of the system: see `KernelLock`. */
+  /** The file id of the system lock; see `KernelLock`. */
   readonly lock: string;
   readonly times: LeaseTimes;
   readonly onNotice: (sentence: string) => void;
-  /** Called once when another process has taken the lease, because this one did not renew it in time. */
+  /**
+   * Called once when another process has taken the lease, because this process did not renew it in
+   * time.
+   */
   readonly onLost: () => void;
 }
 
 /**
- * Takes the lease of a folder. Undefined when a living process has it.
+ * Takes the lease of a folder. Resolves with undefined when a living process has it.
  *
- * Every process first puts a claim beside the lease, then looks around. It gets the lease only if it sees no other
- * living claim and no living holder, by renaming its claim to the lease. Of two processes, one has looked after both
- * claims existed, so they cannot both see nobody; when claims meet, the first by name stays and the others withdraw.
+ * Each process first creates a claim next to the lease, and then reads the other claims and the
+ * lease. It gets the lease, by renaming its claim, only if it sees no other living claim and no
+ * living holder. At least one of two processes reads after both claims exist, so they cannot both
+ * see nobody. When claims meet, the first by name stays and the others withdraw.
  *
- * @throws NodeError for a folder that cannot be written to
+ * @throws NodeError for a folder that cannot be written
  */
 export async function takeLease(folder: string, options: LeaseOptions): Promise<Lease | undefined> {
   const path = join(folder, leaseName);
@@ -63,16 +70,17 @@ async function isFirst(folder: string, claim: string, own: LeaseHolder, options:
   const ended = new Set<string>();
   let until = performance.now() + MAX_WAIT_MS;
   for (;;) {
-    // Claims are read before the lease: a claim that becomes the lease meanwhile is seen in either place.
+    // Claims are read before the lease, so that a claim that becomes the lease in the meantime is
+    // seen in one of the two.
     const others = (await livingClaims(folder, own)).filter((other) => other !== claim);
     const found = await readLease(path);
     if (found !== undefined && !ended.has(found.holder.id)) {
-      const held = await isHeld(found, own);
-      if (held === true) return false;
-      if (held === undefined) {
+      const isOwn = await isHolderAlive(found, own);
+      if (isOwn === true) return false;
+      if (isOwn === undefined) {
         const { patience } = options.times;
         options.onNotice(
-          `${path} is of process ${found.holder.pid} on ${found.holder.host}, which cannot be asked from here: it is watched for ${patience / 1000} s`,
+          `${path} belongs to process ${found.holder.pid} on ${found.holder.host}, which cannot be checked from here: watching it for ${patience / 1000} s`,
         );
         if (await isRenewed(path, found, patience)) return false;
         until = performance.now() + MAX_WAIT_MS;
@@ -92,15 +100,15 @@ function renewing(path: string, own: LeaseHolder, { times, onLost }: LeaseOption
     beating = beating.then(beat).catch(() => undefined);
   }, times.renewal);
   timer.unref();
-  let held = true;
+  let isOwn = true;
   async function beat(): Promise<void> {
-    if (!held) return;
+    if (!isOwn) return;
     const found = await readLease(path);
     if (found?.holder.id === own.id) {
       const now = new Date();
       await utimes(path, now, now);
     } else if (found !== undefined) {
-      held = false;
+      isOwn = false;
       clearInterval(timer);
       onLost();
     } else if (await isGone(path)) {
@@ -110,8 +118,8 @@ function renewing(path: string, own: LeaseHolder, { times, onLost }: LeaseOption
   return {
     async release() {
       clearInterval(timer);
-      const mine = held;
-      held = false;
+      const mine = isOwn;
+      isOwn = false;
       await beating;
       if (mine && (await readLease(path))?.holder.id === own.id) await rm(path, { force: true });
     },
@@ -137,10 +145,13 @@ async function livingClaims(folder: string, own: LeaseHolder): Promise<readonly 
 async function isLivingClaim(claim: string, own: LeaseHolder): Promise<boolean> {
   const found = await readLease(claim);
   if (found === undefined) return false;
-  return (await isHeld(found, own)) ?? Date.now() - found.renewed < MAX_CLAIM_AGE_MS;
+  return (await isHolderAlive(found, own)) ?? Date.now() - found.renewed < MAX_CLAIM_AGE_MS;
 }
 
-/** Removes the claims of processes that died before they had the lease; gives the names of the removed files. */
+/**
+ * Removes the claims of processes that died before they got the lease. Resolves with the names of
+ * the removed files.
+ */
 export async function removeStaleClaims(folder: string): Promise<readonly string[]> {
   const living = new Set(await livingClaims(folder, await ownLease(folder, "")));
   const stale = (await claimsIn(folder)).filter((claim) => !living.has(claim));

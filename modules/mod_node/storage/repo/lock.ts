@@ -1,10 +1,11 @@
 /**
- * The lock of a repo, for one process at a time: a lock of the system on the file `repo.lock`, the same that go-ipfs
- * takes, and below it the lease in `repo.lease`, which names the holder.
+ * The lock of a repo, which only one process can have. It consists of a system lock on the file
+ * `repo.lock`, which go-ipfs takes too, and of the lease in `repo.lease`, which names the holder.
  */
-import { readFile, stat, truncate } from "node:fs/promises";
+import { stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { failure, NodeError } from "../../util/errors.ts";
+import { readPlainText } from "../plain_file.ts";
 import { takeKernelLock } from "./kernel_lock.ts";
 import { leaseName, takeLease } from "./lease.ts";
 import { type LeaseTimes, leaseTimes, readLease, textOf } from "./lease_holder.ts";
@@ -12,7 +13,7 @@ import { isAlive, type ProcessName, surroundings } from "./process.ts";
 import { isLockedElsewhere } from "./system_lock.ts";
 
 const lockName = "repo.lock";
-/** What is in a folder while it is locked. */
+/** Files in a folder while it is locked. */
 export const lockFiles: readonly string[] = [lockName, leaseName];
 
 export interface RepoLock {
@@ -22,30 +23,35 @@ export interface RepoLock {
 export interface LockOptions {
   /** Called with a sentence that the operator should read. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
-  /** Called once when another process has taken the folder over: nothing may be written there any more. */
+  /**
+   * Called once when another process has taken over the folder. Nothing may be written there after
+   * that.
+   */
   readonly onLost?: (() => void) | undefined;
   readonly times?: LeaseTimes | undefined;
 }
 
 /**
- * Takes the lock of a folder; that of a process which has ended is free.
+ * Takes the lock of a folder. A lock whose process has ended is free.
  *
- * @throws NodeError REPO_LOCKED; for a folder that cannot be written to
+ * @throws NodeError REPO_LOCKED; NodeError for a folder that cannot be written
  */
 export async function lockRepo(folder: string, options: LockOptions = {}): Promise<RepoLock> {
   const { onNotice = () => undefined, onLost = () => undefined, times = leaseTimes } = options;
   const path = join(folder, lockName);
   try {
-    await emptyFormerLock(path);
-    // Locks of other kinds than the one taken here.
+    await emptyPreviousLock(path);
+    // Detects locks of other kinds than the one taken here.
     if ((await isLockedElsewhere(path)) === true) throw await refusal(folder);
     const lock = await takeKernelLock(path);
     if (lock === undefined) throw await refusal(folder);
     try {
-      if (lock.place === "") {
-        onNotice(`${path} cannot be locked, as its file system has no locks: only ${leaseName} keeps other hosts out`);
+      if (lock.fileId === "") {
+        onNotice(
+          `${path} cannot be locked, because its file system has no locks: only ${leaseName} keeps other hosts out`,
+        );
       }
-      const lease = await takeLease(folder, { lock: lock.place, times, onNotice, onLost });
+      const lease = await takeLease(folder, { lock: lock.fileId, times, onNotice, onLost });
       if (lease === undefined) throw await refusal(folder);
       return {
         async release() {
@@ -63,7 +69,10 @@ export async function lockRepo(folder: string, options: LockOptions = {}): Promi
   }
 }
 
-/** Who holds a folder, for people: `process 12`. Undefined when the lock does not say, as that of go-ipfs. */
+/**
+ * Returns the process that has locked a folder, for people: `process 12`. Undefined when the lock
+ * does not name it, such as a lock of go-ipfs.
+ */
 export async function lockHolder(folder: string): Promise<string | undefined> {
   const found = await readLease(join(folder, leaseName));
   return found && textOf(found);
@@ -77,11 +86,12 @@ async function refusal(folder: string): Promise<NodeError> {
 }
 
 /**
- * Earlier versions wrote the name of the holder into the file, which go-ipfs takes only when it is empty.
+ * Empties the lock file. Earlier versions wrote the name of the holder into it, but go-ipfs only
+ * accepts an empty file.
  *
- * @throws NodeError REPO_LOCKED when that holder runs
+ * @throws NodeError REPO_LOCKED when that holder is running
  */
-async function emptyFormerLock(path: string): Promise<void> {
+async function emptyPreviousLock(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || found.size === 0) return;
   const holder = await readName(path);
@@ -89,10 +99,10 @@ async function emptyFormerLock(path: string): Promise<void> {
   await truncate(path);
 }
 
-/** Undefined when it names nobody. */
+/** Reads the name of a process; undefined when the file names none. */
 async function readName(path: string): Promise<ProcessName | undefined> {
   try {
-    const { pid, began } = JSON.parse(await readFile(path, "utf8")) as Partial<ProcessName>;
+    const { pid, began } = JSON.parse(await readPlainText(path)) as Partial<ProcessName>;
     return Number.isInteger(pid) && typeof began === "string" ? { pid: pid as number, began } : undefined;
   } catch {
     return undefined;

@@ -1,4 +1,7 @@
-/** The keys of the configuration that say where the node is mounted as folders, and what is stored of what is set there. */
+/**
+ * The configuration keys for mounting the node as folders, and for storing attributes that are set
+ * there.
+ */
 import { key } from "./config_key.ts";
 import { bool, flag, text } from "./value_kinds.ts";
 
@@ -10,12 +13,12 @@ export const mountKeys = {
     "live",
     flag,
     undefined,
-    "Store permissions that are set below `/ipns`; null is false. Read when it is mounted, as the next key is.",
+    "Store permissions that are set below `/ipns`; null is false. Read when the folder is mounted, like the next key.",
   ),
   "Mounts.StoreMtime": key(
     "live",
     flag,
     undefined,
-    "Store when files below `/ipns` were made and written, and times that are set; null is false.",
+    "Store the creation and modification times of files below `/ipns`; null is false.",
   ),
 } as const;

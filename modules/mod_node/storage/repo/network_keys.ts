@@ -1,4 +1,4 @@
-/** Keys of the network that version 0.9 does not have. */
+/** Configuration keys of the network that version 0.9 does not have. */
 import { key } from "./config_key.ts";
 import { count, flag, optionalDuration, optionalText } from "./value_kinds.ts";
 import { texts } from "./value_structs.ts";
@@ -8,7 +8,7 @@ export const networkKeys = {
     "live",
     optionalDuration,
     undefined,
-    "For how long a resolved name is remembered at most, whatever its record says; `0` is not at all, null is no bound.",
+    "Maximum time for which a resolved name is cached, whatever its record says; `0` disables caching, null is no limit.",
   ),
   "Swarm.EnableHolePunching": key(
     "live",
@@ -20,54 +20,54 @@ export const networkKeys = {
     "live",
     optionalDuration,
     undefined,
-    "After which a connection is cut that this node relays; null is 2m where its data are limited, otherwise any time.",
+    "Duration after which this node closes a relayed connection; null is 2m when its data are limited, and otherwise no limit.",
   ),
   "Swarm.RelayService.ConnectionDataLimit": key(
     "live",
     count,
     undefined,
-    "Bytes in each direction after which such a connection is cut; null is 131072 where its time is limited, otherwise any number.",
+    "Bytes in each direction after which this node closes a relayed connection; null is 131072 when its duration is limited, and otherwise no limit.",
   ),
   "Swarm.RelayService.ReservationTTL": key(
     "live",
     optionalDuration,
     undefined,
-    "For how long a peer may be reached through this node before it asks again; null is 1h. With a change all ask anew.",
+    "How long a peer is reachable through this node before it must renew its reservation; null is 1h. After a change, all peers must renew.",
   ),
   "Swarm.RelayService.MaxReservations": key(
     "live",
     count,
     undefined,
-    "Peers that may be reached through this node at a time; null is 128.",
+    "Maximum number of peers that are reachable through this node at a time; null is 128.",
   ),
   "Routing.IgnoreProviders": key(
     "live",
     texts,
     undefined,
-    "Ids of peers that are never named as providers of a block, whoever says it.",
+    "Ids of peers that are never used as providers of a block, whoever names them.",
   ),
   "Bitswap.Libp2pEnabled": key(
     "start",
     flag,
     undefined,
-    "False: blocks are neither fetched from peers nor served to them by bitswap; they come from gateways (`HTTPRetrieval`) alone.",
+    "False: blocks are neither fetched from peers nor served to them by bitswap; they only come from gateways (`HTTPRetrieval`).",
   ),
   "Bitswap.ServerEnabled": key(
     "live",
     flag,
     undefined,
-    "False: peers that ask by bitswap are told that nothing is here.",
+    "False: the node answers bitswap requests of peers as if it had no blocks.",
   ),
   "Pubsub.SeenMessagesTTL": key(
     "start",
     optionalDuration,
     undefined,
-    "For how long a message is known as seen, since it first came; null is 2m.",
+    "How long a message counts as seen after its first arrival; null is 2m.",
   ),
   "Version.AgentSuffix": key(
     "start",
     optionalText,
     undefined,
-    "Text that is appended to what the node calls itself to peers; other characters than printable ASCII become `_`, and all of it has at most 128.",
+    "Text that is appended to the agent version that peers see. Characters outside printable ASCII become `_`, and the whole version has at most 128 characters.",
   ),
 } as const;

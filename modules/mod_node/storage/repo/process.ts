@@ -1,28 +1,37 @@
-/** Identifies processes by pid and, where the system tells, by their start time, since pids are reused. */
+/**
+ * Identifies processes by pid and, where the system provides it, by start time, because pids are
+ * reused.
+ */
 import { readFile, readlink } from "node:fs/promises";
 import { hostname } from "node:os";
 
 export interface ProcessName {
   readonly pid: number;
-  /** Boot id of the machine and start time of the process; "" where the system does not tell. */
+  /**
+   * Boot id of the machine and start time of the process; empty when the system does not provide
+   * them.
+   */
   readonly began: string;
 }
 
-/** Where a pid means something. */
+/** The environment in which a pid is valid. */
 export interface Surroundings {
   readonly host: string;
-  /** Id of the installation of the system; "" where there is none, as in many containers. */
+  /** Id of the installation of the system; empty when there is none, as in many containers. */
   readonly machine: string;
-  /** Id of this run of the kernel, the same in all containers of a machine; "" where the system does not tell. */
+  /**
+   * Id of this run of the kernel, which all containers of a machine share; empty when the system
+   * does not provide it.
+   */
   readonly boot: string;
-  /** Boot id and namespace of pids, or the host where the system tells neither. */
+  /** Boot id and namespace of pids; the host when the system provides neither. */
   readonly space: string;
 }
 
 let own: Promise<ProcessName> | undefined;
 let around: Promise<Surroundings> | undefined;
 
-/** This process. */
+/** Returns the name of this process. */
 export function ownProcess(): Promise<ProcessName> {
   own ??= beginning(process.pid).then((began) => ({ pid: process.pid, began: began ?? "" }));
   return own;
@@ -61,11 +70,14 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Undefined where the system does not tell; a process that died but was not waited for yet counts as ended. */
+/**
+ * Returns the start time of a process. Undefined when the system does not provide it. A process
+ * that died but was not waited for yet counts as ended.
+ */
 async function beginning(pid: number): Promise<string | undefined> {
   try {
     const [boot, stat] = await Promise.all([bootId(), readFile(`/proc/${pid}/stat`, "latin1")]);
-    // The name of the program, in parentheses, may contain anything.
+    // The name of the program, in parentheses, may contain any characters.
     const [state, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return state === "Z" || state === "X" ? "ended" : `${boot}-${fields[18]}`;
   } catch {

@@ -26,19 +26,19 @@ const to = <T>(value: T) => ({ to: value });
 
 type Texts = readonly string[] | null;
 
-/** In their order, each once. */
+/** Appends entries and removes duplicates. */
 const joined = (more: readonly string[]) => ({ by: (before: Texts) => [...new Set([...(before ?? []), ...more])] });
 const without = (less: readonly string[]) => ({
   by: (before: Texts) => [...new Set(before)].filter((each) => !less.includes(each)),
 });
 
 const datastore = (spec: Readonly<Record<string, unknown>>, help: string): Profile => ({
-  help: `${help} Only for a repo that is being made.`,
+  help: `${help} Only for a new repo.`,
   changes: { "Datastore.Spec": to(spec) },
 });
 
 const unixfsV0: Profile = {
-  help: "Imports as one of 2015 makes them: CIDs of version 0, chunks of 256 KiB, 174 links (IPIP-499).",
+  help: "Import settings of 2015: CIDs of version 0, chunks of 256 KiB, 174 links (IPIP-499).",
   changes: {
     "Import.CidVersion": to(0),
     "Import.UnixFSRawLeaves": to(false),
@@ -55,7 +55,7 @@ const unixfsV0: Profile = {
 
 export const profiles: Readonly<Record<string, Profile>> = {
   local: {
-    help: "Keeps to this machine: the swarm on one loopback TCP address, no gateway, no bootstrap, no discovery.",
+    help: "Uses this machine only: the swarm on one loopback TCP address, no gateway, no bootstrap, no discovery.",
     changes: {
       "Addresses.Swarm": to(["/ip4/127.0.0.1/tcp/0"]),
       "Addresses.Gateway": to(null),
@@ -65,7 +65,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     },
   },
   server: {
-    help: "For machines with a public address: no local discovery, nothing to private networks.",
+    help: "For machines with a public address: no local discovery, and no connections to private networks.",
     changes: {
       "Addresses.NoAnnounce": joined(privateRanges),
       "Swarm.AddrFilters": joined(privateRanges),
@@ -74,7 +74,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     },
   },
   "local-discovery": {
-    help: "Undoes `server`: peers are looked for in the local network.",
+    help: "Undoes `server`: searches for peers in the local network.",
     changes: {
       "Addresses.NoAnnounce": without(privateRanges),
       "Swarm.AddrFilters": without(privateRanges),
@@ -107,7 +107,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     },
   },
   "quic-v1": {
-    help: "QUIC as of today in place of the draft of version 0.9, at the same addresses.",
+    help: "Standard QUIC (version 1) instead of the draft of version 0.9, at the same addresses.",
     changes: {
       "Addresses.Swarm": {
         by: (before) => [...new Set((before ?? []).map((each) => each.replace(/\/quic$/, "/quic-v1")))],
@@ -115,14 +115,17 @@ export const profiles: Readonly<Record<string, Profile>> = {
     },
   },
   "default-datastore": datastore(defaultSpec, "Blocks in segment files, metadata in LMDB."),
-  flatfs: datastore(flatfsSpec, "A file for each block, as other nodes keep them."),
-  "flatfs-measure": datastore(flatfsSpec, "The same; what is measured is measured by the node."),
-  badgerds: datastore(badgerSpec, "Blocks in Badger, as other nodes keep them: refused here."),
-  "badgerds-measure": datastore(badgerSpec, "The same: refused here."),
-  pebbleds: datastore(pebbleSpec, "Everything in Pebble: refused here; a repo that Kubo has made so is opened."),
-  "pebbleds-measure": datastore(pebbleSpec, "The same: refused here."),
+  flatfs: datastore(flatfsSpec, "A file for each block, as other nodes store them."),
+  "flatfs-measure": datastore(flatfsSpec, "The same; the node does its own measurements."),
+  badgerds: datastore(badgerSpec, "Blocks in Badger, as other nodes store them: this node refuses it."),
+  "badgerds-measure": datastore(badgerSpec, "The same: this node refuses it."),
+  pebbleds: datastore(
+    pebbleSpec,
+    "Everything in Pebble: this node refuses it, but opens such a repo that Kubo has made.",
+  ),
+  "pebbleds-measure": datastore(pebbleSpec, "The same: this node refuses it."),
   lowpower: {
-    help: "Less work: a routing client only, few connections, nothing announced again.",
+    help: "Less work: a routing client only, few connections, no repeated announcements.",
     changes: {
       "Routing.Type": to("dhtclient"),
       "AutoNAT.ServiceMode": to("disabled"),
@@ -133,7 +136,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     },
   },
   "announce-off": {
-    help: "Nothing is announced: for nodes whose peers are all named in `Peering.Peers`.",
+    help: "Announces nothing: for nodes whose peers are all named in `Peering.Peers`.",
     changes: { "Provide.Enabled": to(false), "Provide.DHT.Interval": to("0s") },
   },
   "announce-on": {
@@ -141,7 +144,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     changes: { "Provide.Enabled": to(true), "Provide.DHT.Interval": to("22h0m0s") },
   },
   "autoconf-on": {
-    help: "The word `auto` for bootstrap peers, resolvers and delegated routers: what it stands for is looked up (`AutoConf.URL`).",
+    help: "Sets bootstrap peers, resolvers and delegated routers to `auto`, whose meaning is fetched from `AutoConf.URL`.",
     changes: {
       Bootstrap: to([AUTO]),
       "DNS.Resolvers": to({ ".": AUTO }),
@@ -151,7 +154,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     },
   },
   "autoconf-off": {
-    help: "Nothing for bootstrap peers, resolvers and delegated routers: all is set by hand.",
+    help: "Clears bootstrap peers, resolvers and delegated routers, so that they can be set by hand.",
     changes: {
       Bootstrap: to(null),
       "DNS.Resolvers": to(null),
@@ -163,7 +166,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
   "unixfs-v0-2015": unixfsV0,
   "legacy-cid-v0": unixfsV0,
   "unixfs-v1-2025": {
-    help: "Imports as one of 2025 makes them: CIDs of version 1, raw leaves, chunks of 1 MiB, 1,024 links (IPIP-499).",
+    help: "Import settings of 2025: CIDs of version 1, raw leaves, chunks of 1 MiB, 1,024 links (IPIP-499).",
     changes: {
       ...unixfsV0.changes,
       "Import.CidVersion": to(1),
@@ -188,7 +191,10 @@ export const profiles: Readonly<Record<string, Profile>> = {
 
 export const isProfile = (name: string): boolean => Object.hasOwn(profiles, name);
 
-/** @throws NodeError `x is not a profile` */
+/**
+ * Returns a profile.
+ * @throws NodeError `x is not a profile`
+ */
 export function profileNamed(name: string): Profile {
   const found = isProfile(name) ? profiles[name] : undefined;
   if (found === undefined) throw new NodeError(`${name} is not a profile`);

@@ -1,8 +1,12 @@
-/** The repo: the folder of a node with its configuration, its identity, and the lock that keeps other processes out. */
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+/**
+ * The repo: the folder of a node with its configuration, its identity, and the lock that keeps
+ * other processes out.
+ */
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { repoVersion, repoVersionsOfToday } from "../../util/version.ts";
+import { readPlainText } from "../plain_file.ts";
 import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
 import { writeAtomically } from "./atomic_file.ts";
 import { ConfigFile, type ConfigOverrides, copyPrefix } from "./config.ts";
@@ -17,19 +21,21 @@ import { applyProfile, profileNamed } from "./profiles.ts";
 import { type Document, decodeConfig, initialConfig, valueAt } from "./schema.ts";
 
 export interface RepoOptions {
-  /** Profiles for a new repo, separated by commas; without any it is as the reference makes it. */
+  /** Profiles for a new repo, separated by commas; by default none, as in go-ipfs. */
   readonly profile?: string | undefined;
-  /** Make the repo when there is none. Default true. */
+  /** Whether to make the repo when it does not exist; true by default. */
   readonly init?: boolean | undefined;
   /** Multiaddress for `Addresses.API` of a new repo. */
   readonly apiAddress?: string | undefined;
-  /** The document that a new repo begins with, as text; it may contain the identity. */
+  /** The initial document of a new repo as text; it may contain the identity. */
   readonly document?: string | undefined;
-  /** Identity of a new repo; by default that of the document, or else a new Ed25519 key. */
+  /** Identity of a new repo; by default the one in the document, or else a new Ed25519 key. */
   readonly identity?: IdentityConfig | undefined;
-  /** Values that replace those of the configuration while the repo is open; they are never written. */
+  /**
+   * Values that replace those of the configuration while the repo is open. They are never written.
+   */
   readonly overrides?: ConfigOverrides | undefined;
-  /** Folder for blocks and metadata; by default they are in the repo, as its configuration says. */
+  /** Folder of blocks and metadata; by default they are in the repo, as its configuration says. */
   readonly data?: string | undefined;
   /** Called with a sentence that the operator should read. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
@@ -38,39 +44,44 @@ export interface RepoOptions {
 export interface Repo {
   /** Absolute path of the folder. */
   readonly path: string;
-  /** As this node tells it: that of the repos that it makes. */
+  /** The repo version that this node reports: the version of the repos that it makes. */
   readonly version: string;
-  /** As its file `version` says: later for a repo of Kubo, and for a copy of one. */
+  /** The version in the file `version`, which is higher for a repo of Kubo or a copy of one. */
   readonly diskVersion: string;
   readonly config: ConfigFile;
-  /** As it was when the repo was opened. */
+  /** The identity when the repo was opened. */
   readonly identity: Identity;
-  /** Where blocks and metadata are; absolute paths. */
+  /** Absolute paths of blocks and metadata. */
   readonly stores: StorePaths;
-  /** Where the repo itself keeps them, when `data` named another folder. */
+  /** Paths of the stores in the repo itself, when `data` named another folder. */
   readonly repoStores: StorePaths | undefined;
-  /** The repo was made by this call. */
+  /** Whether this call made the repo. */
   readonly isNew: boolean;
   /**
-   * Writes the file `api`, by which clients find the RPC, and where a token is given the file `api-token`, which only the
-   * owner reads; undefined removes both.
+   * Writes the file `api` with the address of the RPC API for clients. With a token, also writes
+   * the file `api-token`, which only the owner can read. Undefined removes both.
    */
   announceApi(address: string | undefined, token?: string): Promise<void>;
-  /** Writes the file `gateway`, by which clients find content over HTTP, such as `http://127.0.0.1:8080`; undefined removes it. */
+  /**
+   * Writes the file `gateway` with the URL of the gateway for clients, such as
+   * `http://127.0.0.1:8080`. Undefined removes it.
+   */
   announceGateway(url: string | undefined): Promise<void>;
-  /** Resolves when another process has taken the repo over: nothing may be written there any more. */
+  /**
+   * Resolves when another process has taken over the repo. Nothing may be written there after that.
+   */
   readonly lost: Promise<void>;
-  /** Removes lock files of dead processes; gives their names. */
+  /** Removes lock files of dead processes. Resolves with their names. */
   clean(): Promise<readonly string[]>;
   /** Removes the files `api` and `gateway`, and releases the lock. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a folder as a repo, and makes the repo when there is none.
+ * Opens a folder as a repo, and makes the repo when it does not exist.
  *
- * @throws NodeError REPO_LOCKED; for a folder that cannot be written to, another version, a configuration or an
- * identity that cannot be read, stores that this node does not have
+ * @throws NodeError REPO_LOCKED; NodeError for a folder that cannot be written, an unsupported
+ * version, a configuration or identity that cannot be read, or unsupported stores
  */
 export async function openRepo(folder: string, options: RepoOptions = {}): Promise<Repo> {
   const path = resolve(folder);
@@ -84,7 +95,7 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
     await removeStaleClaims(path);
     await refuseHalfCopied(path);
     const isNew = !(await isRepo(path));
-    if (isNew) await makeRepo(path, options);
+    if (isNew) await makeRepo(path, options).catch((error) => nameCopies(path, error));
     const version = await requireVersion(path);
     return await openLocked({ path, data, lock, lost: lost.promise, isNew, version }, options);
   } catch (error) {
@@ -93,7 +104,7 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
   }
 }
 
-/** Locks all of them or none; missing folders are made. */
+/** Locks all of these folders or none. Missing folders are created. */
 export async function lockFolders(folders: readonly string[], options: LockOptions = {}): Promise<RepoLock> {
   const locks: RepoLock[] = [];
   const release = async () => {
@@ -139,7 +150,7 @@ async function openLocked(
     isNew,
     announceApi: (address, token) =>
       address === undefined ? announcement.removeApi() : announcement.write(address, token),
-    announceGateway: (url) => announcement.tellGateway(url),
+    announceGateway: (url) => announcement.writeGateway(url),
     lost,
     clean: () => removeStaleClaims(path),
     async close() {
@@ -155,24 +166,34 @@ async function readRepo(path: string, version: string, overrides: ConfigOverride
   return { config, identity, own: resolveStorePaths(path, await requireStores(path, version, config)) };
 }
 
-/** Tells of the copies of the configuration with which the node may still start. */
+/**
+ * Adds the backups of the configuration to an error, because the node may still start with one of
+ * them.
+ */
 async function nameCopies(path: string, error: unknown): Promise<never> {
   const copies = (await readdir(path)).filter((name) => name.startsWith(copyPrefix)).sort();
   if (copies.length === 0 || !NodeError.is(error)) throw error;
-  const remedy = `${join(path, "config")} as it was is in ${copies.join(", ")} beside it: put it back`;
+  const remedy = `${join(path, "config")} has backups next to it: ${copies.join(", ")}. Restore one of them`;
   throw new NodeError(`${error.message}. ${remedy}`, { cause: error });
 }
 
-/** Earlier versions left blocks and metadata to all users. A repo of go-ipfs stays as that program has made it. */
+/**
+ * Removes the permissions that earlier versions gave to all users. A repo of go-ipfs keeps the
+ * permissions that go-ipfs has set.
+ */
 async function shutOut(path: string, { kind, blocks, metadata }: StorePaths): Promise<void> {
   const folders = kind === "segments" ? [blocks, metadata] : [dirname(metadata)];
   for (const each of [...folders, join(path, "keystore")]) await keepPrivate(each);
 }
 
-/** The files by which other programs find the RPC of a repo that is open; a killed process leaves them behind. */
+/**
+ * The files with the addresses of an open repo for other programs. A killed process leaves them
+ * behind.
+ */
 function announcementIn(path: string) {
-  const [api, token] = [join(path, "api"), join(path, apiTokenFile)];
-  // As later versions of the reference write it. It promises a gateway for content.
+  const api = join(path, "api");
+  const token = join(path, apiTokenFile);
+  // Kubo writes this file as well. It promises a gateway for content.
   const gateway = join(path, "gateway");
   const remove = async (files: readonly string[]) => {
     for (const file of files) await rm(file, { force: true });
@@ -180,20 +201,20 @@ function announcementIn(path: string) {
   return {
     remove: () => remove([api, token, gateway]),
     removeApi: () => remove([api, token]),
-    tellGateway: (url: string | undefined) =>
+    writeGateway: (url: string | undefined) =>
       url === undefined ? remove([gateway]) : writeAtomically(gateway, url, 0o644),
     async write(address: string, secret: string | undefined): Promise<void> {
-      // The token comes first: whoever finds the address finds the token, too.
+      // The token is written first, so that a client that finds the address finds the token, too.
       await (secret === undefined ? remove([token]) : writeAtomically(token, secret, 0o600));
       await writeAtomically(api, address, 0o644);
     },
   };
 }
 
-/** Name of the file with the token that the command line presents while calls need one. */
+/** Name of the file with the token that the command line uses while calls need one. */
 const apiTokenFile = "api-token";
 
-/** A folder with a configuration is a repo: that file is written last. */
+/** Whether a folder is a repo. The configuration is written last, so it decides. */
 export async function isRepo(path: string): Promise<boolean> {
   try {
     return (await stat(join(path, "config"))).isFile();
@@ -211,8 +232,8 @@ async function makeFolder(path: string): Promise<void> {
 }
 
 /**
- * Makes missing parents, which are as private. Node's recursive mkdir never ends where the parent exists but mkdir fails with ENOENT:
- * automounts, `/proc`.
+ * Creates a folder and missing parents with the same mode. Node's recursive mkdir never ends when
+ * the parent exists but mkdir fails with ENOENT, as with automounts and `/proc`.
  */
 async function makeFolders(path: string, mode: number): Promise<void> {
   const exists = await stat(path).then(
@@ -222,18 +243,47 @@ async function makeFolders(path: string, mode: number): Promise<void> {
   if (exists) return;
   if (dirname(path) !== path) await makeFolders(dirname(path), mode);
   await mkdir(path, mode).catch((error: NodeJS.ErrnoException) => {
-    // Another process was faster, or it is a file.
+    // Another process created it first, or it is a file.
     if (error.code !== "EEXIST") throw error;
     return mkdir(path, { recursive: true, mode });
   });
 }
 
-const makeRepo = async (path: string, options: RepoOptions): Promise<void> => writeRepo(path, await newConfig(options));
+async function makeRepo(path: string, options: RepoOptions): Promise<void> {
+  await refuseLostConfig(path);
+  await writeRepo(path, await newConfig(options));
+}
+
+/**
+ * Folders of blocks, pins and keys in a repo. They get their content after the configuration is
+ * written.
+ */
+const dataFolders = ["segments", "metadata", "blocks", "datastore", "modhost", "keystore"];
+
+/**
+ * Refuses to make a new configuration next to old data, which would silently give the node another
+ * identity.
+ * @throws NodeError
+ */
+async function refuseLostConfig(path: string): Promise<void> {
+  const found: string[] = [];
+  for (const name of dataFolders) {
+    if ((await readdir(join(path, name)).catch(() => [])).length > 0) found.push(name);
+  }
+  if (found.length === 0) return;
+  throw new NodeError(
+    `${path} has the data of a repo (${found.join(", ")}) and no file \`config\`, which has its identity. Restore that file ` +
+      "from a backup. For a new repo, name another folder, or move these folders away",
+  );
+}
 
 /** The configuration of a new repo. */
 export type NewConfig = Pick<Current, "typed" | "tree">;
 
-/** @throws NodeError for a document that is none, profiles and stores that there are not */
+/**
+ * Makes the configuration of a new repo.
+ * @throws NodeError for an invalid document, unknown profiles and unsupported stores
+ */
 export async function newConfig({
   profile = "",
   apiAddress,
@@ -246,7 +296,7 @@ export async function newConfig({
   for (const name of profile.split(",").filter((each) => each !== "")) {
     config = await applyProfile(config, profileNamed(name));
   }
-  // Checked before anything is written: a profile may name a store that this node does not have.
+  // Checked before anything is written, because a profile may name an unsupported store.
   const spec = valueAt(config, "Datastore.Spec") ?? {};
   storePaths(spec);
   const own = identity ?? identityIn(config) ?? (await createIdentity());
@@ -255,7 +305,7 @@ export async function newConfig({
   return { typed, tree: given === undefined ? tree : takeUnknown(tree, given.tree, typed) };
 }
 
-/** Makes a folder a repo with this configuration, by default of this node's version. */
+/** Makes a folder a repo with this configuration; by default with this node's version. */
 export async function writeRepo(path: string, { typed, tree }: NewConfig, version = repoVersion): Promise<void> {
   await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
   await writeAtomically(join(path, "datastore_spec"), diskSpec(valueAt(typed, "Datastore.Spec") ?? {}), 0o600);
@@ -263,22 +313,25 @@ export async function writeRepo(path: string, { typed, tree }: NewConfig, versio
   await ConfigFile.create(path, tree);
 }
 
-/** A file that names the repo which is being copied into its folder. */
+/** A file that names the repo that is being copied to its folder. */
 export const copyMark = "copied-from";
 
-/** What a folder is half of a copy of; undefined for any other. */
+/** Returns the source of an incomplete copy; undefined for any other folder. */
 export const halfCopied = (path: string): Promise<string | undefined> =>
-  readFile(join(path, copyMark), "utf8").catch(() => undefined);
+  readPlainText(join(path, copyMark)).catch(() => undefined);
 
 async function refuseHalfCopied(path: string): Promise<void> {
   const from = await halfCopied(path);
   if (from === undefined) return;
   throw new NodeError(
-    `${path} is half of a copy of ${from}: let \`modhost node migrate\` copy the rest, or remove the folder`,
+    `${path} is an incomplete copy of ${from}: complete it with \`modhost node migrate\`, or remove the folder`,
   );
 }
 
-/** Undefined when the document has none. @throws NodeError for a malformed one */
+/**
+ * Returns the identity in a document; undefined when it has none.
+ * @throws NodeError for a malformed one
+ */
 function identityIn(document: Document): IdentityConfig | undefined {
   const own = { PeerID: valueAt(document, "Identity.PeerID"), PrivKey: valueAt(document, "Identity.PrivKey") };
   if (own.PeerID === "" && (own.PrivKey ?? "") === "") return undefined;
@@ -286,9 +339,12 @@ function identityIn(document: Document): IdentityConfig | undefined {
   return own as IdentityConfig;
 }
 
-/** The version of the repo. @throws NodeError for one that is not opened */
+/**
+ * Returns the version of the repo.
+ * @throws NodeError for an unsupported one
+ */
 async function requireVersion(path: string): Promise<string> {
-  const text = await readFile(join(path, "version"), "utf8").catch(() => undefined);
+  const text = await readPlainText(join(path, "version")).catch(() => undefined);
   if (text === undefined) throw new NodeError(`the repo ${path} has no file \`version\`: it is too old for this node`);
   const version = text.trim();
   if (!/^\d+$/.test(version)) throw new NodeError("invalid data in repo version file");
@@ -318,7 +374,7 @@ async function requireStores(path: string, version: string, config: ConfigFile):
   const spec = config.value("Datastore.Spec");
   if (spec === null) throw new NodeError("required Datastore.Spec entry missing from config file");
   const wanted = diskSpec(spec);
-  const found = (await readFile(join(path, "datastore_spec"), "utf8")).trim();
+  const found = (await readPlainText(join(path, "datastore_spec"))).trim();
   if (found !== wanted) {
     throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
   }

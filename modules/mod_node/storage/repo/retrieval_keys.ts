@@ -1,4 +1,4 @@
-/** The keys of the configuration that say how blocks are fetched over HTTP. */
+/** The configuration keys for fetching blocks over HTTP. */
 import { key } from "./config_key.ts";
 import { count, flag, sizeText } from "./value_kinds.ts";
 import { texts } from "./value_structs.ts";
@@ -14,25 +14,25 @@ export const retrievalKeys = {
     "live",
     texts,
     undefined,
-    "Hosts of gateways; where there are any, only these are used, also at private addresses.",
+    "Hosts of gateways. If any are listed, only these are used, even at private addresses.",
   ),
   "HTTPRetrieval.Denylist": key("live", texts, undefined, "Hosts that are never asked for blocks over HTTP."),
   "HTTPRetrieval.NumWorkers": key(
     "live",
     count,
     undefined,
-    "Requests for blocks over HTTP at a time; null and 0 are 16.",
+    "Maximum number of concurrent HTTP requests for blocks; null and 0 are 16.",
   ),
   "HTTPRetrieval.MaxBlockSize": key(
     "live",
     sizeText,
     undefined,
-    "Size of the largest block that is taken over HTTP; empty is 2MiB.",
+    "Maximum size of a block that is fetched over HTTP; empty is 2MiB.",
   ),
   "HTTPRetrieval.TLSInsecureSkipVerify": key(
     "live",
     flag,
     undefined,
-    "True: certificates of gateways are not checked. For tests.",
+    "True: certificates of gateways are not verified. For tests only.",
   ),
 } as const;

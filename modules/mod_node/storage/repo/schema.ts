@@ -1,6 +1,6 @@
 /**
- * Every key of the configuration: its kind, its value in a new repo, its meaning. The document of a new repo, the
- * decoder and the reference page are derived from this table.
+ * All keys of the configuration with kind, initial value and meaning. The document of a new repo,
+ * the decoder and the reference page are derived from this table.
  */
 import { NodeError } from "../../util/errors.ts";
 import { autoConfKeys } from "./autoconf/keys.ts";
@@ -47,9 +47,9 @@ import {
   throttle,
 } from "./value_structs.ts";
 
-/** In the order of a new document. */
+/** Keys in the order of a new document. */
 export const configKeys = {
-  "Identity.PeerID": key("start", text, "", "Peer id of the node; it must fit the key."),
+  "Identity.PeerID": key("start", text, "", "Peer id of the node; it must match the private key."),
   "Identity.PrivKey": key(
     "start",
     text,
@@ -60,7 +60,7 @@ export const configKeys = {
     "live",
     sizeText,
     "10GB",
-    "Size at which garbage is collected where the node does so by itself; no limit.",
+    "Size of the repo for automatic garbage collection; it is not a limit.",
   ),
   "Datastore.StorageGCWatermark": key(
     "live",
@@ -68,26 +68,26 @@ export const configKeys = {
     90,
     "Percent of StorageMax from which garbage is collected; 0 is 90.",
   ),
-  "Datastore.GCPeriod": key("live", durationText, "1h", "How often the size is looked at."),
-  "Datastore.Type": key("start", text, undefined, "Of former versions: a repo with it is not opened."),
-  "Datastore.Path": key("start", text, undefined, "Of former versions: a repo with it is not opened."),
-  "Datastore.NoSync": key("none", bool, undefined, "Of former versions, without effect."),
-  "Datastore.Params": key("none", anything, undefined, "Of former versions, without effect."),
+  "Datastore.GCPeriod": key("live", durationText, "1h", "How often the size is checked."),
+  "Datastore.Type": key("start", text, undefined, "Key of older versions; a repo that has it is refused."),
+  "Datastore.Path": key("start", text, undefined, "Key of older versions; a repo that has it is refused."),
+  "Datastore.NoSync": key("none", bool, undefined, "Key of older versions, without effect."),
+  "Datastore.Params": key("none", anything, undefined, "Key of older versions, without effect."),
   "Datastore.Spec": key(
     "start",
     map(anything, "object"),
     defaultSpec,
-    "Where blocks and metadata are kept; it must agree with the file `datastore_spec`.",
+    "The stores of blocks and metadata; must match the file `datastore_spec`.",
   ),
   "Datastore.HashOnRead": key("live", bool, false, "Check every block that is read against its CID."),
-  "Datastore.BloomFilterSize": key("none", int, 0, "Read and kept; the block store has an index of its own."),
+  "Datastore.BloomFilterSize": key("none", int, 0, "Without effect; the block store has its own index."),
   "Addresses.Swarm": key("live", texts, defaultAddresses.Swarm, "Addresses on which the node listens for peers."),
-  "Addresses.Announce": key("live", texts, [], "If there are any, exactly these are announced."),
+  "Addresses.Announce": key("live", texts, [], "If any are listed, exactly these addresses are announced."),
   "Addresses.AppendAnnounce": key(
     "live",
     texts,
     undefined,
-    "Addresses that are announced beside the others, as that of a gateway: `/dns/gateway.example/tcp/443/tls/http`.",
+    "Addresses that are announced in addition to the others, such as the address of a gateway: `/dns/gateway.example/tcp/443/tls/http`.",
   ),
   "Addresses.NoAnnounce": key(
     "live",
@@ -95,27 +95,27 @@ export const configKeys = {
     [],
     "Addresses, and masks such as `/ip4/10.0.0.0/ipcidr/8`, that are never announced.",
   ),
-  "Addresses.API": key("live", strings, defaultAddresses.API, "Where the RPC API listens."),
+  "Addresses.API": key("live", strings, defaultAddresses.API, "Addresses on which the RPC API listens."),
   "Addresses.Gateway": key(
     "live",
     strings,
     defaultAddresses.Gateway,
-    "Where the gateway listens, with the read-only commands; empty for nowhere.",
+    "Addresses on which the gateway and the read-only commands listen; empty disables them.",
   ),
   ...mountKeys,
   "Discovery.MDNS.Enabled": key("live", bool, true, "Find peers on the local network."),
-  "Discovery.MDNS.Interval": key("live", int, 10, "Seconds between two looks; 0 is 5."),
+  "Discovery.MDNS.Interval": key("live", int, 10, "Seconds between two searches; 0 is 5."),
   "Routing.Type": key(
     "live",
     text,
     "dht",
-    "`dht`, `dhtclient`, `dhtserver` or `none`; with routers over HTTP `auto`, `autoclient`, `delegated` or `custom`. Empty is `auto`, which without such routers is `dht`. With a DHT instead of none, and none instead of one, it counts from the next start.",
+    "`dht`, `dhtclient`, `dhtserver` or `none`; with HTTP routers also `auto`, `autoclient`, `delegated` or `custom`. Empty is `auto`, which without HTTP routers is `dht`. Enabling or disabling the DHT takes effect at the next start.",
   ),
   "Routing.DelegatedRouters": key(
     "live",
     texts,
     undefined,
-    "URLs of routers over HTTP that are asked with `auto`, `autoclient` and `delegated`: `https://HOST`, or `https://HOST/routing/v1/providers` (`peers`, `ipns`) for that alone.",
+    "URLs of HTTP routers that `auto`, `autoclient` and `delegated` use: `https://HOST`, or `https://HOST/routing/v1/providers` (`peers`, `ipns`) for one kind of request only.",
   ),
   "Routing.Routers": key(
     "live",
@@ -133,15 +133,15 @@ export const configKeys = {
     "live",
     durationText,
     "",
-    "How often names are published anew, from 1m to 24h, or any time with `DEBUG=1`; empty is 4h.",
+    "How often names are republished: 1m to 24h, or any interval with `DEBUG=1`; empty is 4h.",
   ),
-  "Ipns.RecordLifetime": key("live", durationText, "", "Lifetime of records that are published anew; empty is 24h."),
-  "Ipns.ResolveCacheSize": key("live", int, 128, "Names that are remembered; 0 is 128."),
+  "Ipns.RecordLifetime": key("live", durationText, "", "Lifetime of republished records; empty is 24h."),
+  "Ipns.ResolveCacheSize": key("live", int, 128, "Maximum number of cached names; 0 is 128."),
   "Ipns.DelegatedPublishers": key(
     "live",
     texts,
     undefined,
-    "URLs of routers over HTTP that names are published to as well, with `auto`, `autoclient` and `delegated`.",
+    "URLs of HTTP routers to which `auto`, `autoclient` and `delegated` also publish names.",
   ),
   Bootstrap: key("live", texts, bootstrapPeers, "Peers that are dialled at the start."),
   "Gateway.HTTPHeaders": key(
@@ -152,14 +152,14 @@ export const configKeys = {
       "Access-Control-Allow-Methods": ["GET"],
       "Access-Control-Allow-Origin": ["*"],
     },
-    "Further headers of the gateway's answers. Those of CORS that list methods and headers are joined with what it needs.",
+    "Additional headers of the gateway's responses. CORS headers that list methods and headers are merged with those that the gateway needs.",
   ),
-  "Gateway.RootRedirect": key("live", text, "", "Where `/` of the gateway leads; empty is nowhere."),
+  "Gateway.RootRedirect": key("live", text, "", "Redirect target of `/` on the gateway; empty is none."),
   "Gateway.Writable": key("live", bool, false, "POST, PUT and DELETE on the gateway make new content."),
   "Gateway.PathPrefixes": key("none", texts, [], "Values allowed in X-Ipfs-Path-Prefix (deprecated)."),
   "Gateway.APICommands": key("none", texts, [], "Not used."),
-  "Gateway.NoFetch": key("live", bool, false, "The gateway serves what is on this machine only."),
-  "Gateway.NoDNSLink": key("live", bool, false, "Do not look for a DNSLink of the Host header."),
+  "Gateway.NoFetch": key("live", bool, false, "The gateway only serves content on this machine."),
+  "Gateway.NoDNSLink": key("live", bool, false, "Do not look up a DNSLink for the Host header."),
   "Gateway.PublicGateways": key(
     "live",
     map(gateway),
@@ -170,64 +170,69 @@ export const configKeys = {
     "live",
     flag,
     undefined,
-    "False: only what a client can check by itself, which are raw blocks, archives (CAR) and records of names.",
+    "False: the gateway only serves formats that a client can verify: raw blocks, archives (CAR) and name records.",
   ),
   "Gateway.ExposeRoutingAPI": key(
     "live",
     flag,
     undefined,
-    "False: nobody asks this node at `/routing/v1` of the gateway who has a block, where a peer is, or for records.",
+    "False: the gateway does not serve `/routing/v1`, where clients look up providers, peers and records.",
   ),
-  "Gateway.DisableHTMLErrors": key("live", flag, undefined, "True: browsers get a line of text for an error, too."),
+  "Gateway.DisableHTMLErrors": key(
+    "live",
+    flag,
+    undefined,
+    "True: browsers get errors as a line of text instead of a page.",
+  ),
   "Gateway.RetrievalTimeout": key(
     "live",
     durationText,
     undefined,
-    "How long an answer of the gateway waits for its next bytes; empty is 30s.",
+    "How long a response of the gateway waits for its next bytes; empty is 30s.",
   ),
   "Gateway.MaxRequestDuration": key(
     "live",
     durationText,
     undefined,
-    "How long an answer of the gateway may take in all; empty is 1h.",
+    "Maximum duration of a response of the gateway; empty is 1h.",
   ),
   "Gateway.MaxConcurrentRequests": key(
     "live",
     count,
     undefined,
-    "Requests that the gateway answers at a time; null is 4096, 0 any number.",
+    "Maximum number of concurrent gateway requests; null is 4096, 0 is no limit.",
   ),
   "Gateway.MaxRangeRequestFileSize": key(
     "live",
     count,
     undefined,
-    "Bytes of the largest file of which the gateway serves ranges; null and 0 are any.",
+    "Maximum bytes of a file of which the gateway serves ranges; null and 0 are no limit.",
   ),
   ...retrievalKeys,
   "API.HTTPHeaders": key(
     "live",
     headers,
     {},
-    "Headers of the RPC API's answers. Access-Control-Allow-Origin, -Methods and -Credentials steer CORS.",
+    "Headers of the RPC API's responses. Access-Control-Allow-Origin, -Methods and -Credentials control CORS.",
   ),
   "API.Authorizations": key(
     "live",
     map(authScope),
     undefined,
-    "Name to `{AuthSecret, AllowedPaths}`: secrets without which the RPC API answers nobody, as Kubo has them.",
+    "Name to `{AuthSecret, AllowedPaths}`: secrets that the RPC API requires of its callers, as in Kubo.",
   ),
-  "Swarm.AddrFilters": key("live", texts, null, "Masks of addresses that are neither dialled nor let in."),
-  "Swarm.DisableBandwidthMetrics": key("live", bool, false, "Do not count bytes; `stats/bw` fails then."),
+  "Swarm.AddrFilters": key("live", texts, null, "Masks of addresses that are neither dialled nor accepted."),
+  "Swarm.DisableBandwidthMetrics": key("live", bool, false, "Do not count bytes; `stats/bw` then fails."),
   "Swarm.DisableNatPortMap": key("live", bool, false, "Do not ask the router for a port."),
-  "Swarm.DisableRelay": key("live", bool, undefined, "Deprecated; `Swarm.Transports.Network.Relay` goes before it."),
+  "Swarm.DisableRelay": key("live", bool, undefined, "Deprecated; `Swarm.Transports.Network.Relay` overrides it."),
   "Swarm.EnableRelayHop": key("live", bool, false, "Be a relay for others."),
-  "Swarm.EnableAutoRelay": key("live", bool, false, "Be reached through a relay that is found among the peers."),
+  "Swarm.EnableAutoRelay": key("live", bool, false, "Be reachable through a relay that is found among the peers."),
   "Swarm.Transports.Network.QUIC": key("live", flag, undefined, "QUIC; on by default, off in a private network."),
   "Swarm.Transports.Network.TCP": key("live", flag, undefined, "TCP; on by default."),
   "Swarm.Transports.Network.Websocket": key("live", flag, undefined, "WebSockets; on by default."),
   "Swarm.Transports.Network.Relay": key("live", flag, undefined, "Connections through relays; on by default."),
   "Swarm.Transports.Security.TLS": key("live", priority, undefined, "300 by default."),
-  "Swarm.Transports.Security.SECIO": key("none", priority, undefined, "No longer there; a value is logged."),
+  "Swarm.Transports.Security.SECIO": key("none", priority, undefined, "No longer supported; a value is only logged."),
   "Swarm.Transports.Security.Noise": key(
     "live",
     priority,
@@ -242,12 +247,22 @@ export const configKeys = {
     "basic",
     "`basic`, or `none` for no limit; empty is basic with built-in numbers.",
   ),
-  "Swarm.ConnMgr.LowWater": key("live", int, 600, "Connections that are left when some are closed."),
-  "Swarm.ConnMgr.HighWater": key("live", int, 900, "Connections from which on some are closed."),
-  "Swarm.ConnMgr.GracePeriod": key("live", durationText, "20s", "How long a new connection is spared."),
-  "Swarm.ResourceMgr.Enabled": key("live", flag, undefined, "False: its limits do not hold, and are not shown."),
-  "Swarm.ResourceMgr.MaxMemory": key("live", optionalText, undefined, "So many connections as it has MiB: `4GiB`."),
-  "Swarm.ResourceMgr.MaxFileDescriptors": key("live", optionalInt, undefined, "So many connections at most."),
+  "Swarm.ConnMgr.LowWater": key("live", int, 600, "Number of connections that stay open when some are closed."),
+  "Swarm.ConnMgr.HighWater": key("live", int, 900, "Number of connections above which some are closed."),
+  "Swarm.ConnMgr.GracePeriod": key(
+    "live",
+    durationText,
+    "20s",
+    "How long a new connection is protected from being closed.",
+  ),
+  "Swarm.ResourceMgr.Enabled": key("live", flag, undefined, "False: its limits are neither enforced nor shown."),
+  "Swarm.ResourceMgr.MaxMemory": key(
+    "live",
+    optionalText,
+    undefined,
+    "Allows one connection per MiB, for example `4GiB`.",
+  ),
+  "Swarm.ResourceMgr.MaxFileDescriptors": key("live", optionalInt, undefined, "Maximum number of connections."),
   "Swarm.ResourceMgr.Allowlist": key(
     "start",
     texts,
@@ -258,37 +273,37 @@ export const configKeys = {
     "live",
     natMode,
     undefined,
-    "`enabled` or `disabled`: tell others whether they can be reached. Enabled by default.",
+    "`enabled` or `disabled`: tell other nodes whether they are reachable. Enabled by default.",
   ),
   "AutoNAT.Throttle": key(
     "live",
     throttle,
     undefined,
-    "`{GlobalLimit, PeerLimit, Interval}`: how many others are told; 0 is no limit.",
+    "`{GlobalLimit, PeerLimit, Interval}`: limits for these answers to other nodes; 0 is no limit.",
   ),
   "Pubsub.Router": key("start", text, "", "`gossipsub` (default) or `floodsub`."),
   "Pubsub.DisableSigning": key(
     "start",
     bool,
     false,
-    "Messages without signatures: none is added, and what carries one is dropped.",
+    "Messages have no signatures: none is added, and messages with a signature are dropped.",
   ),
-  "Peering.Peers": key("live", list(peerAddresses), null, "Peers to which a connection is kept, `{ID, Addrs}`."),
+  "Peering.Peers": key("live", list(peerAddresses), null, "Peers to which a connection is maintained, `{ID, Addrs}`."),
   "DNS.Resolvers": key(
     "live",
     map(text),
     {},
-    "Domain with a dot at its end to the `https://` URL of its resolver, or to nothing for the system's.",
+    "Domain with a dot at its end to the `https://` URL of its resolver, or empty for the resolver of the system.",
   ),
   ...autoConfKeys,
-  "Migration.DownloadSources": key("none", texts, [], "Read and kept, without effect."),
-  "Migration.Keep": key("none", text, "", "Read and kept, without effect."),
+  "Migration.DownloadSources": key("none", texts, [], "Without effect."),
+  "Migration.Keep": key("none", text, "", "Without effect."),
   "Provider.Strategy": key("none", text, "", "Not used."),
   "Reprovider.Interval": key(
     "live",
     durationText,
     "12h",
-    "How often it is announced what is here; `0` is never. Empty is 12h, and 22h where there is a section `Provide`, as in repos of Kubo.",
+    "How often stored content is announced; `0` is never. Empty is 12h, or 22h when the section `Provide` exists, as in repos of Kubo.",
   ),
   "Reprovider.Strategy": key(
     "live",
@@ -298,22 +313,22 @@ export const configKeys = {
   ),
   "Experimental.FilestoreEnabled": experiment(
     "start",
-    "Blocks that stay in the files they come from; looked at when the node starts.",
+    "Blocks may stay in the files that they come from; read when the node starts.",
   ),
   "Experimental.UrlstoreEnabled": experiment(
     "start",
-    "Blocks that stay at the URL they come from; looked at when the node starts.",
+    "Blocks may stay at the URL that they come from; read when the node starts.",
   ),
   "Experimental.ShardingEnabled": experiment("live", "Spread every directory over many blocks."),
-  "Experimental.GraphsyncEnabled": experiment("none", "Read and kept, without effect."),
-  "Experimental.Libp2pStreamMounting": experiment("live", "The commands `p2p/*`; looked at on each call."),
+  "Experimental.GraphsyncEnabled": experiment("none", "Without effect."),
+  "Experimental.Libp2pStreamMounting": experiment("live", "Enables the commands `p2p/*`; read at each call."),
   "Experimental.P2pHttpProxy": experiment("live", "A proxy to the HTTP services of peers on the gateway."),
-  "Experimental.StrategicProviding": experiment("live", "Announce nothing unless told to."),
-  "Experimental.AcceleratedDHTClient": experiment("live", "Announce in batches; `stats/provide` tells about it."),
+  "Experimental.StrategicProviding": experiment("live", "Announce nothing except on request."),
+  "Experimental.AcceleratedDHTClient": experiment("live", "Announce in batches; `stats/provide` reports on it."),
   ...importKeys,
   ...provideKeys,
   ...networkKeys,
-  "Plugins.Plugins": key("none", map(plugin), null, "Read and kept, without effect."),
+  "Plugins.Plugins": key("none", map(plugin), null, "Without effect."),
   "Pinning.RemoteServices": key(
     "live",
     map(remoteService),
@@ -324,13 +339,13 @@ export const configKeys = {
     "start",
     optionalInt,
     undefined,
-    "Calls of `files` without `flush` at the level 0.43 after which such calls fail until something is flushed; null is 256, 0 any number.",
+    "Number of `files` calls without `flush` at the level 0.43 after which such calls fail until something is flushed; null is 256, 0 is no limit.",
   ),
 } as const satisfies Readonly<Record<string, ConfigKey>>;
 
 export type ConfigPath = keyof typeof configKeys;
 
-/** Sections that the network reads when it is opened. */
+/** Sections that are read when the network is opened. */
 const NETWORK =
   /^(Addresses\.(Swarm|Announce|AppendAnnounce|NoAnnounce)|AutoNAT|Discovery|HTTPRetrieval|Pubsub|Routing|Swarm)\b/;
 
@@ -344,7 +359,7 @@ export type Document = JsonObject;
 
 const allKeys = Object.entries(configKeys) as readonly [path: string, key: ConfigKey][];
 
-/** The kind of all keys below `prefix`, which is empty or ends in a dot. */
+/** Returns the kind of all keys below `prefix`, which is empty or ends in a dot. */
 function section(prefix: string): Kind<Document> {
   const fields: Record<string, FieldKind> = {};
   for (const [path, { kind, init }] of allKeys) {
@@ -365,7 +380,10 @@ function anonymous(fields: Readonly<Record<string, FieldKind>>): string {
 
 const whole = section("");
 
-/** Every known key with its kind; unknown keys are dropped. @throws NodeError `failure to decode config: …` */
+/**
+ * Decodes every known key and drops unknown ones.
+ * @throws NodeError `failure to decode config: …`
+ */
 export function decodeConfig(value: unknown): Document {
   try {
     return whole.decode(value, { struct: "Config", path: [] }, whole.zero);
@@ -374,7 +392,7 @@ export function decodeConfig(value: unknown): Document {
   }
 }
 
-/** The document of a new repo without the identity; keys in order. */
+/** Returns the document of a new repo without the identity; keys are in order. */
 export function initialConfig(): Document {
   let config = whole.zero;
   for (const [path, { init }] of allKeys) if (init !== undefined) config = setAt(config, path, init);
@@ -383,14 +401,17 @@ export function initialConfig(): Document {
 
 const known = new Map<ConfigPath, readonly string[]>();
 
-/** The names in a path: split once, as some keys are looked up for each request. */
+/**
+ * Returns the names in a path. Paths are split once, because some keys are looked up for each
+ * request.
+ */
 function namesAlong(path: ConfigPath): readonly string[] {
   let names = known.get(path);
   if (names === undefined) known.set(path, (names = path.split(".")));
   return names;
 }
 
-/** The value of a decoded document; keys that were left out are zero. */
+/** Returns a value of a decoded document. Missing keys have their zero value. */
 export function valueAt<P extends ConfigPath>(document: Document, path: P): ConfigValue<P> {
   let value: unknown = document;
   for (const name of namesAlong(path)) value = isObject(value) ? value[name] : undefined;

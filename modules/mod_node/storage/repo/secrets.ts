@@ -12,7 +12,10 @@ const serviceKeys: readonly string[] = ["Pinning", "RemoteServices", "*", "API",
 
 const same = (pattern: string, name: string) => pattern === "*" || pattern.toLowerCase() === name.toLowerCase();
 
-/** @throws NodeError for a path that leads to a secret or to an object that contains one */
+/**
+ * Refuses paths to secrets.
+ * @throws NodeError for a path to a secret or to an object that contains one
+ */
 export function requireShown(path: string): void {
   if (["identity", "identity.privkey"].includes(path.toLowerCase())) {
     throw new NodeError("cannot show or change private key through API");
@@ -27,7 +30,7 @@ export function withoutSecrets(document: JsonObject): JsonObject {
   return withoutAuthorizations(removePath(removePath(document, privateKey), serviceKeys));
 }
 
-/** Secrets of callers are shown as an empty object, as Kubo does. */
+/** Shows the section of caller secrets as an empty object, as Kubo does. */
 function withoutAuthorizations(document: JsonObject): JsonObject {
   return mapFields(document, "API", (api) => mapFields(api, "Authorizations", () => ({})));
 }
@@ -39,21 +42,21 @@ function mapFields(document: JsonObject, pattern: string, change: (object: JsonO
   );
 }
 
-/** A value on the path that is not an object is removed as well. */
+/** Removes the value at a path. A value on the path that is not an object is removed as well. */
 function removePath(document: JsonObject, [pattern = "", ...below]: readonly string[]): JsonObject {
-  const kept = Object.entries(document).flatMap(([name, value]): [string, unknown][] => {
+  const remaining = Object.entries(document).flatMap(([name, value]): [string, unknown][] => {
     if (!same(pattern, name)) return [[name, value]];
     return below.length > 0 && isObject(value) ? [[name, removePath(value, below)]] : [];
   });
-  return Object.fromEntries(kept);
+  return Object.fromEntries(remaining);
 }
 
 type Services = Readonly<Record<string, RemoteService>>;
 
 /**
- * A new document with the secrets of the old one.
+ * Returns a new document with the secrets of the old one.
  *
- * @throws NodeError when it has secrets of its own, or other services
+ * @throws NodeError when the new document has secrets of its own or other services
  */
 export function keepSecrets(next: Document, before: JsonObject): Document {
   const { Identity, Pinning, API } = next as Readonly<Record<"Identity" | "Pinning" | "API", JsonObject>>;
@@ -62,7 +65,8 @@ export function keepSecrets(next: Document, before: JsonObject): Document {
     valueAt(next, "Pinning.RemoteServices"),
     valueAt(decodeConfig(before), "Pinning.RemoteServices"),
   );
-  // What is shown has none of them, and what was shown comes back here: a replacement adds entries, and removes none.
+  // Shown documents contain no authorizations and may come back as replacements. So a replacement
+  // adds entries and removes none.
   const old = valueAt(decodeConfig(before), "API.Authorizations");
   const authorizations = old === null ? {} : { Authorizations: { ...old, ...valueAt(next, "API.Authorizations") } };
   return {
@@ -91,7 +95,7 @@ function keepServices(next: Services | null, before: Services | null): Services 
     throw new NodeError("cannot add or remove remote pinning services with 'config replace'");
   }
   if (next === null) return null;
-  const kept = Object.entries(next).map(([name, service]) => {
+  const services = Object.entries(next).map(([name, service]) => {
     const { API } = old[name] as RemoteService;
     const { Key, Endpoint } = service.API;
     if (Key !== "" || (Endpoint !== "" && Endpoint !== API.Endpoint)) {
@@ -99,5 +103,5 @@ function keepServices(next: Services | null, before: Services | null): Services 
     }
     return [name, { ...service, API }] as const;
   });
-  return Object.fromEntries(kept);
+  return Object.fromEntries(services);
 }

@@ -1,6 +1,6 @@
 /**
- * The kinds of values in the configuration. A value is decoded to the form in which it is written again, with the
- * reference's texts for values that cannot be decoded.
+ * The kinds of values in the configuration. A value is decoded to the form in which it is written
+ * back. Errors have the texts of go-ipfs.
  */
 
 import { parsePeerId } from "../../formats/peer_id.ts";
@@ -10,23 +10,26 @@ import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
-/** The place of a value in the document. */
+/** The position of a value in the document, for error texts. */
 export interface ValuePath {
   /** Go's name of the innermost struct. */
   readonly struct: string;
-  /** The keys that lead there from that struct. */
+  /** The keys from that struct to the value. */
   readonly path: readonly string[];
 }
 
 export interface Kind<T = unknown> {
-  /** As the reference pages call it. */
+  /** The name on the reference page. */
   readonly name: string;
   /** Go's name of the type, for error texts. */
   readonly type: string;
-  /** The value when a document has none. */
+  /** The value when the document has none. */
   readonly zero: T;
-  /** `before` is what the same key already has under another spelling. @throws NodeError */
-  decode(value: unknown, place: ValuePath, before: T): T;
+  /**
+   * Decodes a value. `before` is the value that the same key already has in another spelling.
+   * @throws NodeError
+   */
+  decode(value: unknown, at: ValuePath, before: T): T;
 }
 
 export type ValueOf<K> = K extends Kind<infer T> ? T : never;
@@ -39,16 +42,16 @@ export function mismatch(value: unknown, type: string, { struct, path }: ValuePa
   return new NodeError(`json: cannot unmarshal ${word} into Go ${into} of type ${type}`);
 }
 
-/** Null leaves a plain value unchanged. */
+/** Declares a kind of plain value. Null leaves the previous value unchanged. */
 function plain<T>(name: string, type: string, zero: T, accepts: (value: unknown) => value is T): Kind<T> {
   return {
     name,
     type,
     zero,
-    decode(value, place, before) {
+    decode(value, at, before) {
       if (value === null) return before;
       if (accepts(value)) return value;
-      throw mismatch(value, type, place);
+      throw mismatch(value, type, at);
     },
   };
 }
@@ -63,11 +66,11 @@ function integer(type: "int" | "int64"): Kind<number> {
     name: "int",
     type,
     zero: 0,
-    decode(value, place, before) {
+    decode(value, at, before) {
       if (value === null) return before;
-      if (typeof value !== "number") throw mismatch(value, type, place);
+      if (typeof value !== "number") throw mismatch(value, type, at);
       if (Number.isInteger(value) && value >= -MAX_INT64 && value < MAX_INT64) return value;
-      throw mismatch(value, type, place, `number ${value}`);
+      throw mismatch(value, type, at, `number ${value}`);
     },
   };
 }
@@ -75,52 +78,52 @@ function integer(type: "int" | "int64"): Kind<number> {
 export const int = integer("int");
 export const int64 = integer("int64");
 
-/** Durations and sizes are text; they are parsed where they are used. */
+/** Durations and sizes are texts, which are parsed when they are used. */
 export const durationText: Kind<string> = { ...text, name: "duration" };
 export const sizeText: Kind<string> = { ...text, name: "size" };
 
 export const anything: Kind<unknown> = { name: "any", type: "interface {}", zero: null, decode: (value) => value };
 
-/** Null is a list that was never set. */
+/** Declares a list. Null is a list that was never set. */
 export function list<T>(of: Kind<T>): Kind<readonly T[] | null> {
   const type = `[]${of.type}`;
   return {
     name: `list of ${of.name}`,
     type,
     zero: null,
-    decode(value, place) {
+    decode(value, at) {
       if (value === null) return null;
-      if (!Array.isArray(value)) throw mismatch(value, type, place);
-      return value.map((each) => of.decode(each, place, of.zero));
+      if (!Array.isArray(value)) throw mismatch(value, type, at);
+      return value.map((each) => of.decode(each, at, of.zero));
     },
   };
 }
 
-/** Values by arbitrary names. */
+/** Declares a map with arbitrary names. */
 export function map<T>(of: Kind<T>, name = `map of ${of.name}`): Kind<Readonly<Record<string, T>> | null> {
   const type = `map[string]${of.type}`;
   return {
     name,
     type,
     zero: null,
-    decode(value, place, before) {
+    decode(value, at, before) {
       if (value === null) return null;
-      if (!isObject(value)) throw mismatch(value, type, place);
-      const decoded = Object.entries(value).map(([key, each]) => [key, of.decode(each, place, of.zero)] as const);
+      if (!isObject(value)) throw mismatch(value, type, at);
+      const decoded = Object.entries(value).map(([key, each]) => [key, of.decode(each, at, of.zero)] as const);
       return { ...before, ...Object.fromEntries(decoded) };
     },
   };
 }
 
-/** Text or a list of text: an empty list is written as null, one entry as text. */
+/** A text or a list of texts. An empty list is written as null, and a single entry as a text. */
 export const strings: Kind<string | readonly string[] | null> = {
   name: "strings",
   type: "[]string",
   zero: null,
-  decode(value, place) {
+  decode(value, at) {
     const many = Array.isArray(value)
-      ? value.map((each) => text.decode(each, place, ""))
-      : [text.decode(value, place, "")].filter((each) => each !== "");
+      ? value.map((each) => text.decode(each, at, ""))
+      : [text.decode(value, at, "")].filter((each) => each !== "");
     return many.length > 1 ? many : (many[0] ?? null);
   },
 };
@@ -142,16 +145,16 @@ export const optionalInt: Kind<number | null> = {
   name: "number",
   type: "config.OptionalInteger",
   zero: null,
-  decode: (value, place) => (value === null ? null : int64.decode(value, place, 0)),
+  decode: (value, at) => (value === null ? null : int64.decode(value, at, 0)),
 };
 
 export const optionalText: Kind<string | null> = {
   name: "text",
   type: "config.OptionalString",
   zero: null,
-  decode(value, place) {
+  decode(value, at) {
     if (value === null || typeof value === "string") return value;
-    throw mismatch(value, optionalText.type, place);
+    throw mismatch(value, optionalText.type, at);
   },
 };
 
@@ -160,23 +163,23 @@ export const count: Kind<number | null> = {
   name: "number",
   type: "config.OptionalInteger",
   zero: null,
-  decode(value, place) {
+  decode(value, at) {
     if (value === null) return null;
-    const number = int64.decode(value, place, 0);
+    const number = int64.decode(value, at, 0);
     if (number < 0) throw new NodeError(`a number of at least 0 is expected: ${number} < 0`);
     return number;
   },
 };
 
-/** A lower number comes first, false disables, null is the default of the node. */
+/** A priority: lower numbers come first, false disables, null is the default of the node. */
 export const priority: Kind<number | false | null> = {
   name: "priority",
   type: "config.Priority",
   zero: null,
-  decode(value, place) {
+  decode(value, at) {
     if (value === null || value === false) return value;
     if (value === true) throw new NodeError("'true' is not a valid priority");
-    const number = int64.decode(value, place, 0);
+    const number = int64.decode(value, at, 0);
     if (number <= 0) throw new NodeError(`priority must be positive: ${number} <= 0`);
     return number;
   },
@@ -188,9 +191,9 @@ export const natMode: Kind<string> = {
   name: "text",
   type: "config.AutoNATServiceMode",
   zero: "",
-  decode(value, place, before) {
+  decode(value, at, before) {
     if (value === null) return before;
-    if (typeof value !== "string") throw mismatch(value, natMode.type, place);
+    if (typeof value !== "string") throw mismatch(value, natMode.type, at);
     if (!modes.has(value)) throw new NodeError(`unknown autonat mode: ${value}`);
     return value;
   },
@@ -200,9 +203,9 @@ export const duration: Kind<string> = {
   name: "duration",
   type: "config.Duration",
   zero: "",
-  decode(value, place, before) {
+  decode(value, at, before) {
     if (value === null) return before;
-    if (typeof value !== "string") throw mismatch(value, duration.type, place);
+    if (typeof value !== "string") throw mismatch(value, duration.type, at);
     const milliseconds = parseDuration(value);
     return milliseconds === 0 ? "" : formatDuration(milliseconds);
   },
@@ -213,10 +216,11 @@ export const optionalDuration: Kind<string | null> = {
   name: "duration",
   type: "config.OptionalDuration",
   zero: null,
-  decode(value, place) {
+  decode(value, at) {
     if (value === null) return null;
-    if (typeof value !== "string") throw mismatch(value, optionalDuration.type, place);
-    return formatDuration(parseDuration(value));
+    if (typeof value !== "string") throw mismatch(value, optionalDuration.type, at);
+    parseDuration(value);
+    return value;
   },
 };
 
@@ -225,9 +229,9 @@ export const optionalSize: Kind<string | null> = {
   name: "size",
   type: "config.OptionalBytes",
   zero: null,
-  decode(value, place) {
+  decode(value, at) {
     if (value === null) return null;
-    if (typeof value !== "string") throw mismatch(value, optionalSize.type, place);
+    if (typeof value !== "string") throw mismatch(value, optionalSize.type, at);
     parseSize(value);
     return value;
   },
@@ -235,11 +239,14 @@ export const optionalSize: Kind<string | null> = {
 
 export interface FieldKind {
   readonly kind: Kind;
-  /** Left out while it is zero. */
+  /** Whether the field is left out while it has its zero value. */
   readonly optional?: boolean;
 }
 
-/** An object with known keys, written in their order. Reading ignores case, and drops unknown keys. */
+/**
+ * Declares an object with known keys, which are written in their order. Reading ignores letter case
+ * and drops unknown keys.
+ */
 export function struct<T extends JsonObject | null>(
   name: string,
   fields: Readonly<Record<string, FieldKind>>,
@@ -255,18 +262,19 @@ export function struct<T extends JsonObject | null>(
     name: "object",
     type,
     zero: zero as T,
-    decode(value, place, before) {
+    decode(value, at, before) {
       if (value === null) return nullable ? (null as T) : before;
-      if (!isObject(value)) throw mismatch(value, type, place);
+      if (!isObject(value)) throw mismatch(value, type, at);
       const whole: Record<string, unknown> = { ...empty, ...before };
       for (const given of Object.keys(value).sort()) {
         const key = byFold.get(given.toLowerCase());
         if (key === undefined) continue;
         const { kind } = fields[key] as FieldKind;
-        whole[key] = kind.decode(value[given], { struct: name, path: [...place.path, key] }, whole[key]);
+        whole[key] = kind.decode(value[given], { struct: name, path: [...at.path, key] }, whole[key]);
       }
       const trimmed = trim(whole);
-      // Nothing in it: a field that may be left out is recognized by this.
+      // Returns the zero value itself for an empty object, so that optional fields are recognized
+      // by identity.
       return (zero !== null && Object.keys(trimmed).length === 0 ? zero : trimmed) as T;
     },
   };
@@ -282,11 +290,11 @@ export const peerAddresses: Kind<PeerAddresses> = {
   name: "`{ID, Addrs}`",
   type: "peer.AddrInfo",
   zero: { ID: "", Addrs: [] },
-  decode(value, place) {
-    if (!isObject(value)) throw mismatch(value, peerAddresses.type, place);
+  decode(value, at) {
+    if (!isObject(value)) throw mismatch(value, peerAddresses.type, at);
     const field = (name: string) => Object.entries(value).find(([key]) => key.toLowerCase() === name)?.[1] ?? null;
-    const id = text.decode(field("id"), place, "");
-    const addresses = list(text).decode(field("addrs"), place, null) ?? [];
+    const id = text.decode(field("id"), at, "");
+    const addresses = list(text).decode(field("addrs"), at, null) ?? [];
     for (const address of addresses) {
       if (address.startsWith("/")) continue;
       throw new NodeError(`failed to parse multiaddr ${quote(address)}: must begin with /`);

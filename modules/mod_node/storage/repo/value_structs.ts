@@ -1,4 +1,4 @@
-/** Kinds of values that are objects of the configuration's own. */
+/** Kinds of values that are objects with fixed keys. */
 import type { JsonObject } from "./json.ts";
 import { anything, bool, duration, flag, int, list, map, struct, text } from "./value_kinds.ts";
 
@@ -22,7 +22,7 @@ export const throttle = struct<JsonObject | null>(
   { nullable: true },
 );
 
-/** Who may call the RPC API: a secret, and prefixes of the paths that it opens. */
+/** Access to the RPC API: a secret, and prefixes of the paths that it permits. */
 type AuthScope = { readonly AuthSecret: string; readonly AllowedPaths: readonly string[] | null };
 
 export const authScope = struct<AuthScope | null>(
@@ -49,13 +49,13 @@ export const remoteService = struct<RemoteService & JsonObject>("RemotePinningSe
   Policies: { kind: struct("RemotePinningServicePolicies", { MFS: { kind: mfsPolicy } }) },
 });
 
-/** A router of `Routing.Routers`; which parameters count goes by its type. */
+/** A router of `Routing.Routers`. Its type determines which parameters apply. */
 export interface RouterConfig {
   readonly Type: string;
   readonly Parameters: {
     readonly Endpoint?: string;
     readonly Mode?: string;
-    /** The public DHT instead of the local one. */
+    /** Whether to use the public DHT instead of the local one. */
     readonly PublicIPNetwork?: boolean;
     readonly Routers?: readonly RouterMember[] | null;
     /** A duration. */

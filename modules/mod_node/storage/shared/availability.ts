@@ -1,15 +1,18 @@
 /**
- * Whether what is shared can be reached, and takes writes: observed in the calls that are made anyway, and asked for while that is not
- * so.
+ * Observes whether the shared stores are reachable and accept writes. The outcome of every call
+ * counts; while a store is unreachable, and when nobody calls it, it is probed.
  */
 import { settledWithin } from "../../util/async/within.ts";
 import { NodeError } from "../../util/errors.ts";
 
-/** While it is away. */
+/** Milliseconds between probes while a store is unreachable. */
 const PROBE_MS = 1000;
-/** While nobody calls: an outage is told before somebody meets it. */
+/**
+ * Milliseconds without a call before a store is probed, so that an outage is reported before a user
+ * meets it.
+ */
 const IDLE_MS = 10_000;
-/** A call waits so long for an answer of a store that is known to be away. */
+/** Milliseconds that a call waits for a probe of a store that is known to be unreachable. */
 const TRY_MS = 500;
 
 export interface Periods {
@@ -19,19 +22,30 @@ export interface Periods {
 }
 
 export interface WatchOptions<T> {
-  /** What `problems` calls it. */
+  /** The name of the store in `problems`. */
   readonly name?: string;
-  /** Asks for something small, in bounded time: while the store is away, and when nobody has called for a while. */
+  /**
+   * Makes a small request that takes a limited time. Called while the store is unreachable, and
+   * when it was not called for a while.
+   */
   readonly probe: (target: T) => Promise<unknown>;
-  /** Writes something small, where it may be that it can be read and not be written: while writes are refused. */
+  /**
+   * Writes a small value. Called while writes are refused, for a store that can be readable and not
+   * writable.
+   */
   readonly tryWriting?: (target: T) => Promise<unknown>;
-  /** Methods that nobody need wait for while it is known to be away. */
+  /** Methods that fail fast while the store is known to be unreachable. */
   readonly refused: readonly (keyof T)[];
-  /** Those whose result, if any, has a `body`: its end is an outcome as well. */
+  /** Methods among them that write. They also fail fast while writes are refused. */
+  readonly writes?: readonly (keyof T)[];
+  /** Methods among them whose result has a `body`. The end of the body is an outcome as well. */
   readonly streams?: readonly (keyof T)[];
 }
 
-/** The store that each fault was first met in: what calls another one inside, such as a lock, fails with the other's. */
+/**
+ * The store in which each fault occurred first. A store that calls another one inside, such as a
+ * lock, fails with the fault of the other.
+ */
 const origins = new WeakMap<NodeError, Watched>();
 
 export class Availability {
@@ -39,7 +53,10 @@ export class Availability {
   readonly #onChange: (problem: string | undefined) => void;
   readonly #periods: Required<Periods>;
 
-  /** `onChange` is called when something goes or comes back, with what is said then. */
+  /**
+   * `onChange` is called with the current problem, if any, when a store becomes unreachable or
+   * reachable, or starts or stops accepting writes.
+   */
   constructor(
     onChange: (problem: string | undefined) => void,
     { probeMs = PROBE_MS, idleMs = IDLE_MS, tryMs = TRY_MS }: Periods = {},
@@ -48,13 +65,13 @@ export class Availability {
     this.#periods = { probeMs, idleMs, tryMs };
   }
 
-  /** What is away or takes no writes, in a sentence. */
+  /** Says in a sentence which stores are unreachable or read-only. */
   get problem(): string | undefined {
     const problems = this.#watched.flatMap(({ problem }) => problem ?? []);
     return problems.length === 0 ? undefined : problems.join("; ");
   }
 
-  /** The same, by name. */
+  /** The same by name of the store. */
   get problems(): Readonly<Record<string, string>> {
     return Object.fromEntries(
       this.#watched.flatMap(({ name, problem }) => (problem && name ? [[name, problem] as const] : [])),
@@ -62,10 +79,15 @@ export class Availability {
   }
 
   /**
-   * The same object: the outcome of its methods tells whether it can be reached. Once it is known to be away, those named
-   * `refused` are tried only when it answers the probe at once, and reject with STORE_UNAVAILABLE otherwise.
+   * Wraps a store so that the outcomes of its methods show whether it is reachable. While it is
+   * known to be unreachable, methods in `refused` first wait for a short probe and reject with
+   * STORE_UNAVAILABLE if it fails. While it is known to refuse writes, methods in `writes` wait for
+   * `tryWriting` in the same way and reject with STORE_READ_ONLY.
    */
-  watch<T extends object>(target: T, { name, probe, tryWriting, refused, streams = [] }: WatchOptions<T>): T {
+  watch<T extends object>(
+    target: T,
+    { name, probe, tryWriting, refused, writes = [], streams = [] }: WatchOptions<T>,
+  ): T {
     const watched = new Watched(
       name,
       { probe: () => probe(target), tryWriting: async () => tryWriting?.(target) },
@@ -74,6 +96,7 @@ export class Availability {
     );
     this.#watched.push(watched);
     const isRefused = new Set<PropertyKey>(refused);
+    const isWrite = new Set<PropertyKey>(writes);
     const isStream = new Set<PropertyKey>(streams);
     return new Proxy(target, {
       get: (_, member) => {
@@ -85,10 +108,13 @@ export class Availability {
           void watched.observe(outcome);
           return isStream.has(member) ? outcome.then((result) => watched.following(result)) : outcome;
         };
-        return (...given: unknown[]) =>
-          watched.fault === undefined || !isRefused.has(member)
-            ? call(given)
-            : watched.answers().then(() => call(given));
+        return (...given: unknown[]) => {
+          if (watched.fault !== undefined && isRefused.has(member))
+            return watched.requireReachable().then(() => call(given));
+          if (watched.refusal !== undefined && isWrite.has(member))
+            return watched.requireWritable().then(() => call(given));
+          return call(given);
+        };
       },
     });
   }
@@ -102,42 +128,43 @@ interface Stream {
   readonly body: AsyncIterable<unknown>;
 }
 
-interface Questions {
+interface Probes {
   probe(): Promise<unknown>;
   tryWriting(): Promise<unknown>;
 }
 
 class Watched {
   readonly name: string | undefined;
-  /** Why it is away. */
+  /** Why the store is unreachable. */
   fault: NodeError | undefined;
-  /** Why it takes no writes. Reads say nothing of that. */
-  #refusal: NodeError | undefined;
-  readonly #questions: Questions;
+  /** Why the store refuses writes. Successful reads do not clear it. */
+  refusal: NodeError | undefined;
+  readonly #probes: Probes;
   readonly #periods: Required<Periods>;
   readonly #onChange: () => void;
-  /** The next question, and after how many milliseconds it is asked. */
+  /** The timer for the next probe, and its delay in milliseconds. */
   #timer: NodeJS.Timeout;
-  #after: number;
-  #asking: Promise<void> | undefined;
-  /** When nothing was refused for a while, it is tried whether writes are taken again. */
+  #probeDelay: number;
+  #probing: Promise<void> | undefined;
+  #trying: Promise<void> | undefined;
+  /** The timer for the next attempt to write after a refused write. */
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(name: string | undefined, questions: Questions, periods: Required<Periods>, onChange: () => void) {
+  constructor(name: string | undefined, probes: Probes, periods: Required<Periods>, onChange: () => void) {
     this.name = name;
-    this.#questions = questions;
+    this.#probes = probes;
     this.#periods = periods;
     this.#onChange = onChange;
-    this.#after = periods.idleMs;
-    this.#timer = setTimeout(() => this.#ask(), this.#after).unref();
+    this.#probeDelay = periods.idleMs;
+    this.#timer = setTimeout(() => this.#probe(), this.#probeDelay).unref();
   }
 
   get problem(): string | undefined {
-    return (this.fault ?? this.#refusal)?.message;
+    return (this.fault ?? this.refusal)?.message;
   }
 
-  /** Never rejects. */
+  /** Updates the state by the outcome of a call. Never rejects. */
   async observe(outcome: Promise<unknown>): Promise<void> {
     const { idleMs, probeMs } = this.#periods;
     try {
@@ -146,9 +173,9 @@ class Watched {
         this.#change(() => {
           this.fault = undefined;
         });
-      // Success is what is frequent: a timer that is begun again costs less than a new one.
-      if (this.#after === idleMs && !this.#closed) this.#timer.refresh();
-      else this.#askIn(idleMs);
+      // Success is the frequent case, and refreshing a timer costs less than creating one.
+      if (this.#probeDelay === idleMs && !this.#closed) this.#timer.refresh();
+      else this.#probeIn(idleMs);
     } catch (error) {
       const fault = faultOf(error);
       const isOwn = fault !== undefined && this.#isOrigin(fault);
@@ -158,11 +185,11 @@ class Watched {
           this.fault = fault;
         });
       else if (isOwn) this.#refuse(fault);
-      this.#askIn(isAway ? probeMs : idleMs);
+      this.#probeIn(isAway ? probeMs : idleMs);
     }
   }
 
-  /** The same, but what its body fails with is heard. */
+  /** Wraps a result so that a failure of its body is observed too. */
   following(result: Stream | undefined): Stream | undefined {
     if (result === undefined) return undefined;
     const { body } = result;
@@ -177,10 +204,22 @@ class Watched {
     return { ...result, body: { [Symbol.asyncIterator]: () => follow(body[Symbol.asyncIterator]()) } };
   }
 
-  /** Resolves when it is no longer away. @throws NodeError STORE_UNAVAILABLE unless that is so at once */
-  async answers(): Promise<void> {
-    await settledWithin(this.#periods.tryMs, this.#ask());
+  /**
+   * Resolves when the store is reachable again.
+   * @throws NodeError STORE_UNAVAILABLE when that takes longer than `tryMs`
+   */
+  async requireReachable(): Promise<void> {
+    await settledWithin(this.#periods.tryMs, this.#probe());
     if (this.fault !== undefined) throw this.fault;
+  }
+
+  /**
+   * Resolves when the store accepts writes again.
+   * @throws NodeError STORE_READ_ONLY when that takes longer than `tryMs`
+   */
+  async requireWritable(): Promise<void> {
+    await settledWithin(this.#periods.tryMs, this.#tryWriting());
+    if (this.refusal !== undefined) throw this.refusal;
   }
 
   close(): void {
@@ -189,12 +228,12 @@ class Watched {
     clearTimeout(this.#retry);
   }
 
-  /** One question at a time, for all who want to know. */
-  #ask(): Promise<void> {
-    this.#asking ??= this.observe(this.#questions.probe()).finally(() => {
-      this.#asking = undefined;
+  /** Sends one probe at a time; concurrent callers share it. */
+  #probe(): Promise<void> {
+    this.#probing ??= this.observe(this.#probes.probe()).finally(() => {
+      this.#probing = undefined;
     });
-    return this.#asking;
+    return this.#probing;
   }
 
   #isOrigin(fault: NodeError): boolean {
@@ -203,11 +242,11 @@ class Watched {
     return origin === this;
   }
 
-  #askIn(milliseconds: number): void {
+  #probeIn(milliseconds: number): void {
     clearTimeout(this.#timer);
     if (this.#closed) return;
-    this.#timer = setTimeout(() => this.#ask(), milliseconds).unref();
-    this.#after = milliseconds;
+    this.#timer = setTimeout(() => this.#probe(), milliseconds).unref();
+    this.#probeDelay = milliseconds;
   }
 
   #change(make: () => void): void {
@@ -217,11 +256,11 @@ class Watched {
     if (wasWell !== (this.problem === undefined)) this.#onChange();
   }
 
-  /** It was reached, and took no write. */
+  /** Records that the store was reachable and refused a write. */
   #refuse(refusal: NodeError): void {
     this.#change(() => {
       this.fault = undefined;
-      this.#refusal = refusal;
+      this.refusal = refusal;
     });
     this.#tryWritingLater();
   }
@@ -231,14 +270,22 @@ class Watched {
     if (!this.#closed) this.#retry = setTimeout(() => this.#tryWriting(), this.#periods.idleMs).unref();
   }
 
-  async #tryWriting(): Promise<void> {
+  /** Tries to write, once at a time; concurrent callers share the attempt. Never rejects. */
+  #tryWriting(): Promise<void> {
+    this.#trying ??= this.#tryWritingOnce().finally(() => {
+      this.#trying = undefined;
+    });
+    return this.#trying;
+  }
+
+  async #tryWritingOnce(): Promise<void> {
     try {
-      await this.#questions.tryWriting();
+      await this.#probes.tryWriting();
       this.#change(() => {
-        this.#refusal = undefined;
+        this.refusal = undefined;
       });
     } catch (error) {
-      // Whether it is away is asked elsewhere.
+      // Probes determine whether the store is reachable.
       const fault = faultOf(error);
       if (fault?.code === "STORE_READ_ONLY") this.#refuse(fault);
       else this.#tryWritingLater();
@@ -246,7 +293,10 @@ class Watched {
   }
 }
 
-/** That a store is away or takes no writes, without what became of the call that met it. */
+/**
+ * Returns the error that says why a store is unreachable or read-only, without the errors around it
+ * that describe the failed call.
+ */
 function faultOf(error: unknown): NodeError | undefined {
   if (!NodeError.is(error) || !(error.code === "STORE_UNAVAILABLE" || error.code === "STORE_READ_ONLY"))
     return undefined;

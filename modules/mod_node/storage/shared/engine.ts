@@ -1,64 +1,77 @@
-/** Where a log is kept: what `LogClient` needs of a database. */
-import type { Commit, Entry, HeldLock, Position, SharedLog } from "./log.ts";
+/** The database interface that `LogClient` needs to store a log. */
+import type { Commit, Entry, Position, SharedLog, StoreLock } from "./log.ts";
 
 /** A part of the log. */
 export interface Page {
-  /** In order, the first one right behind what was asked for. */
+  /** Commits in order. The first one directly follows the requested position. */
   readonly commits: readonly Commit[];
-  /** There are more behind the last one. */
+  /** Whether there are more commits after the last one. */
   readonly more: boolean;
-  /** The log no longer has what was asked for: `snapshot` leads to the present. */
+  /**
+   * Whether the log no longer has the requested commits; `snapshot` then leads to the current
+   * state.
+   */
   readonly behind: boolean;
 }
 
 export interface Append {
-  /** The entries become the commit behind this one, or nothing is written. */
+  /** The entries become the commit after this position, or nothing is written. */
   readonly after: Position;
   readonly entries: readonly Entry[];
-  /** Refused when one of them went to another host. */
-  readonly locks: readonly HeldLock[];
-  /** This host was too late several times: when it is once more, others wait a moment for it. */
+  /** The commit is refused when one of these locks went to another host. */
+  readonly locks: readonly StoreLock[];
+  /**
+   * Whether other hosts should wait a moment if this host is too late once more. Set when it was
+   * too late several times.
+   */
   readonly wantsTurn: boolean;
 }
 
 export type Appended =
-  /** Durable. */
+  /** The commit is durable. */
   | { readonly position: Position; readonly id?: string }
-  /** `after` is no longer the last one: what has come since. */
+  /** `after` is no longer the last commit. `missed` has the commits since then. */
   | { readonly missed: Page }
   /** Names of locks that went to other hosts. */
   | { readonly lost: readonly string[] };
 
 export interface LogEngine {
   readonly store: SharedLog["store"];
-  /** 0 while the last one is lost. */
+  /** Number of the current session; 0 while it is lost. */
   readonly session: number;
-  /** A copy on the disk has this commit: where there is another in its place, the log is `behind`. */
-  know(position: Position, id: string): void;
-  /** Commits after `after`. @throws NodeError STORE_UNAVAILABLE */
+  /**
+   * Reports that a copy on the disk has this commit. When the log has another commit at that
+   * position, `read` says `behind`.
+   */
+  expectCommit(position: Position, id: string): void;
+  /**
+   * Returns commits after `after`.
+   * @throws NodeError STORE_UNAVAILABLE
+   */
   read(after: Position): Promise<Page>;
   /** @throws NodeError SESSION_LOST, STORE_UNAVAILABLE */
   append(append: Append): Promise<Appended>;
   /**
-   * Commits that lead to the present state, one for each position that still matters, in order; the last one has the position of
-   * the whole.
+   * Yields commits that lead to the current state, in order: one for each position that still
+   * matters. The last one has the position of the whole snapshot.
    */
   snapshot(): AsyncIterable<readonly Commit[]>;
-  /** A new session, for one that was lost. */
+  /** Joins the store with a new session after the previous one was lost. */
   join(): Promise<void>;
   withLock: SharedLog["withLock"];
+  tryWriting: SharedLog["tryWriting"];
   sessions: SharedLog["sessions"];
   hostOf: SharedLog["hostOf"];
-  doomed: SharedLog["doomed"];
+  doomed: SharedLog["deletableObjects"];
   lists: SharedLog["lists"];
-  buried: SharedLog["buried"];
+  buried: SharedLog["markDeleted"];
   close(): Promise<void>;
 }
 
-/** What an engine tells of. */
+/** Events of a log engine. */
 export interface EngineEvents {
-  /** Somebody may have written a commit. */
+  /** Called when somebody may have written a commit. */
   readonly onNews: () => void;
-  /** The session is over, as the database says. */
+  /** Called when the database says that the session has ended. */
   readonly onSessionLost: () => void;
 }

@@ -1,8 +1,8 @@
-/** The entries of a commit as bytes: JSON, and behind it the bytes that it refers to. */
+/** Encodes the entries of a commit: JSON, followed by the bytes that it refers to. */
 import { Buffer } from "node:buffer";
 import type { Entry } from "./log.ts";
 
-/** In place of bytes: how many. */
+/** Stands for bytes in the JSON; `$` is their number. */
 interface Blob {
   readonly $: number;
 }
@@ -10,7 +10,7 @@ interface Blob {
 export function encodeEntries(entries: readonly Entry[]): Buffer {
   const blobs: Uint8Array[] = [];
   const plain = JSON.stringify(entries, function (this: Record<string, unknown>, key, value) {
-    // Of a Buffer `value` is what its `toJSON` gives.
+    // For a Buffer, `value` is already the result of its `toJSON`.
     const given = this[key];
     if (!(given instanceof Uint8Array)) return value;
     blobs.push(given);
@@ -22,7 +22,7 @@ export function encodeEntries(entries: readonly Entry[]): Buffer {
   return Buffer.concat([length, head, ...blobs]);
 }
 
-/** Undefined for what is damaged. */
+/** Decodes entries; undefined when the bytes are damaged. */
 export function decodeEntries(bytes: Buffer): Entry[] | undefined {
   try {
     return entriesIn(bytes);
@@ -34,7 +34,8 @@ export function decodeEntries(bytes: Buffer): Entry[] | undefined {
 function entriesIn(bytes: Buffer): Entry[] {
   const end = 4 + bytes.readUInt32BE(0);
   let at = end;
-  // Visited in the order in which they were written, except that what is inside comes first: bytes have nothing inside.
+  // The reviver visits values in the order in which they were written, except that it visits inner
+  // values first. Byte values have no inner values, so their order is right.
   const entries: Entry[] = JSON.parse(bytes.toString("utf8", 4, end), (_key, value) => {
     if (typeof value !== "object" || value === null || typeof value.$ !== "number") return value;
     return Uint8Array.from(bytes.subarray(at, (at += value.$)));
@@ -46,7 +47,10 @@ function entriesIn(bytes: Buffer): Entry[] {
   );
 }
 
-/** Key of the object that an entry names: a list of blocks that is too long for the entry. */
+/**
+ * Returns the key of the object that an entry refers to: a list of blocks that is too long for the
+ * entry.
+ */
 export function listIn(entry: Entry): string | undefined {
   if (!("epoch" in entry)) return undefined;
   const list = entry.kind === "condemned" ? entry.list : entry.rescued;

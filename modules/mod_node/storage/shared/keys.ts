@@ -1,4 +1,7 @@
-/** Keys that hosts have in common: in the shared metadata, each encrypted under a secret that the operator gives to every host. */
+/**
+ * Keys that all hosts share. They are stored in the shared metadata, each encrypted with a secret
+ * that the operator gives to every host.
+ */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from "node:crypto";
 import { promisify } from "node:util";
 import { failure, NodeError } from "../../util/errors.ts";
@@ -7,35 +10,41 @@ import type { KeyHolder } from "../keystore/key_holder.ts";
 import { prefixedStore } from "../metadata/prefixed_store.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 
-/** Key of what the secret is checked by, and of the salt. */
+/** Metadata key of the salt and of a sealed text that verifies the secret. */
 export const headerKey = "key-secret";
 export const keysPrefix = "keys/";
-/** Bytes. */
+/** Lengths in bytes. */
 const SALT = 16;
 const NONCE = 12;
 const TAG = 16;
 const KEY = 32;
-/** Characters of the shortest secret that is taken. */
+/** Minimum length of a secret in characters. */
 const MIN_SECRET = 16;
 const CIPHER = "aes-256-gcm";
-/** Takes 64 MiB and a tenth of a second. */
+/** Deriving a key takes 64 MiB and a tenth of a second. */
 const COST = { N: 2 ** 16, r: 8, p: 1, maxmem: 2 ** 27 };
 const CHECK = "check";
 
 const derive = promisify<string, Uint8Array, number, typeof COST, Buffer>(scrypt);
 
-/** Encrypts for one place: what was encrypted for another is refused. Nonce, tag, and what was encrypted. */
-function seal(key: Uint8Array, place: string, bytes: Uint8Array): Uint8Array {
+/**
+ * Encrypts bytes for one context; decrypting them in another context fails. Returns nonce, tag and
+ * encrypted bytes.
+ */
+function seal(key: Uint8Array, context: string, bytes: Uint8Array): Uint8Array {
   const nonce = randomBytes(NONCE);
-  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(place));
+  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(context));
   const sealed = Buffer.concat([cipher.update(bytes), cipher.final()]);
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]);
 }
 
-/** @throws Error for another key, another place, or other bytes */
-function unseal(key: Uint8Array, place: string, sealed: Uint8Array): Uint8Array {
+/**
+ * Decrypts bytes.
+ * @throws Error when the key, the context or the bytes do not match
+ */
+function unseal(key: Uint8Array, context: string, sealed: Uint8Array): Uint8Array {
   const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE), { authTagLength: TAG });
-  decipher.setAAD(Buffer.from(place)).setAuthTag(sealed.subarray(NONCE, NONCE + TAG));
+  decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(NONCE, NONCE + TAG));
   return Buffer.concat([decipher.update(sealed.subarray(NONCE + TAG)), decipher.final()]);
 }
 
@@ -49,7 +58,7 @@ export class SharedKeys implements KeyHolder {
   }
 
   /**
-   * The first host makes the secret that of the store.
+   * Opens the shared keys. The secret of the first host becomes the secret of the store.
    *
    * @throws NodeError KEYS_SECRET_SHORT, KEYS_SECRET_WRONG
    */

@@ -1,155 +1,207 @@
 /**
- * The log that hosts of one shared store have in common: every change to the metadata and to the blocks, in one order.
- * Each host applies it to copies on its own disk, and reads from those.
+ * The log of hosts that share a store: all changes of metadata and blocks in one order. Each host
+ * applies the log to copies on its own disk and reads from these copies.
  */
 
-/** Number of a commit, from 1 on; 0 is before the first. */
+/** Number of a commit, starting with 1; 0 is the position before the first commit. */
 export type Position = number;
 
-/** `<session>-<number>`, in base 36: the session that wrote it, and how many it had written before. */
+/**
+ * `<session>-<number>` in base 36: the session that wrote the segment, and the number of segments
+ * that it had written before.
+ */
 export type SegmentId = string;
 
-/** A CAR file in the object store, with its index beside it. Neither is ever changed. */
+/** A CAR file in the object store and its index next to it. Neither ever changes. */
 export interface Segment {
   readonly id: SegmentId;
   /** Bytes of the CAR file. */
   readonly bytes: number;
-  /** Blocks in it. */
+  /** Number of blocks in it. */
   readonly blocks: number;
-  /** The index, where it is small: hosts need not fetch it. */
+  /** The index when it is small, so that hosts need not fetch it. */
   readonly index?: Uint8Array | undefined;
 }
 
 /** One change. Hosts apply the entries of a commit together. */
 export type Entry =
-  /** Undefined deletes a key. */
+  /** A value of undefined deletes the key. */
   | { readonly kind: "metadata"; readonly changes: readonly (readonly [key: string, value: Uint8Array | undefined])[] }
-  /** Its blocks can be read from now on. */
+  /** The blocks of this segment can be read from now on. */
   | { readonly kind: "segment"; readonly segment: Segment }
-  /** What was of use in `segments` is in `by`. The old objects can be read until their grace is over. */
+  /**
+   * The live blocks of `segments` are now in `by`. The old objects stay readable until their grace
+   * period ends.
+   */
   | { readonly kind: "replaced"; readonly segments: readonly SegmentId[]; readonly by: readonly Segment[] }
   /**
-   * These blocks, in segments of up to `upTo`, are about to be removed. Each session acknowledges it once nothing there can begin to
-   * refer to one of them: `gc/blocks.ts` says how they are treated until the decision.
+   * These blocks, in segments up to `upTo`, are about to be removed. Each session acknowledges the
+   * entry once no call of its host can begin to refer to one of them. `gc/blocks.ts` explains how
+   * the blocks are treated until the decision.
    */
   | { readonly kind: "condemned"; readonly epoch: number; readonly upTo: Position; readonly list: BlockList }
-  /** This session's acknowledgement, with the condemned blocks that calls under way there refer to. */
+  /**
+   * The acknowledgement of this session, with the condemned blocks that its running calls refer to.
+   */
   | { readonly kind: "acknowledged"; readonly epoch: number; readonly rescued: BlockList }
-  /** The condemned blocks of this epoch are gone, except those rescued, which are stored as before. */
+  /**
+   * The condemned blocks of this epoch are gone, except for the rescued ones, which are stored as
+   * before.
+   */
   | { readonly kind: "removed"; readonly epoch: number; readonly rescued: BlockList };
 
-/** CIDs as bytes, sorted; in the log itself, or as an object of the object store where they are many. */
+/**
+ * A list of sorted CIDs as bytes. A short list is in the log itself; a long one is an object of the
+ * object store.
+ */
 export type BlockList =
   | { readonly cids: readonly Uint8Array[] }
   | {
       readonly object: string;
       readonly count: number;
-      /** SHA-256 of the object, in hex; older programs wrote none. */
+      /** SHA-256 of the object in hex. Older programs wrote no sum. */
       readonly sum?: string;
     };
 
 export interface Commit {
   readonly position: Position;
-  /** The session that wrote it; 0 in a snapshot. */
+  /** The session that wrote the commit; 0 in a snapshot. */
   readonly session: number;
-  /** Tells it from another one at its position, where commits were lost; in a snapshot only the last one has it. */
+  /**
+   * Distinguishes this commit from another one at the same position, which is possible after
+   * commits were lost. In a snapshot only the last commit has an id.
+   */
   readonly id?: string | undefined;
   readonly entries: readonly Entry[];
 }
 
-/** How far a copy has the log. */
+/** The last commit that a copy contains. */
 export interface Reached {
   readonly position: Position;
-  /** The id of the commit there. */
+  /** The id of the commit at this position. */
   readonly commit?: string | undefined;
 }
 
-/** Keeps a copy of what the log says, or of a part. */
+/** Maintains a copy of the log's content or of a part of it. */
 export interface Applier {
   /**
-   * What the copy has on the disk; 0 for nothing. Undefined for one that keeps nothing, and is told what the others are. Read
-   * once, when the log begins to be followed.
+   * The position of the copy on the disk; 0 for an empty copy. Undefined for an applier without a
+   * copy, which follows from the position of the others. Read once, when the applier begins to
+   * follow the log.
    */
   readonly position: Position | undefined;
-  /** The id of the commit there: a copy of which it is not known, or of another history, begins anew. */
+  /**
+   * The id of the commit at this position. A copy without an id, or of another history, starts
+   * again from an empty state.
+   */
   readonly commit?: string | undefined;
   /**
-   * Called once for each commit, in order, this host's own as well. It must not wait: what takes time goes on behind it. Reads of
-   * the copy see the commit when this returns, or wait for it.
+   * Called once for each commit in order, including the commits of this host. Must not wait: work
+   * that takes time continues in the background. Reads of the copy see the commit when this call
+   * returns, or wait for it.
    */
   apply(commit: Commit): void;
   /**
-   * The log no longer has what comes after `position`: everything before is forgotten, and commits follow that lead to the present
-   * state, with their own positions. Reads that call `refresh` first see nothing of the way there.
+   * The log no longer has the commits after `position`. The copy drops its content and receives
+   * commits that lead to the current state, with their own positions. Reads that call `refresh`
+   * first never see an intermediate state.
    */
   reset(): void;
-  /** Called after each look at the log: everything was applied that had been committed before it. */
+  /**
+   * Called after each read of the log, when everything that was committed before the read has been
+   * applied.
+   */
   caughtUp?(): void;
-  /** Resolves when what was applied is on the disk: between the parts of a large change, so that memory stays bounded. */
+  /**
+   * Resolves when all applied changes are on the disk. Awaited between the parts of a large change,
+   * so that memory stays bounded.
+   */
   settled?(): Promise<void>;
 }
 
-/** A lock that one host has at a time, of all that share the store. */
-export interface HeldLock {
+/** A lock that at most one of the hosts that share the store has at a time. */
+export interface StoreLock {
   readonly name: string;
-  /** Greater than that of everybody who had it before. */
+  /** Greater than the fence of every previous owner of the lock. */
   readonly fence: number;
-  /** Aborted when the lock is known to be lost. Until then it may be lost without anybody knowing here: give it to `commit`. */
+  /**
+   * Aborted when the loss of the lock is known. The lock may be lost before this host notices, so
+   * pass it to `commit`.
+   */
   readonly signal: AbortSignal;
 }
 
-/** What a call of `commit` writes, and what it answers. */
+/** The entries that a call of `commit` writes, and its result. */
 export interface Draft<T> {
   readonly entries: readonly Entry[];
   readonly result: T;
 }
 
 export interface SharedLog {
-  /** Tells one log from another: a copy of another one is of no use, and begins at 0. */
+  /** Identifies the log. A copy of another log is useless and starts again at 0. */
   readonly store: string;
-  /** Number of this opening; another one after the session was lost and joined anew. */
+  /** Number of the current session. A lost session is replaced by one with another number. */
   readonly session: number;
-  /** The last commit that was applied here. */
+  /** The position of the last commit that was applied on this host. */
   readonly applied: Position;
-  /** Adds an applier; before the first `refresh` or `commit`. */
+  /** Adds an applier. Must be called before the first `refresh` or `commit`. */
   follow(applier: Applier): void;
   /**
-   * `rejoin` is called when the session was lost, to call `join` once no call is under way that began in the old one: until it
-   * resolves commits fail with SESSION_LOST. Garbage collection did not ask those calls what they refer to. By default the session
-   * is joined anew at once.
+   * Sets the function that runs when the session was lost. It calls `join` once no call is running
+   * that began in the old session, because garbage collection did not ask such calls which blocks
+   * they refer to. Until `join` resolves, commits fail with SESSION_LOST. By default, the session
+   * is joined again immediately.
    */
   onSessionLost(rejoin: (join: () => Promise<void>) => Promise<void>): void;
-  /** Everything that was committed anywhere before the call is applied when it resolves. @throws NodeError STORE_UNAVAILABLE */
+  /**
+   * Resolves when everything that any host committed before the call is applied.
+   * @throws NodeError STORE_UNAVAILABLE
+   */
   refresh(): Promise<void>;
   /**
-   * Writes one commit, durable and applied when it resolves. `run` is called when everything before is applied, and gives
-   * the entries; none for no commit. It is synchronous, and may be called several times: only the last one counts. Calls
-   * that come while a commit is being written share the next one, and do not see each other's entries; when one of them throws,
-   * the others are not concerned.
+   * Writes one commit, which is durable and applied when the promise resolves. `run` is called when
+   * all earlier commits are applied, and returns the entries; without entries, nothing is written.
+   * It is synchronous and may be called several times: only the last call counts. Calls that arrive
+   * while a commit is being written share the next one. They do not see each other's entries, and
+   * an error in one of them does not affect the others.
    *
-   * With `lock`, nothing is written once another host may have it.
+   * With `lock`, nothing is written once another host may have the lock.
    *
-   * @throws what `run` throws; NodeError SESSION_LOST, LOCK_LOST, both without effect; STORE_UNAVAILABLE, STORE_READ_ONLY: without
-   * effect, unless the text says that the answer to the commit was lost
+   * @throws errors of `run`; NodeError SESSION_LOST or LOCK_LOST, both without effect;
+   * STORE_UNAVAILABLE or STORE_READ_ONLY, without effect unless the text says that the response to
+   * the commit was lost
    */
-  commit<T>(run: (head: Position) => Draft<T>, lock?: HeldLock): Promise<T>;
+  commit<T>(run: (head: Position) => Draft<T>, lock?: StoreLock): Promise<T>;
   /**
-   * Calls `run` while no other host has the lock of that name. Undefined when one has it. @throws what `run` throws; NodeError
-   * STORE_UNAVAILABLE
+   * Calls `run` while no other host has the lock of that name. Resolves with undefined when another
+   * host has it.
+   * @throws errors of `run`; NodeError STORE_UNAVAILABLE
    */
-  withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined>;
-  /** Sessions that are alive by the database's clock, this one among them, in order. @throws NodeError STORE_UNAVAILABLE */
+  withLock<T>(name: string, run: (lock: StoreLock) => Promise<T>): Promise<{ readonly result: T } | undefined>;
+  /**
+   * Resolves when the database accepts writes.
+   * @throws NodeError STORE_READ_ONLY, STORE_UNAVAILABLE
+   */
+  tryWriting(): Promise<void>;
+  /**
+   * Returns the sessions that are alive by the clock of the database, in order, including this one.
+   * @throws NodeError STORE_UNAVAILABLE
+   */
   sessions(): Promise<readonly number[]>;
-  /** What the host of a session is called, for people. */
+  /** Returns the name of the host of a session, for people. */
   hostOf(session: number): Promise<string>;
   /**
-   * Segments that were replaced so many milliseconds ago, by the database's clock, and whose objects may be there; and keys of lists
-   * that no entry has named any more for so long.
+   * Returns ids of segments that were replaced at least `graceMs` ago by the clock of the database
+   * and whose objects may still exist. Also returns keys of lists that no entry has named for that
+   * long.
    */
-  doomed(graceMs: number): Promise<readonly string[]>;
-  /** The objects of these are gone. */
-  buried(ids: readonly string[]): Promise<void>;
-  /** Keys of the lists of blocks that entries name, those that a host may still come to read. @throws NodeError STORE_UNAVAILABLE */
+  deletableObjects(graceMs: number): Promise<readonly string[]>;
+  /** Records that the objects of these ids were deleted. */
+  markDeleted(ids: readonly string[]): Promise<void>;
+  /**
+   * Returns the keys of block lists that entries name and that a host may still read.
+   * @throws NodeError STORE_UNAVAILABLE
+   */
   lists(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

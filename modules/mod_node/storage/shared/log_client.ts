@@ -1,26 +1,32 @@
-/** The log as a host sees it, whatever keeps it: copies are fed in order, and calls that come together share a commit. */
+/**
+ * The log as one host sees it, independent of the database that stores it. Passes commits to the
+ * copies in order, and groups concurrent calls into one commit.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { Appended, EngineEvents, LogEngine, Page } from "./engine.ts";
-import type { Applier, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "./log.ts";
+import type { Applier, Commit, Draft, Entry, Position, SharedLog, StoreLock } from "./log.ts";
 
-/** Calls that share a commit. */
+/** Maximum number of calls that share a commit. */
 const MAX_GROUP = 256;
-/** Bytes of values from which on a commit takes no more calls. */
+/** A commit with this many bytes of values takes no more calls. */
 const GROUP_BYTES = 4 * 2 ** 20;
-/** Times that others may be faster before a commit asks for its turn. */
+/** Number of times that other hosts may be faster before a commit requests its turn. */
 const MAX_RACES = 3;
 const REJOIN_DELAY_MS = 500;
-/** Snapshots in a row that do not lead to the present: another one would not, either. */
+/**
+ * Maximum number of snapshots in a row that do not lead to the current state. Another snapshot
+ * would not help.
+ */
 const MAX_SNAPSHOTS = 4;
 
 interface Call {
   readonly run: (head: Position) => Draft<unknown>;
-  readonly lock: HeldLock | undefined;
+  readonly lock: StoreLock | undefined;
   readonly done: PromiseWithResolvers<unknown>;
 }
 
-/** A copy, and where it stood when the log began to be followed. */
+/** A copy and its position when it began to follow the log. */
 interface Copy {
   readonly applier: Applier;
   from: Position;
@@ -29,20 +35,23 @@ interface Copy {
 type Outcome = { readonly call: Call } & ({ readonly draft: Draft<unknown> } | { readonly error: unknown });
 
 export class LogClient implements SharedLog {
-  /** Commits written, calls that they answered, attempts that came too late, looks at the log, snapshots taken. */
-  readonly counts = { commits: 0, calls: 0, races: 0, looks: 0, snapshots: 0, sessionsLost: 0 };
+  /**
+   * Commits written, calls that they answered, attempts that came too late, reads of the log,
+   * snapshots taken, and lost sessions.
+   */
+  readonly counts = { commits: 0, calls: 0, races: 0, reads: 0, snapshots: 0, sessionsLost: 0 };
   readonly #engine: LogEngine;
   #rejoin = (join: () => Promise<void>): Promise<void> => join();
   readonly #copies: Copy[] = [];
   #applied: Position = 0;
   #started = false;
-  /** What copies on the disk have may be of another history. */
+  /** Whether copies on the disk may belong to another history of the log. */
   #isDoubtful = false;
   #calls: Call[] = [];
   #writing: Promise<void> | undefined;
-  #look: Promise<void> | undefined;
-  #nextLook: Promise<void> | undefined;
-  /** While the copies are between two states. */
+  #reading: Promise<void> | undefined;
+  #nextReading: Promise<void> | undefined;
+  /** Set while a snapshot replaces the content of the copies. */
   #resetting: Promise<void> | undefined;
   #joining: Promise<void> | undefined;
   readonly #closing = new AbortController();
@@ -56,7 +65,7 @@ export class LogClient implements SharedLog {
     });
   }
 
-  /** Calls of `commit` that are not answered yet. */
+  /** Number of `commit` calls that have not settled. */
   get waiting(): number {
     return this.#calls.length;
   }
@@ -74,7 +83,7 @@ export class LogClient implements SharedLog {
   }
 
   follow(applier: Applier): void {
-    if (this.#started) throw new Error("a copy begins to follow a log before that is read");
+    if (this.#started) throw new Error("a copy must begin to follow a log before the log is read");
     this.#copies.push({ applier, from: 0 });
   }
 
@@ -84,23 +93,23 @@ export class LogClient implements SharedLog {
 
   async refresh(): Promise<void> {
     this.#start();
-    if (this.#look === undefined) {
-      this.#look = this.#catchUp().finally(() => {
-        this.#look = undefined;
+    if (this.#reading === undefined) {
+      this.#reading = this.#catchUp().finally(() => {
+        this.#reading = undefined;
       });
-      return this.#look;
+      return this.#reading;
     }
-    // The look under way may have passed what the caller means.
-    this.#nextLook ??= this.#look
+    // The running read may already be past the commits that the caller waits for.
+    this.#nextReading ??= this.#reading
       .catch(() => {})
       .then(() => {
-        this.#nextLook = undefined;
+        this.#nextReading = undefined;
         return this.refresh();
       });
-    return this.#nextLook;
+    return this.#nextReading;
   }
 
-  async commit<T>(run: (head: Position) => Draft<T>, lock?: HeldLock): Promise<T> {
+  async commit<T>(run: (head: Position) => Draft<T>, lock?: StoreLock): Promise<T> {
     this.#start();
     if (this.#joining !== undefined) throw failure("SESSION_LOST");
     const done = Promise.withResolvers<unknown>();
@@ -109,8 +118,12 @@ export class LogClient implements SharedLog {
     return (await done.promise) as T;
   }
 
-  withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+  withLock<T>(name: string, run: (lock: StoreLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
     return this.#engine.withLock(name, run);
+  }
+
+  tryWriting(): Promise<void> {
+    return this.#engine.tryWriting();
   }
 
   sessions(): Promise<readonly number[]> {
@@ -121,7 +134,7 @@ export class LogClient implements SharedLog {
     return this.#engine.hostOf(session);
   }
 
-  doomed(graceMs: number): Promise<readonly string[]> {
+  deletableObjects(graceMs: number): Promise<readonly string[]> {
     return this.#engine.doomed(graceMs);
   }
 
@@ -129,7 +142,7 @@ export class LogClient implements SharedLog {
     return this.#engine.lists();
   }
 
-  buried(ids: readonly string[]): Promise<void> {
+  markDeleted(ids: readonly string[]): Promise<void> {
     return this.#engine.buried(ids);
   }
 
@@ -137,7 +150,7 @@ export class LogClient implements SharedLog {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
     await this.#writing;
-    await Promise.allSettled([this.#look, this.#joining]);
+    await Promise.allSettled([this.#reading, this.#joining]);
     await this.#engine.close();
   }
 
@@ -145,14 +158,14 @@ export class LogClient implements SharedLog {
     if (this.#closing.signal.aborted) throw failure("STORE_CLOSED");
     if (this.#started) return;
     this.#started = true;
-    const positions = this.#copies.map(({ applier }) => this.#takeUp(applier));
+    const positions = this.#copies.map(({ applier }) => this.#resumePosition(applier));
     this.#applied = Math.min(...positions.filter((position) => position !== undefined), Number.POSITIVE_INFINITY);
     if (this.#applied === Number.POSITIVE_INFINITY) this.#applied = 0;
     for (const [at, copy] of this.#copies.entries()) copy.from = positions[at] ?? this.#applied;
   }
 
-  /** Where a copy goes on. */
-  #takeUp(applier: Applier): Position | undefined {
+  /** Returns the position from which a copy continues. */
+  #resumePosition(applier: Applier): Position | undefined {
     const { position, commit } = applier;
     if (position === undefined || position === 0) return position;
     if (commit === undefined) {
@@ -160,25 +173,31 @@ export class LogClient implements SharedLog {
       return 0;
     }
     this.#isDoubtful = true;
-    this.#engine.know(position, commit);
+    this.#engine.expectCommit(position, commit);
     return position;
   }
 
   async #catchUp(): Promise<void> {
-    this.counts.looks += 1;
-    for (let snapshots = 0; ; snapshots += 1) {
-      const page = await this.#engine.read(this.#applied);
+    this.counts.reads += 1;
+    let snapshots = 0;
+    for (;;) {
+      const after = this.#applied;
+      const page = await this.#engine.read(after);
       if (!page.behind) {
-        this.#take(page.commits);
+        this.#applyCommits(page.commits);
         if (page.more) {
           await this.#settled();
-          snapshots = -1;
+          snapshots = 0;
           continue;
         }
         if (this.#copies.every(({ from }) => from <= this.#applied)) break;
-        // The log ends before what a copy has: commits were lost.
+        // The log ends before the position of a copy: commits were lost.
+      } else if (after < this.#applied) {
+        // This host committed while it read, and the log was trimmed up to that commit.
+        continue;
       }
       if (snapshots >= MAX_SNAPSHOTS) throw contradiction();
+      snapshots += 1;
       this.#resetting = this.#takeSnapshot().finally(() => {
         this.#resetting = undefined;
       });
@@ -188,7 +207,7 @@ export class LogClient implements SharedLog {
     for (const { applier } of this.#copies) applier.caughtUp?.();
   }
 
-  #take(commits: readonly Commit[]): void {
+  #applyCommits(commits: readonly Commit[]): void {
     for (const commit of commits) {
       if (commit.position <= this.#applied) continue;
       for (const { applier, from } of this.#copies) if (commit.position > from) applier.apply(commit);
@@ -204,7 +223,7 @@ export class LogClient implements SharedLog {
       copy.applier.reset();
     }
     for await (const commits of this.#engine.snapshot()) {
-      this.#take(commits);
+      this.#applyCommits(commits);
       await this.#settled();
     }
   }
@@ -225,20 +244,23 @@ export class LogClient implements SharedLog {
     this.#writing = undefined;
   }
 
-  /** @throws NodeError SESSION_LOST, STORE_UNAVAILABLE: concerns every call that waits */
+  /** @throws NodeError SESSION_LOST, STORE_UNAVAILABLE, which affect every waiting call */
   async #writeGroup(): Promise<void> {
     for (let races = 0; ; races += 1) {
-      // Where the copies do not have the present state nothing can be said on top of it.
+      // Entries can only be calculated on copies that have the current state.
       if (this.#resetting !== undefined || this.#isDoubtful) await this.refresh();
-      const answer = await this.#attempt(races >= MAX_RACES);
-      if (typeof answer === "function") return await answer();
+      const result = await this.#attempt(races >= MAX_RACES);
+      if (typeof result === "function") return await result();
       this.counts.races += 1;
-      if (answer.behind || answer.more || this.#resetting !== undefined) await this.refresh();
-      else this.#take(answer.commits);
+      if (result.behind || result.more || this.#resetting !== undefined) await this.refresh();
+      else this.#applyCommits(result.commits);
     }
   }
 
-  /** Gives what was missed, or the function that tells the callers, for when it is durable. */
+  /**
+   * Tries to commit. Resolves with the page of commits that this host missed, or with the function
+   * that settles the callers after a durable commit.
+   */
   async #attempt(wantsTurn: boolean): Promise<Page | (() => Promise<void>)> {
     const { session } = this.#engine;
     const after = this.#applied;
@@ -246,22 +268,25 @@ export class LogClient implements SharedLog {
     const drafts = outcomes.flatMap((outcome) => ("draft" in outcome ? [outcome] : []));
     const entries = drafts.flatMap(({ draft }) => draft.entries);
     const locks = drafts.flatMap(({ call }) => call.lock ?? []);
-    const answer: Appended =
+    const result: Appended =
       entries.length === 0 && locks.length === 0
         ? await this.#stillLast(after)
         : await this.#engine.append({ after, entries, locks, wantsTurn });
-    if ("missed" in answer) return answer.missed;
-    if ("lost" in answer) {
-      this.#rejectLosers(answer.lost);
+    if ("missed" in result) return result.missed;
+    if ("lost" in result) {
+      this.#rejectLosers(result.lost);
       return { commits: [], more: false, behind: false };
     }
     return async () => {
-      if (entries.length > 0) await this.#applyOwn({ position: answer.position, session, entries, id: answer.id });
-      this.#answer(outcomes);
+      if (entries.length > 0) await this.#applyOwn({ position: result.position, session, entries, id: result.id });
+      this.#settleCalls(outcomes);
     };
   }
 
-  /** What was read counts only when nothing has come since. */
+  /**
+   * A result without entries is valid only if no other commit has been written since the copies
+   * were read.
+   */
   async #stillLast(after: Position): Promise<Appended> {
     const missed = await this.#engine.read(after);
     return missed.behind || missed.commits.length > 0 ? { missed } : { position: after };
@@ -286,12 +311,12 @@ export class LogClient implements SharedLog {
 
   async #applyOwn(commit: Commit): Promise<void> {
     this.counts.commits += 1;
-    if (this.#resetting === undefined && this.#applied === commit.position - 1) this.#take([commit]);
-    // A look that was under way has the log from here on, or a snapshot does.
+    if (this.#resetting === undefined && this.#applied === commit.position - 1) this.#applyCommits([commit]);
+    // Otherwise a running read or snapshot contains the log from here on.
     while (this.#resetting !== undefined || this.#applied < commit.position) await this.refresh();
   }
 
-  #answer(outcomes: readonly Outcome[]): void {
+  #settleCalls(outcomes: readonly Outcome[]): void {
     this.counts.calls += outcomes.length;
     this.#calls = this.#calls.slice(outcomes.length);
     for (const outcome of outcomes) {
@@ -321,7 +346,7 @@ export class LogClient implements SharedLog {
       try {
         return await this.#rejoin(() => this.#engine.join());
       } catch {
-        // The engine counts what went wrong; calls fail with it meanwhile.
+        // The engine counts failures; in the meantime, calls fail with SESSION_LOST.
         await sleep(REJOIN_DELAY_MS, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {});
       }
     }
@@ -333,7 +358,10 @@ const contradiction = (): NodeError =>
     reason: "the rows of the log contradict each other; put the schema back from a backup of the database",
   });
 
-/** Whether it names a segment that another session has written: nobody answers for its object any more. */
+/**
+ * Whether an entry names a segment of another session. Nobody ensures that the object of such a
+ * segment exists.
+ */
 function isOfOther(session: number, entry: Entry): boolean {
   const written = entry.kind === "segment" ? [entry.segment] : entry.kind === "replaced" ? entry.by : [];
   return written.some(({ id }) => id.split("-")[0] !== session.toString(36));

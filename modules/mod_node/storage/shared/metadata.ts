@@ -1,13 +1,18 @@
-/** Metadata that several hosts share: each has a copy, and every change goes through the log. */
+/**
+ * Metadata that several hosts share. Each host has a copy, and every change goes through the log.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
 import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "../metadata/overlay_transaction.ts";
 import type { KeyPage, KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "../metadata/store.ts";
 import type { Applier, Commit, Position, Reached, SharedLog } from "./log.ts";
 
-/** Key of the position in the copy, of the log that it is of, and of the commit there: the first key there can be, and not one of the users'. */
+/**
+ * Key in the copy for its position, its log and the commit at that position. It is the first
+ * possible key, and users cannot use it.
+ */
 const positionKey = "\u0000";
-/** Milliseconds. */
+/** Milliseconds before a failed write of the copy is tried again. */
 const RETRY_MS = 1000;
 
 /** A transaction that waits for a commit. */
@@ -19,8 +24,9 @@ interface Waiting {
 type Outcome = { readonly result: unknown } | { readonly error: unknown };
 
 /**
- * `run` of a transaction may be called several times, on states that later turn out not to be the last: it does nothing but
- * calculate and write. Reads give what was committed before them, by any host; they fail when the store cannot be asked.
+ * Metadata in the log. `run` of a transaction may be called several times on states that turn out
+ * not to be the last, so it must only calculate and write. Reads return everything that any host
+ * committed before them, and fail when the store is unreachable.
  *
  * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST
  */
@@ -37,14 +43,14 @@ export class SharedMetadata implements MetadataStore {
     log.follow(copy);
   }
 
-  /** `listener` hears of each key that any host has changed, as the log tells of it. */
+  /** Calls `listener` with each key that any host has changed, when the change is applied. */
   onChange(listener: (key: string) => void): void {
     this.#copy.listeners.add(listener);
   }
 
   /**
-   * `copy` is this host's own, and may be empty; it is closed together with this store, the log is not. A copy that could not
-   * be written is tried again after `retryMs`.
+   * Opens shared metadata. `copy` belongs to this host and may be empty. It is closed together with
+   * this store; the log is not. A failed write of the copy is tried again after `retryMs`.
    */
   static async open(log: SharedLog, copy: MetadataStore, { retryMs = RETRY_MS } = {}): Promise<SharedMetadata> {
     const [position = 0, store, commit] = Buffer.from((await copy.get(positionKey)) ?? [])
@@ -52,9 +58,9 @@ export class SharedMetadata implements MetadataStore {
       .split(" ");
     const isOfThis = store === log.store;
     const reached = isOfThis ? { position: Number(position), commit: commit || undefined } : { position: 0 };
-    const kept = new Copy(copy, log.store, reached, retryMs);
-    if (!isOfThis) kept.reset();
-    return new SharedMetadata(log, kept);
+    const ownCopy = new Copy(copy, log.store, reached, retryMs);
+    if (!isOfThis) ownCopy.reset();
+    return new SharedMetadata(log, ownCopy);
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
@@ -107,7 +113,9 @@ export class SharedMetadata implements MetadataStore {
     if (this.#closed) throw failure("STORE_CLOSED");
   }
 
-  /** One commit after the other, each with all transactions that wait when it is calculated. */
+  /**
+   * Writes commits one after the other, each with all transactions that wait when it is calculated.
+   */
   async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
       let taken = 0;
@@ -130,12 +138,12 @@ export class SharedMetadata implements MetadataStore {
   }
 }
 
-/** What is to be written into the store together. */
+/** Changes that are written to the store together. */
 interface Batch {
-  /** Everything that the store has goes first. */
+  /** Whether all entries of the store are removed first. */
   isReset: boolean;
   position: Position;
-  /** The id of the commit there. */
+  /** The id of the commit at this position. */
   commit: string | undefined;
   readonly changes: Map<string, Uint8Array | undefined>;
 }
@@ -143,7 +151,7 @@ interface Batch {
 const emptyBatch = (): Batch => ({ isReset: false, position: 0, commit: undefined, changes: new Map() });
 const isEmpty = ({ isReset, position }: Batch): boolean => !isReset && position === 0;
 
-/** This host's copy. It is written behind the log, many commits together. */
+/** The copy of this host. It is written after the log, many commits at a time. */
 class Copy implements Applier {
   readonly position: Position;
   readonly commit: string | undefined;
@@ -151,11 +159,11 @@ class Copy implements Applier {
   readonly #store: MetadataStore;
   readonly #logStore: string;
   readonly #retryMs: number;
-  /** What is applied and not being written yet. */
-  #ahead = emptyBatch();
+  /** Applied changes that are not being written yet. */
+  #applied = emptyBatch();
   #beingWritten = emptyBatch();
   #writing: Promise<void> | undefined;
-  /** The present attempt to write; never rejects. */
+  /** The current attempt to write; never rejects. */
   #attempt: Promise<void> | undefined;
   /** Why the last attempt failed. */
   #fault: NodeError | undefined;
@@ -173,30 +181,30 @@ class Copy implements Applier {
     for (const entry of entries) {
       if (entry.kind !== "metadata") continue;
       for (const [key, value] of entry.changes) {
-        this.#ahead.changes.set(key, value);
-        for (const tell of this.listeners) tell(key);
+        this.#applied.changes.set(key, value);
+        for (const notify of this.listeners) notify(key);
       }
     }
-    this.#ahead.position = position;
-    this.#ahead.commit = id;
+    this.#applied.position = position;
+    this.#applied.commit = id;
     this.#writing ??= this.#write();
   }
 
   reset(): void {
-    this.#ahead = { ...emptyBatch(), isReset: true };
+    this.#applied = { ...emptyBatch(), isReset: true };
     this.#writing ??= this.#write();
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
     keyBytes(key);
-    for (const { changes, isReset } of [this.#ahead, this.#beingWritten]) {
+    for (const { changes, isReset } of [this.#applied, this.#beingWritten]) {
       if (changes.has(key)) return changes.get(key);
       if (isReset) return undefined;
     }
     return key === positionKey ? undefined : await this.#store.get(key);
   }
 
-  /** What is in the store: after `settled` this is everything. */
+  /** Returns entries of the store. After `settled`, these include all changes. */
   range(range?: KeyRange): AsyncIterable<readonly [string, Uint8Array]> {
     return this.#store.range(behindPosition(range));
   }
@@ -206,15 +214,19 @@ class Copy implements Applier {
   }
 
   async settled(): Promise<void> {
-    while (!isEmpty(this.#ahead) || !isEmpty(this.#beingWritten)) {
-      // Nothing is written any more; the log goes on for others, and may wait for this copy.
+    while (!isEmpty(this.#applied) || !isEmpty(this.#beingWritten)) {
+      // The copy is closing and writes nothing more. The log continues for other copies and may
+      // wait for this one.
       if (this.#closing.signal.aborted) throw failure("STORE_CLOSED");
       if (this.#fault !== undefined) throw this.#fault;
       await this.#attempt;
     }
   }
 
-  /** Runs transactions on top of what is applied, each on top of those before it. @throws NodeError when the copy is behind */
+  /**
+   * Runs transactions on top of the applied state, each on top of those before it.
+   * @throws NodeError when the copy is behind
+   */
   calculate(transactions: readonly Waiting[]): {
     readonly outcomes: readonly Outcome[];
     readonly changes: readonly (readonly [string, Uint8Array | undefined])[];
@@ -222,10 +234,11 @@ class Copy implements Applier {
     if (this.#fault !== undefined) throw this.#fault;
     let outcomes: readonly Outcome[] = [];
     let changes: readonly (readonly [string, Uint8Array | undefined])[] = [];
-    // Every engine runs a transaction before `transaction` returns, and on top of those that are still being written.
+    // Every metadata store runs a transaction before `transaction` returns, on top of transactions
+    // that are still being written.
     const read = this.#store.transaction((stored) => {
-      const applied = new OverlayTransaction(this.#ahead.isReset ? nothing : withoutPosition(stored));
-      for (const [key, value] of this.#ahead.changes) applied.changes.set(key, value);
+      const applied = new OverlayTransaction(this.#applied.isReset ? nothing : withoutPosition(stored));
+      for (const [key, value] of this.#applied.changes) applied.changes.set(key, value);
       const together = new OverlayTransaction(applied);
       outcomes = transactions.map(({ run }) => outcomeOf(run, together));
       changes = [...together.changes];
@@ -241,12 +254,12 @@ class Copy implements Applier {
   }
 
   async #write(): Promise<void> {
-    // Commits that are applied in the same turn are written together.
+    // Commits that are applied in the same tick are written together.
     this.#attempt = Promise.resolve();
     await this.#attempt;
-    while (!isEmpty(this.#ahead) && !this.#closing.signal.aborted) {
-      this.#beingWritten = this.#ahead;
-      this.#ahead = emptyBatch();
+    while (!isEmpty(this.#applied) && !this.#closing.signal.aborted) {
+      this.#beingWritten = this.#applied;
+      this.#applied = emptyBatch();
       this.#attempt = this.#writeBatch(this.#beingWritten);
       await this.#attempt;
       if (this.#fault === undefined) continue;
@@ -268,7 +281,7 @@ class Copy implements Applier {
       this.#fault = undefined;
     } catch (error) {
       this.#fault = NodeError.is(error) ? error : new NodeError((error as Error).message, { cause: error });
-      if (!this.#ahead.isReset) this.#ahead = joined(batch, this.#ahead);
+      if (!this.#applied.isReset) this.#applied = joined(batch, this.#applied);
     }
     this.#beingWritten = emptyBatch();
   }
@@ -285,7 +298,8 @@ function outcomeOf(run: Waiting["run"], base: OverlayTransaction): Outcome {
   try {
     const overlay = new OverlayTransaction(base);
     const result = runSynchronously(run, overlay);
-    if (overlay.changes.has(positionKey)) throw new NodeError("a shared store keeps no key that is one NUL");
+    if (overlay.changes.has(positionKey))
+      throw new NodeError("the key of one NUL character is reserved in a shared store");
     base.apply(overlay);
     return { result };
   } catch (error) {

@@ -1,42 +1,57 @@
-/** Where the stores are that several hosts share, and how much of them a host keeps on its disk. */
+/** Settings of the stores that several hosts share, and of the disk cache of a host. */
 import { NodeError } from "../../util/errors.ts";
-import { placeOf, type S3Settings } from "./s3/settings.ts";
+import { type S3Settings, s3AddressOf } from "./s3/settings.ts";
 import type { SharedBlocksOptions } from "./segments/options.ts";
 import { sqlSettings } from "./sql/settings.ts";
 
 export interface SharedStoreSettings {
-  /** `s3://bucket/prefix`: where the blocks are. */
+  /** `s3://bucket/prefix`: the address of the blocks. */
   readonly s3: string;
-  /** `postgres://user@host/database?schema=name`: where all else is. */
+  /** `postgres://user@host/database?schema=name`: the address of all other data. */
   readonly sql: string;
-  /** URL of an S3-compatible store; that of Amazon for the region otherwise. */
+  /** URL of an S3-compatible store; by default the endpoint of Amazon for the region. */
   readonly endpoint?: string | undefined;
-  /** Of the bucket; that of the environment otherwise. */
+  /** Region of the bucket; by default the region in the environment. */
   readonly region?: string | undefined;
-  /** The bucket is in the path of a URL, and no part of the host's name; so by default where an endpoint is named. */
+  /**
+   * Whether URLs have the bucket in the path instead of the host name. By default true when an
+   * endpoint is named.
+   */
   readonly path_style?: boolean | undefined;
-  /** A file with access keys, in the form of `~/.aws/credentials`; those of the environment otherwise. */
+  /**
+   * A file with access keys in the format of `~/.aws/credentials`; by default, the keys come from
+   * the environment.
+   */
   readonly credentials?: string | undefined;
   /** The section of that file. */
   readonly profile?: string | undefined;
-  /** A file with the password of the database; in the URL, or `PGPASSWORD`, otherwise. */
+  /**
+   * A file with the password of the database. By default, the password is in the URL or in
+   * `PGPASSWORD`.
+   */
   readonly sql_password?: string | undefined;
-  /** Bytes of objects that are kept on the disk of this host. */
+  /** Bytes of objects in the cache on the disk of this host. */
   readonly cache?: number | undefined;
-  /** Folder of all that this host can lose; beside the repo's metadata otherwise. */
+  /** Folder of all data that this host can lose; by default next to the metadata of the repo. */
   readonly cache_path?: string | undefined;
   /** Bytes at which a segment is full. */
   readonly segment?: number | undefined;
-  /** Seconds for which objects that nothing refers to any more can still be read. */
+  /** Seconds for which unreferenced objects can still be read. */
   readonly grace?: number | undefined;
-  /** A file with the secret under which keys for names are shared; each host has its own otherwise. */
+  /**
+   * A file with the secret that encrypts shared keys for names; by default, each host has its own
+   * keys.
+   */
   readonly keys_secret?: string | undefined;
 }
 
-/** @throws NodeError for places that are none; passwords are not repeated */
+/**
+ * Checks the addresses in the settings.
+ * @throws NodeError for invalid addresses; it never contains passwords
+ */
 export function requireStoreSettings(settings: SharedStoreSettings, env: NodeJS.ProcessEnv = process.env): void {
   try {
-    placeOf(s3Settings(settings), env);
+    s3AddressOf(s3Settings(settings), env);
     sqlSettings(settings.sql);
   } catch (error) {
     throw new NodeError(`the shared store: ${(error as Error).message}`, { kind: "client", cause: error });
@@ -51,7 +66,7 @@ export const s3Settings = ({ s3, endpoint, region, ...more }: SharedStoreSetting
   credentials: { file: more.credentials, profile: more.profile },
 });
 
-/** How blocks are kept: in which sizes, and for how long. */
+/** Returns the options of the block store: sizes and durations. */
 export const blockSettings = ({
   cache,
   segment,

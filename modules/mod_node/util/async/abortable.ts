@@ -1,4 +1,7 @@
-/** The result of `work`, unless the signal aborts before; the work itself goes on. @throws the signal's reason */
+/**
+ * The result of `work`, unless the signal aborts before; the work itself goes on. @throws the
+ * signal's reason
+ */
 export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   const { promise: left, reject } = Promise.withResolvers<never>();
@@ -13,8 +16,8 @@ export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | unde
 }
 
 /**
- * Sources that are read until the signal aborts, one at a time. They share one listener, since there may be very many small ones:
- * `end` removes it.
+ * Sources that are read until the signal aborts, one at a time. They share one listener, since
+ * there may be very many small ones: `end` removes it.
  */
 export class AbortableSources {
   readonly #signal: AbortSignal | undefined;
@@ -34,8 +37,8 @@ export class AbortableSources {
   }
 
   /**
-   * The values of `source`, until the signal aborts. The source is then told to end, but a silent one is not awaited. `next` rejects
-   * with the signal's reason, or with what the source throws.
+   * The values of `source`, until the signal aborts. The source is then told to end, but a silent
+   * one is not awaited. `next` rejects with the signal's reason, or with what the source throws.
    */
   read<T>(source: AsyncIterable<T>): AsyncIterableIterator<T, undefined, undefined> {
     const iterator = source[Symbol.asyncIterator]();

@@ -1,5 +1,6 @@
 /**
- * Groups values into batches, for work that costs as much for many values as for one. The last batch may be smaller.
+ * Groups values into batches, for work that costs as much for many values as for one. The last
+ * batch may be smaller.
  */
 export async function* batches<T>(source: AsyncIterable<T>, size: number): AsyncGenerator<T[], void, undefined> {
   let page: T[] = [];

@@ -4,8 +4,9 @@
 const LONGEST_MS = 2;
 
 /**
- * Begins once a turn of the event loop has brought nobody else who asks. Those who ask while the process is busy with calls
- * of their kind share what costs a thread and the disk as much for one as for many; who asks alone waits for one turn.
+ * Begins once a turn of the event loop has brought nobody else who asks. Those who ask while the
+ * process is busy with calls of their kind share what costs a thread and the disk as much for one
+ * as for many; who asks alone waits for one turn.
  */
 export class Gathering {
   readonly #begin: () => void;

@@ -6,8 +6,9 @@ interface Pulled<T> {
 }
 
 /**
- * The result of `map` for each value, in order and as soon as it is ready, with at most `atOnce` calls under way. No
- * work is under way after it has ended. @throws what the source or `map` throws, after the results before it
+ * The result of `map` for each value, in order and as soon as it is ready, with at most `atOnce`
+ * calls under way. No work is under way after it has ended. @throws what the source or `map`
+ * throws, after the results before it
  */
 export async function* mapConcurrent<T, U>(
   source: AsyncIterable<T> | Iterable<T>,
@@ -34,8 +35,8 @@ export async function* mapConcurrent<T, U>(
       if (end === undefined && running.length < atOnce) asking ??= pull(iterator);
       const [head] = running;
       if (head === undefined && asking === undefined) break;
-      // Whichever comes first: a slow source delays no result, and a slow result delays no value that there is room
-      // for.
+      // Whichever comes first: a slow source delays no result, and a slow result delays no value
+      // that there is room for.
       const asked = await (head === undefined ? asking : asking && Promise.race([asking, head.then(settled, settled)]));
       if (asked !== undefined) {
         take(asked);

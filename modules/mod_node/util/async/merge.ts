@@ -1,6 +1,9 @@
 /** Merges several streams into one. */
 
-/** The values of all sources as they come; `stop` is called when sources that have not ended are no longer wanted. */
+/**
+ * The values of all sources as they come; `stop` is called when sources that have not ended are no
+ * longer wanted.
+ */
 export async function* merge<T>(
   sources: readonly AsyncIterable<T>[],
   stop: () => void,

@@ -14,7 +14,9 @@ export async function readUpTo(
   return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
 }
 
-/** All bytes of a source in one array. @throws what `tooLong` makes when there are more than `most` */
+/**
+ * All bytes of a source in one array. @throws what `tooLong` makes when there are more than `most`
+ */
 export async function readAll(
   source: AsyncIterable<Uint8Array>,
   most: number,
@@ -42,8 +44,8 @@ export interface Arrays {
 }
 
 /**
- * All bytes of a source in one of the arrays, or a part of it. They are copied as they come: a piece may serve again when the next one
- * is asked for.
+ * All bytes of a source in one of the arrays, or a part of it. They are copied as they come: a
+ * piece may serve again when the next one is asked for.
  *
  * @throws what `tooLong` makes when there are more than `most`
  */
@@ -76,8 +78,8 @@ export async function gatherAll(
 }
 
 /**
- * Frees the memory of an array unless other views share it. Otherwise what passes through makes the garbage collector mark the
- * whole heap for every few dozen MiB.
+ * Frees the memory of an array unless other views share it. Otherwise what passes through makes the
+ * garbage collector mark the whole heap for every few dozen MiB.
  */
 export function detach({ buffer, length }: Uint8Array): void {
   if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);

@@ -1,4 +1,6 @@
-/** A value that takes long to find out: it is asked for in the background, and given as it was last. */
+/**
+ * A value that takes long to find out: it is asked for in the background, and given as it was last.
+ */
 export class Remembered<T> {
   readonly #read: () => Promise<T>;
   readonly #maxAgeMs: number;

@@ -1,12 +1,14 @@
-/** A shared/exclusive lock, which keeps garbage collection apart from everything that adds blocks. */
+/**
+ * A shared/exclusive lock, which keeps garbage collection apart from everything that adds blocks.
+ */
 import { failure } from "../errors.ts";
 
 /** To be called once, when the holder is done. */
 export type Release = () => void;
 
 /**
- * Shared and exclusive holders, in the order in which they came: whoever wants it exclusively waits for the present
- * holders, and later callers wait behind.
+ * Shared and exclusive holders, in the order in which they came: whoever wants it exclusively waits
+ * for the present holders, and later callers wait behind.
  */
 export class SharedLock {
   #shared = 0;
@@ -23,7 +25,10 @@ export class SharedLock {
     return this.#waiting.some(({ exclusive }) => exclusive);
   }
 
-  /** `hear` is called whenever somebody begins to wait for exclusive use. The returned function ends that. */
+  /**
+   * `hear` is called whenever somebody begins to wait for exclusive use. The returned function ends
+   * that.
+   */
   onExclusiveWaiting(listener: () => void): () => void {
     const holder = () => listener();
     this.#listeners.add(holder);
@@ -40,14 +45,18 @@ export class SharedLock {
   }
 
   /**
-   * To be called by who holds it exclusively, when this host has begun anew in a store that it shares: garbage collection did not
-   * ask for what calls protect that have given up their share for a while, so they must not go on.
+   * To be called by who holds it exclusively, when this host has begun anew in a store that it
+   * shares: garbage collection did not ask for what calls protect that have given up their share
+   * for a while, so they must not go on.
    */
   voidCalls(): void {
     this.#voids += 1;
   }
 
-  /** For a call that had a share when `voids` was this, and gave it up for a while. @throws NodeError SESSION_LOST */
+  /**
+   * For a call that had a share when `voids` was this, and gave it up for a while. @throws
+   * NodeError SESSION_LOST
+   */
   async acquireSharedAgain(voids: number, signal?: AbortSignal): Promise<Release> {
     const release = await this.acquireShared(signal);
     if (voids === this.#voids) return release;
@@ -70,8 +79,9 @@ export class SharedLock {
   }
 
   /**
-   * Runs `work` without the lock, so that it may take long, then `finish` with a share of it. When somebody has held
-   * the lock exclusively meanwhile, the result of `work` may be invalid, and both are repeated.
+   * Runs `work` without the lock, so that it may take long, then `finish` with a share of it. When
+   * somebody has held the lock exclusively meanwhile, the result of `work` may be invalid, and both
+   * are repeated.
    */
   async retryOptimistically<T>(work: () => Promise<void>, finish: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (;;) {

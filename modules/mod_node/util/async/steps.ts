@@ -17,7 +17,10 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
-/** Whoever waits for a slice. One of them has it in each turn of the event loop: others wait for one slice, and not for those of all. */
+/**
+ * Whoever waits for a slice. One of them has it in each turn of the event loop: others wait for one
+ * slice, and not for those of all.
+ */
 const waiting: (() => void)[] = [];
 
 function nextSlice(): Promise<void> {
@@ -32,7 +35,10 @@ function giveSlice(): void {
   resolve?.();
 }
 
-/** For work that goes on and on without waiting for anything: it gives the event loop a turn after every few milliseconds. */
+/**
+ * For work that goes on and on without waiting for anything: it gives the event loop a turn after
+ * every few milliseconds.
+ */
 export class TimeSlices {
   #until = performance.now() + SLICE_MS;
 
@@ -81,7 +87,8 @@ export function* sortedSteps<T>(items: readonly T[], compare: (one: T, other: T)
   while (runs.length > 1) {
     const merged: T[][] = [];
     for (let at = 0; at < runs.length; at += 2) {
-      const [one, other] = [runs[at] as T[], runs[at + 1]];
+      const one = runs[at] as T[];
+      const other = runs[at + 1];
       merged.push(other === undefined ? one : yield* mergedSteps(one, other, compare));
     }
     runs = merged;

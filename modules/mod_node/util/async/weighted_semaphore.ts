@@ -24,7 +24,10 @@ export class WeightedSemaphore {
     return this.#waiters.length === 0 && this.#fits(bytes);
   }
 
-  /** To be given back by `release`. A request beyond the capacity is granted when nothing else is held. */
+  /**
+   * To be given back by `release`. A request beyond the capacity is granted when nothing else is
+   * held.
+   */
   acquire(bytes: number): Promise<void> | undefined {
     if (this.isFree(bytes)) {
       this.#available -= bytes;

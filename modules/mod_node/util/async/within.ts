@@ -1,6 +1,9 @@
 /** Waiting that ends after a time; what is waited for goes on. */
 
-/** What `ending` resolves with. @throws what it rejects with, or an Error after that many milliseconds */
+/**
+ * What `ending` resolves with. @throws what it rejects with, or an Error after that many
+ * milliseconds
+ */
 export async function within<T>(milliseconds: number, ending: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("there was no answer in time")), Math.max(0, milliseconds));

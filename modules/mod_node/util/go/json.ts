@@ -1,4 +1,7 @@
-/** Reads JSON as Go does, byte by byte and with its error texts; iterative, so that nesting takes no stack. */
+/**
+ * Reads JSON as Go does, byte by byte and with its error texts; iterative, so that nesting takes no
+ * stack.
+ */
 import { NodeError } from "../errors.ts";
 import { validUtf8 } from "./text.ts";
 

@@ -1,4 +1,6 @@
-/** Decodes JSON into structs as Go does: keys in any case, `null` for nothing, and Go's error texts. */
+/**
+ * Decodes JSON into structs as Go does: keys in any case, `null` for nothing, and Go's error texts.
+ */
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
 import { NodeError } from "../errors.ts";
 import { JsonReader, type JsonToken } from "./json.ts";
@@ -33,7 +35,9 @@ export class StructReader {
   readonly #strict: boolean;
   #fault: NodeError | undefined;
   #stop: NodeError | undefined;
-  /** The first token of a value that does not fit: its rest is skipped before anything else is read. */
+  /**
+   * The first token of a value that does not fit: its rest is skipped before anything else is read.
+   */
   #refused: JsonToken | undefined;
   #read = 0;
 

@@ -28,7 +28,10 @@ const [hexEscape, shortUnicodeEscape, longUnicodeEscape] = ["\\x", "\\u", "\\U"]
   Uint16Array,
 ];
 
-/** Code units that are written before they become a text: one for each character would take too long. */
+/**
+ * Code units that are written before they become a text: one for each character would take too
+ * long.
+ */
 const MAX_UNITS = 64 * 1024;
 const LONGEST_ESCAPE = 10;
 
@@ -63,11 +66,15 @@ function isQuoted(code: number): boolean {
 function writeEscape(into: Uint16Array, at: number, code: number): number {
   const short = shortEscapes[code];
   if (short !== undefined) return write(into, at, short);
+  // A lone surrogate stands for a byte that is not UTF-8 (`byteText`).
+  if (code >= 0xdc80 && code <= 0xdcff) return write(into, at, Uint16Array.of(...hexEscape, ...hexByte(code & 0xff)));
   const digits = code < 0x20 ? 2 : code > 0xffff ? 8 : 4;
   let next = write(into, at, digits === 2 ? hexEscape : digits === 8 ? longUnicodeEscape : shortUnicodeEscape);
   for (let shift = 4 * (digits - 1); shift >= 0; shift -= 4) into[next++] = hexDigits[(code >>> shift) & 15] as number;
   return next;
 }
+
+const hexByte = (byte: number) => [hexDigits[byte >> 4] as number, hexDigits[byte & 15] as number];
 
 function write(into: Uint16Array, at: number, units: Uint16Array): number {
   let next = at;
@@ -75,14 +82,18 @@ function write(into: Uint16Array, at: number, units: Uint16Array): number {
   return next;
 }
 
-/** A name in a listing: unprintable characters are escaped, and in that case backslashes as well. */
+/**
+ * Returns a name for a listing. If it contains unprintable characters, these and its backslashes
+ * are escaped. Bytes that are not UTF-8 do not count as unprintable.
+ */
 export function printable(text: string): string {
-  return /[\\]|\p{C}|(?! )\p{Z}/u.test(text) ? quote(text).slice(1, -1).replaceAll('\\"', '"') : text;
+  return /[\\]|(?!\p{Cs})\p{C}|(?! )\p{Z}/u.test(text) ? quote(text).slice(1, -1).replaceAll('\\"', '"') : text;
 }
 
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 
-const unsafe = /[<>&\u2028\u2029]|\\[\\bf]/g;
+/** The surrogates stand for bytes that are not UTF-8, or for nothing. */
+const unsafe = /[<>&\u2028\u2029]|\\[\\bf]|\\ud[89a-f][0-9a-f]{2}/g;
 
 const goEscapes: Readonly<Record<string, string>> = {
   "<": "\\u003c",
@@ -95,12 +106,12 @@ const goEscapes: Readonly<Record<string, string>> = {
   "\\f": "\\u000c",
 };
 
-const escaped = (found: string): string => goEscapes[found] as string;
+const escaped = (found: string): string => goEscapes[found] ?? "\\ufffd";
 
 /**
- * Compact JSON as Go writes it: `<`, `>`, `&` and line separators are escaped, control characters by number except
- * `\n`, `\r`, `\t`. BigInts are integers. Keys keep their order, as those of Go structs do; whoever makes a value for a
- * Go map sorts them.
+ * Compact JSON as Go writes it: `<`, `>`, `&` and line separators are escaped, control characters
+ * by number except `\n`, `\r`, `\t`. BigInts are integers. Keys keep their order, as those of Go
+ * structs do; whoever makes a value for a Go map sorts them.
  */
 export function goJson(value: unknown): string {
   if (value instanceof JsonText) return value.text;
@@ -136,9 +147,13 @@ function escapedLong(text: string): string {
       parts.push(into.toString("utf8", 0, length));
       length = 0;
     }
-    const taken = byte === backslash ? 2 : 1;
-    const written =
-      byte === backslash ? controlEscapes[bytes[at + 1] as number] : (markEscapes[byte] ?? separatorAt(bytes, at));
+    const isLone = byte === backslash && bytes[at + 1] === 0x75 && bytes[at + 2] === 0x64;
+    const taken = isLone ? ESCAPED_LENGTH : byte === backslash ? 2 : 1;
+    const written = isLone
+      ? invalid
+      : byte === backslash
+        ? controlEscapes[bytes[at + 1] as number]
+        : (markEscapes[byte] ?? separatorAt(bytes, at));
     if (written === undefined) for (let of = 0; of < taken; of += 1) into[length++] = bytes[at + of] as number;
     else for (let of = 0; of < written.length; of += 1) into[length++] = written[of] as number;
     at += written !== undefined && byte === 0xe2 ? 3 : taken;
@@ -211,7 +226,8 @@ const jsonEscapes: readonly (Uint8Array | undefined)[] = Array.from({ length: 0x
   const written = goJson(letter).slice(1, -1);
   return written === letter ? undefined : Buffer.from(written);
 });
-const [lineSeparator, paragraphSeparator] = [Buffer.from("\\u2028"), Buffer.from("\\u2029")];
+const lineSeparator = Buffer.from("\\u2028");
+const paragraphSeparator = Buffer.from("\\u2029");
 
 /** The escape of U+2028 or U+2029, when it is there. */
 function separatorAt(bytes: Uint8Array, at: number): Uint8Array | undefined {
@@ -249,7 +265,7 @@ const secondBytes: ReadonlyMap<number, readonly [least: number, most: number]> =
 ]);
 
 /** Bytes of the character at an offset; 0 when it is invalid. */
-function letterLength(bytes: Uint8Array, at: number): number {
+export function letterLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;

@@ -1,4 +1,6 @@
-/** Reads one XML element as Go does, with its error texts. No document types, no limit of nesting. */
+/**
+ * Reads one XML element as Go does, with its error texts. No document types, no limit of nesting.
+ */
 import { isUtf8 } from "node:buffer";
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
 import { NodeError } from "../errors.ts";
@@ -24,7 +26,9 @@ const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udfff]/u;
 /** Characters whose entities are resolved in one go. */
 const TEXT_AT_ONCE = 64 * 1024;
 
-/** In steps. What is before and after the first element is skipped. @throws NodeError with Go's text */
+/**
+ * In steps. What is before and after the first element is skipped. @throws NodeError with Go's text
+ */
 export function* visitXml(bytes: Uint8Array, visitor: XmlVisitor): Steps<void> {
   if (!isUtf8(bytes)) throw new NodeError("XML syntax error on line 1: invalid UTF-8");
   yield* new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();

@@ -7,7 +7,10 @@ const LOOK_MS = 1;
 export interface Held {
   /** How often it was looked, from the second look on. */
   readonly looks: number;
-  /** Milliseconds of CPU time of the loop's thread between two looks, which other programs do not add to: the longest, and of a hundred looks all but one. */
+  /**
+   * Milliseconds of CPU time of the loop's thread between two looks, which other programs do not
+   * add to: the longest, and of a hundred looks all but one.
+   */
   readonly max: number;
   readonly p99: number;
   /** The longest in milliseconds of time, waiting for a processor included. */
@@ -24,10 +27,12 @@ export default function loop(module: Module): void {
   let timer = setTimeout(look, LOOK_MS);
 
   function look(): void {
-    const [nowCpu, now] = [threadCpu(), performance.now()];
+    const nowCpu = threadCpu();
+    const now = performance.now();
     held.push(nowCpu - cpu);
     wait = Math.max(wait, now - last);
-    [cpu, last] = [nowCpu, now];
+    cpu = nowCpu;
+    last = now;
     timer = setTimeout(look, LOOK_MS);
   }
 

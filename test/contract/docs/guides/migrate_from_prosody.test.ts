@@ -10,7 +10,11 @@ import { parse } from "yaml";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
 import { readGuide, shownFiles, typeErrors, writeFiles } from "./support.ts";
 
-const guide = readGuide("migrate-from-prosody");
+const pages = [
+  "migrate-from-prosody",
+  ...["more-concepts", "configuration"].map((page) => `migrate-from-prosody/${page}`),
+];
+const guide = pages.map(readGuide).join("\n");
 const files = shownFiles(guide);
 
 describe("the guide from Prosody", () => {

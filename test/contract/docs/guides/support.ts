@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, posix, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const project = fileURLToPath(new URL("../../../..", import.meta.url));
@@ -18,13 +18,18 @@ export function readGuide(name: string): string {
   return readFileSync(join(project, "docs/guides", `${name}.md`), "utf8");
 }
 
-/** TypeScript blocks that begin with a comment of a file name; without those that begin otherwise. */
+/**
+ * TypeScript blocks that begin with a comment of a file name; without those that begin otherwise.
+ */
 export function shownFiles(guide: string): ShownFile[] {
   const blocks = guide.matchAll(/^```ts\n\/\/ ([\w./-]+\.ts)\n(.*?)^```$/gms);
   return Array.from(blocks, ([, name = "", code = ""]) => ({ name, code }));
 }
 
-/** Writes files into a folder of ES modules: without its package.json the compiler takes them for CommonJS. */
+/**
+ * Writes files into a folder of ES modules: without its package.json the compiler takes them for
+ * CommonJS.
+ */
 export async function writeFiles(folder: string, files: readonly ShownFile[]): Promise<void> {
   await writeFile(join(folder, "package.json"), '{ "type": "module" }\n');
   for (const { name, code } of files) {
@@ -33,7 +38,10 @@ export async function writeFiles(folder: string, files: readonly ShownFile[]): P
   }
 }
 
-/** What the compiler has to say about files outside of the project, one line each; nothing when all is well. */
+/**
+ * What the compiler has to say about files outside of the project, one line each; nothing when all
+ * is well.
+ */
 export function typeErrors(files: readonly string[]): string[] {
   const folder = mkdtempSync(join(tmpdir(), "modhost-types-"));
   try {
@@ -65,19 +73,27 @@ export function typeErrors(files: readonly string[]): string[] {
   }
 }
 
+/** What the package exports, by the name that it is imported by, and its source. */
+function exported(): [string, string[]][] {
+  const { exports } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
+    exports: Record<string, string | { source: string }>;
+  };
+  return Object.entries(exports).flatMap(([name, door]) =>
+    typeof door === "string" ? [] : [[posix.join("modhost", name), [join(project, door.source)]]],
+  );
+}
+
 const settings = {
   extends: join(project, "tsconfig.json"),
   compilerOptions: {
     // Variables that a guide leaves to its reader are no errors.
     noUnusedLocals: false,
     noUnusedParameters: false,
+    allowJs: true,
+    checkJs: true,
     typeRoots: [join(project, "node_modules/@types")],
     paths: {
-      modhost: [join(project, "core/index.ts")],
-      "modhost/types": [join(project, "core/types.ts")],
-      "modhost/testing": [join(project, "core/testing/index.ts")],
-      "modhost/net/http": [join(project, "core/net/http.ts")],
-      "modhost/net/http/server": [join(project, "core/http/index.ts")],
+      ...Object.fromEntries(exported()),
       "kubo-rpc-client": [join(project, "node_modules/kubo-rpc-client/dist/src/index.d.ts")],
       koa: [join(project, "node_modules/@types/koa")],
       "@koa/router": [join(project, "node_modules/@koa/router")],

@@ -67,7 +67,7 @@ describe("programs of the guide to the node print what it shows", () => {
 });
 
 test("the module on the node of the other guide tells clients what is wrong", async (t) => {
-  const shown = readGuide("write-a-module").match(/```ts\n(import[^`]*? from "modhost\/node";\n.*?)```/s)?.[1] ?? "";
+  const shown = readGuide("module/node").match(/```ts\n(import[^`]*? from "modhost\/node";\n.*?)```/s)?.[1] ?? "";
   const [, imports = "", body = ""] = /^((?:import [^\n]*\n)+)(.*)$/s.exec(shown) ?? [];
   const folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
   t.after(() => rm(folder, { recursive: true }));

@@ -82,7 +82,10 @@ interface Round {
   readonly peers: number;
 }
 
-/** New peers come, work with the node all at once, and go: one in the middle of what it says, the others in peace. */
+/**
+ * New peers come, work with the node all at once, and go: one in the middle of what it says, the
+ * others in peace.
+ */
 async function playRound({ node, report, kept, folder, round, peers }: Round): Promise<void> {
   const servers: RpcServer[] = [];
   try {

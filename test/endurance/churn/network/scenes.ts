@@ -58,7 +58,10 @@ async function contents({ report, node, peer, kept, seed }: Play): Promise<void>
   await providesFor(report, node, peer, seed + 300);
 }
 
-/** A read goes on when its peer leaves in the middle of it and comes back, whoever of the two dials first. */
+/**
+ * A read goes on when its peer leaves in the middle of it and comes back, whoever of the two dials
+ * first.
+ */
 async function comesBack({ report, node, peer, seed }: Play): Promise<void> {
   let over = false;
   const reading = fileCrosses(report, peer, node, 4 * mebibyte, seed + 400).finally(() => {
@@ -99,7 +102,9 @@ async function given(node: Rpc, seed: number): Promise<void> {
   }
 }
 
-/** The peer goes in the middle of what it sends; the caller of the read waits a little, and leaves. */
+/**
+ * The peer goes in the middle of what it sends; the caller of the read waits a little, and leaves.
+ */
 export async function cutOff(node: Rpc, peer: Rpc, round: number, kill: () => Promise<void>): Promise<void> {
   const cid = await peer.add({ file: [...keystream(16 * mebibyte, 10_000_000 + round)] });
   const leaving = new AbortController();

@@ -1,4 +1,6 @@
-/** The node under test, in a process of its own: serves its API, and tells its parent what it holds. */
+/**
+ * The node under test, in a process of its own: serves its API, and tells its parent what it holds.
+ */
 
 import type { NodeModule } from "modhost/node";
 import { createHost } from "#core/index.ts";
@@ -14,7 +16,9 @@ export interface Holdings {
   readonly outside: number;
   /** Handles, open files and listeners by kind. */
   readonly handles: readonly (readonly [kind: string, count: number])[];
-  /** Of the network, by kind: there is none of any while nobody is connected and nothing asked for. */
+  /**
+   * Of the network, by kind: there is none of any while nobody is connected and nothing asked for.
+   */
   readonly network: Readonly<Record<string, number>>;
   /** Listeners that others have added to libp2p, by event. */
   readonly listeners: Readonly<Record<string, number>>;

@@ -116,7 +116,8 @@ class Namespace {
 
   /** A folder with all below it, to where there is none. */
   async moveFolder(server: RpcServer): Promise<void> {
-    const [from, to] = [anyFolder(), anyFolder()];
+    const from = anyFolder();
+    const to = anyFolder();
     const below = free(this.#model, from);
     const there = free(this.#model, to);
     if (from === to || below?.includes(from) !== true || there === undefined || there.length > 0) return;

@@ -1,4 +1,7 @@
-/** Measures how long hostile inputs hold the event loop in one piece, up to the largest input of each reader. */
+/**
+ * Measures how long hostile inputs hold the event loop in one piece, up to the largest input of
+ * each reader.
+ */
 import { longestTurn, MAX_TURN_MS, slowdown } from "./meter.ts";
 import type { Target } from "./target.ts";
 import { messageTargets } from "./targets/messages.ts";
@@ -27,7 +30,10 @@ const GROWTH = 10;
 /** The best of so many runs is what counts. */
 const RUNS = 5;
 
-/** The worst input of a target: it grows from 10 KB to the bound of the interface, until it takes more than `bound`. */
+/**
+ * The worst input of a target: it grows from 10 KB to the bound of the interface, until it takes
+ * more than `bound`.
+ */
 export async function worstOf(target: Target, bound = MAX_TURN_MS): Promise<Turn> {
   let worst: Turn = { target: target.name, shape: "", size: 0, ms: 0, slowdown: 1, atOnce: target.atOnce };
   for (const shape of target.shapes) {
@@ -48,8 +54,8 @@ const MIN_TURN_MS = 100;
 const MAX_RATIO = 24;
 
 /**
- * The inputs that take a time which grows faster than their size: so many times as long for an input eight times as
- * long. Margins are wide, since the machine may be busy with other things.
+ * The inputs that take a time which grows faster than their size: so many times as long for an
+ * input eight times as long. Margins are wide, since the machine may be busy with other things.
  */
 export async function steepOf(target: Target): Promise<string[]> {
   const found: string[] = [];

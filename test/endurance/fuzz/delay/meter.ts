@@ -46,8 +46,9 @@ export class LoopMeter {
 }
 
 /**
- * The longest turn that some work takes, in milliseconds of CPU time. What it throws does not matter. The shortest of
- * `times`: the first runs are slower, since the code is compiled meanwhile, and some have to collect garbage.
+ * The longest turn that some work takes, in milliseconds of CPU time. What it throws does not
+ * matter. The shortest of `times`: the first runs are slower, since the code is compiled meanwhile,
+ * and some have to collect garbage.
  */
 export async function longestTurn(work: () => unknown, times = 3, enough = 0): Promise<number> {
   let shortest = Number.POSITIVE_INFINITY;
@@ -69,8 +70,8 @@ export async function longestTurn(work: () => unknown, times = 3, enough = 0): P
 let fastest = Number.POSITIVE_INFINITY;
 
 /**
- * How many times as long the same work takes now as it did at its fastest so far, in CPU time: on a busy machine cores share
- * their caches, and threads a core.
+ * How many times as long the same work takes now as it did at its fastest so far, in CPU time: on a
+ * busy machine cores share their caches, and threads a core.
  */
 export function slowdown(): number {
   const before = cpuTime();

@@ -1,10 +1,13 @@
-/** Odd calls of a live node in this process: it must not crash, hang, hold memory, nor answer with a defect. */
+/**
+ * Odd calls of a live node in this process: it must not crash, hang, hold memory, nor answer with a
+ * defect.
+ */
 
 import { LoopMeter } from "#test/endurance/fuzz/delay/meter.ts";
 import type { FuzzOptions, WorstTurn } from "#test/endurance/fuzz/fuzz.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { bytesInUse, expectHeld } from "#test/unit/modules/mod_http_api/faults/lab.ts";
+import { bytesInUse, expectGrowthBelow } from "#test/unit/modules/mod_http_api/faults/lab.ts";
 import { Client } from "./client.ts";
 import { kinds } from "./kinds.ts";
 
@@ -26,7 +29,10 @@ const pot = Object.entries(kinds).flatMap(([name, [weight]]) => Array.from({ len
 
 const names = Object.keys(kinds);
 
-/** One round after the other: what a round does follows from its number and the seed, and from the rounds before it. */
+/**
+ * One round after the other: what a round does follows from its number and the seed, and from the
+ * rounds before it.
+ */
 export async function fuzzNode({
   seconds,
   seed,
@@ -70,7 +76,7 @@ export async function fuzzNode({
       logged = log.length;
       if (faulty !== undefined) fail(`logged: ${faulty.slice(0, 1000)}`);
       if (round % memoryEvery === memoryEvery - 1) {
-        await expectHeld(before, mostHeld).catch(({ message }: Error) => fail(message));
+        await expectGrowthBelow(before, mostHeld).catch(({ message }: Error) => fail(message));
       }
     }
     await client.call("repo/gc", [["timeout", "15s"]]);

@@ -1,4 +1,7 @@
-/** What is done to a node, a kind for each of its inputs. Each throws when something that must hold does not. */
+/**
+ * What is done to a node, a kind for each of its inputs. Each throws when something that must hold
+ * does not.
+ */
 import assert from "node:assert/strict";
 import { CarReader } from "@ipld/car";
 import * as dagCbor from "@ipld/dag-cbor";
@@ -123,7 +126,9 @@ async function car(client: Client, random: Random): Promise<void> {
 
 const cidIn = (values: readonly unknown[]) => (values[0] as { Cid: { "/": string } }).Cid["/"];
 
-/** Nodes in the codecs of today: the same bytes as the well-kept codecs make, and the same values. */
+/**
+ * Nodes in the codecs of today: the same bytes as the well-kept codecs make, and the same values.
+ */
 async function nodes(client: Client, random: Random): Promise<void> {
   const given = random.chance(0.5) ? record(random) : value(random);
   const json = Buffer.from(dagJson.encode(given));
@@ -261,7 +266,10 @@ const sections = [
   "Discovery.MDNS.Enabled",
 ];
 
-/** The configuration: what was written is read; a document that was damaged is refused or taken whole. */
+/**
+ * The configuration: what was written is read; a document that was damaged is refused or taken
+ * whole.
+ */
 async function config(client: Client, random: Random): Promise<void> {
   const shown = await client.call("config/show");
   const document = JSON.stringify(shown.values[0]);

@@ -102,7 +102,10 @@ export async function archive(random: Random): Promise<Archive> {
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-/** Texts that arguments and options get: things that are there, things that are not, and things that cannot be. */
+/**
+ * Texts that arguments and options get: things that are there, things that are not, and things that
+ * cannot be.
+ */
 export function word(random: Random): string {
   if (random.chance(0.15)) return random.bytes(12);
   if (random.chance(0.2)) return path(random);

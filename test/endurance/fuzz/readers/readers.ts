@@ -1,4 +1,7 @@
-/** Damaged inputs for everything that reads what comes from outside: each is read, or refused for a reason. */
+/**
+ * Damaged inputs for everything that reads what comes from outside: each is read, or refused for a
+ * reason.
+ */
 import { targets as readers } from "#test/endurance/fuzz/delay/delay.ts";
 import type { Target } from "#test/endurance/fuzz/delay/target.ts";
 import type { FuzzOptions } from "#test/endurance/fuzz/fuzz.ts";
@@ -31,7 +34,9 @@ export async function fuzzReaders({
   count = Number.POSITIVE_INFINITY,
 }: FuzzOptions): Promise<ReadersSummary> {
   const failures: string[] = [];
-  let [taken, refused, number] = [0, 0, from];
+  let taken = 0;
+  let refused = 0;
+  let number = from;
   const crash = (error: unknown) =>
     failures.push(`uncaught near input ${number}: ${error instanceof Error ? error.stack : error}`);
   process.on("uncaughtException", crash).on("unhandledRejection", crash);

@@ -24,7 +24,9 @@ import { addresses, bytesOfCid, encoded, path } from "#test/endurance/fuzz/delay
 import { record } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 
-/** Reads, writes, reads and writes. What the first reading throws says that the input is refused. */
+/**
+ * Reads, writes, reads and writes. What the first reading throws says that the input is refused.
+ */
 function thereAndBack<I extends string | Uint8Array, V>(read: (input: I) => V, write: (value: V) => I) {
   return (input: I): void => {
     const written = write(read(input));
@@ -69,7 +71,10 @@ const places: Readonly<Record<string, Make<string>>> = {
   relayed: () => `/ip6/::1/tcp/4001/ws/p2p/${peers.ed25519?.(0)}/p2p-circuit/dns4/a.b/udp/1/quic-v1`,
 };
 
-/** Without the length before it. What waits to be sent is counted by whoever sends: no message is passed on. */
+/**
+ * Without the length before it. What waits to be sent is counted by whoever sends: no message is
+ * passed on.
+ */
 function bitswapBytes(message: Message): Uint8Array {
   const bytes = Buffer.concat(encodeMessage({ ...message, pendingBytes: 0 }));
   return new Uint8Array(bytes.subarray(bytes.findIndex((byte) => byte < 0x80) + 1));

@@ -32,10 +32,14 @@ export class Watchdog {
 }
 
 function watch({ current, seconds }: Watched): void {
-  let [last, since] = [current[0], performance.now()];
+  let last = current[0];
+  let since = performance.now();
   setInterval(() => {
     const number = current[0];
-    if (number !== last) [last, since] = [number, performance.now()];
+    if (number !== last) {
+      last = number;
+      since = performance.now();
+    }
     if (performance.now() - since < seconds * 1000) return;
     writeSync(1, `FAILED readers: input ${number} is read for more than ${seconds} s\n`);
     process.kill(process.pid, "SIGKILL");

@@ -4,10 +4,12 @@ import type { Figures } from "./held.ts";
 const MIB = 2 ** 20;
 
 /**
- * Bytes by which memory may grow in the last two thirds of a run: from one look to the next, and in all of that, for a leak in large steps.
- * Caches fill up and code is compiled in the first third; then what is left of that is less, and a leak of 1 MiB from look to look is more,
- * be it in objects, in buffers or in native code. That has steps of up to 8 MB where nothing leaks, after a rush: gaps between what
- * is in use. `rss` and `anonymous` are told and not judged: they are the sum of these, and of pages of LMDB, which are the system's.
+ * Bytes by which memory may grow in the last two thirds of a run: from one look to the next, and in
+ * all of that, for a leak in large steps. Caches fill up and code is compiled in the first third;
+ * then what is left of that is less, and a leak of 1 MiB from look to look is more, be it in
+ * objects, in buffers or in native code. That has steps of up to 8 MB where nothing leaks, after a
+ * rush: gaps between what is in use. `rss` and `anonymous` are told and not judged: they are the
+ * sum of these, and of pages of LMDB, which are the system's.
  */
 const ALLOWED_GROWTH: Readonly<Record<string, { readonly each: number; readonly total: number }>> = {
   heap: { each: 0.5 * MIB, total: 3 * MIB },
@@ -17,7 +19,10 @@ const ALLOWED_GROWTH: Readonly<Record<string, { readonly each: number; readonly 
 /** With fewer, the second third begins before caches are full. */
 export const MIN_LOOKS = 8;
 
-/** By how much each may be more at the end than in the middle: segments wait to be merged, and what is open at a moment differs. */
+/**
+ * By how much each may be more at the end than in the middle: segments wait to be merged, and what
+ * is open at a moment differs.
+ */
 export const ALLOWED: Figures = {
   timers: 6,
   sockets: 6,
@@ -44,8 +49,8 @@ export const grown = (who: string, looks: readonly Figures[]): string[] => [
 ];
 
 /**
- * The median of what each look has more than the one before: a leak is in all of them. A look that is high does not count, and neither
- * does a step, such as a pool that is filled.
+ * The median of what each look has more than the one before: a leak is in all of them. A look that
+ * is high does not count, and neither does a step, such as a pool that is filled.
  */
 function grownMemory(who: string, looks: readonly Figures[]): string[] {
   if (looks.length < MIN_LOOKS) return [];
@@ -54,7 +59,8 @@ function grownMemory(who: string, looks: readonly Figures[]): string[] {
     if (later[0]?.[name] === undefined) return [];
     const values = later.map((look) => look[name] ?? 0);
     const slope = medianOf(values.slice(1).map((value, at) => value - (values[at] ?? 0)));
-    const [first, last] = [Math.min(...values.slice(0, 2)), Math.min(...values.slice(-2))];
+    const first = Math.min(...values.slice(0, 2));
+    const last = Math.min(...values.slice(-2));
     return slope > each || last - first > total
       ? [
           `${who}: ${name} grew from ${shown(name, first)} to ${shown(name, last)}, mostly by ${shown(name, slope)} a look`,
@@ -69,7 +75,10 @@ function medianOf(values: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
 }
 
-/** The lowest of the last third of all looks beside the lowest of the second. The first fills what is filled once. */
+/**
+ * The lowest of the last third of all looks beside the lowest of the second. The first fills what
+ * is filled once.
+ */
 function grownCounts(who: string, looks: readonly Figures[]): string[] {
   const third = Math.floor(looks.length / 3);
   if (third === 0) return [];

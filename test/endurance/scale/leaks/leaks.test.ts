@@ -1,4 +1,7 @@
-/** Whether `npm run test:scale -- --minutes` would tell of a leak, and of nothing else; a whole run of it is `--leak`. */
+/**
+ * Whether `npm run test:scale -- --minutes` would tell of a leak, and of nothing else; a whole run
+ * of it is `--leak`.
+ */
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -16,13 +19,18 @@ import { FIGURES, type Leak } from "./plant.ts";
 const skip = process.platform === "linux" ? false : "memory is told by /proc";
 const MIB = 2 ** 20;
 
-/** Of a host that leaks nothing, look by look, in MB: its caches fill up, its code is compiled, and its memory gets gaps. */
+/**
+ * Of a host that leaks nothing, look by look, in MB: its caches fill up, its code is compiled, and
+ * its memory gets gaps.
+ */
 const FLAT = {
   heap: [43.2, 43.7, 44.3, 45, 45.3, 45.6, 45.7, 45.8, 45.8, 46.1],
   external: [34.5, 34.7, 34.6, 35.2, 35.2, 35.9, 35.5, 35.5, 36, 35.9],
   native: [18.7, 19, 18.9, 24, 23.4, 23.6, 25.5, 25.3, 24.5, 25.8],
 };
-/** Of another host of the same run: the most that native code had more from one look to the next. */
+/**
+ * Of another host of the same run: the most that native code had more from one look to the next.
+ */
 const STEP = { heap: 2, external: 3, native: 7.8 };
 
 /** Each look with what more has been leaked by then. */

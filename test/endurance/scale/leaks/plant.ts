@@ -1,7 +1,10 @@
 /** Leaks on purpose, so that it can be seen that a leak is found. */
 import { createSecretKey } from "node:crypto";
 
-/** In objects, in buffers outside of the heap, or in what native code has taken, of which V8 knows nothing: the figure that tells of each. */
+/**
+ * In objects, in buffers outside of the heap, or in what native code has taken, of which V8 knows
+ * nothing: the figure that tells of each.
+ */
 export const FIGURES = { heap: "heap", buffers: "external", native: "native" } as const;
 export type Leak = keyof typeof FIGURES;
 

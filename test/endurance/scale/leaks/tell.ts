@@ -1,4 +1,7 @@
-/** Loaded into a host with `--import`: whoever connects to the socket in its folder is told what its process holds. */
+/**
+ * Loaded into a host with `--import`: whoever connects to the socket in its folder is told what its
+ * process holds.
+ */
 import { readFile } from "node:fs/promises";
 import { Session } from "node:inspector/promises";
 import { createServer } from "node:net";

@@ -28,7 +28,7 @@ describe("how a server is", () => {
     const path = await socketAt(t, () => undefined);
     await assert.rejects(statusOf(path, { within: 50 }), (error: Error) => {
       assert.ok(error instanceof StuckServerError);
-      assert.match(error.message, /^The server at .*admin\.sock has not answered for 0\.05 s: .*kill -9/);
+      assert.match(error.message, /^The server at .*admin\.sock has not responded for 0\.05 s: .*kill -9/);
       return true;
     });
   });

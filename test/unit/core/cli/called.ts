@@ -29,7 +29,8 @@ export async function ran(
   words: readonly string[],
   { stdin, terminal = false, env = {}, cwd = "." }: Omit<Given, "address"> = {},
 ): Promise<Ran> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
   const texts = [stdout, stderr].map((stream) => {
     const pieces: Buffer[] = [];
     stream.on("data", (piece: Buffer) => pieces.push(piece));

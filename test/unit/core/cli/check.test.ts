@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-const env = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "" };
+const env = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", MODHOST_ADMIN_PORT: "0" };
 const app = (name: string) =>
   `export default (module) => { module.depends("http"); module.provides("http", { name: "${name}", route: { GET: "x" } }); };`;
 
@@ -29,10 +29,10 @@ async function check(files: Files, words: readonly string[] = [], more: NodeJS.P
 
 describe("check: the verdict", () => {
   test("is a sentence, with the number of warnings", async () => {
-    const { code, stdout } = await check({ "modhost.config.yaml": "modules_enabled: [http]\n" });
+    const { code, stdout } = await check({ "modhost.config.yaml": "modules_enabled: [http, http_admin]\n" });
     assert.equal(code, 0);
     assert.match(stdout, /^The configuration is valid\.$/m);
-    const warned = await check({ "modhost.config.yaml": "modules_enabled: [http]\nnonsense: 1\n" });
+    const warned = await check({ "modhost.config.yaml": "modules_enabled: [http, http_admin]\nnonsense: 1\n" });
     assert.equal(warned.code, 0);
     assert.match(warned.stdout, /^The configuration is valid, with 1 warning\.$/m);
   });
@@ -41,6 +41,41 @@ describe("check: the verdict", () => {
     const { code, stdout } = await check({ "modhost.config.yaml": "log_level: loud\nstop_timeout: soon\n" });
     assert.equal(code, 1);
     assert.match(stdout, /^The configuration is not valid: 2 problems; the server would not start\.$/m);
+  });
+});
+
+describe("check: guards", () => {
+  const guards = (entry: string) =>
+    `modules_enabled: [http, http_guard]\nhosts:\n  a.test: &a { http_guard: { "*": { rate: 1/s } } }\n  b.test: ${entry}\n`;
+
+  test("that an entry of hosts merges do not count as unknown options", async () => {
+    // Without the module http_admin its variable would be an unknown option.
+    const withoutAdmin = { MODHOST_ADMIN_PORT: undefined };
+    const { code, stdout } = await check({ "modhost.config.yaml": guards("{ <<: *a }") }, [], withoutAdmin);
+    assert.equal(code, 0);
+    assert.doesNotMatch(stdout, /hosts/);
+  });
+
+  test("whose option name is misspelt are a problem", async () => {
+    const { code, stdout } = await check({ "modhost.config.yaml": guards("{ http_gaurd: {} }") });
+    assert.equal(code, 1);
+    assert.match(stdout, /hosts\.b\.test\.http_gaurd is set, but no option has this name: write http_guard/);
+  });
+});
+
+describe("check: the port of the dashboard", () => {
+  test("causes a warning with the remedy when it is taken", async () => {
+    const blocker = createServer().listen(0, "127.0.0.1");
+    await once(blocker, "listening");
+    const { port } = blocker.address() as { port: number };
+    const config = "modules_enabled: [http, http_admin]\nadmin_interfaces: [127.0.0.1]\n";
+    const { code, stdout } = await check({ "modhost.config.yaml": config }, [], { MODHOST_ADMIN_PORT: String(port) });
+    blocker.close();
+    assert.equal(code, 0);
+    assert.match(
+      stdout,
+      /^warning +Port \d+ on 127\.0\.0\.1 is taken .* MODHOST_ADMIN_PORT=\d+ \(or does this server run\?\)$/m,
+    );
   });
 });
 
@@ -53,6 +88,59 @@ describe("check: the file", () => {
     const two = await check(files, ["own.yaml", "modhost.config.yaml"]);
     assert.equal(two.code, 2);
     assert.match(two.stderr, /There can be one config file, not .*own\.yaml and .*modhost\.config\.yaml/);
+  });
+});
+
+describe("check: what a start opens", () => {
+  const freePort = async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, "close");
+    return port;
+  };
+
+  test("ports that the options give twice, or at an address that nobody has, are a problem", async () => {
+    const port = await freePort();
+    for (const [text, message] of [
+      [`https_ports: [${port}]\nhttps_interfaces: [127.0.0.1]`, /http_ports has it too.*https_ports/],
+      ['http_interfaces: ["*", 127.0.0.1]', /:: in http_interfaces has it too.*http_interfaces/],
+      ["http_interfaces: [127.0.0.1, 127.0.0.1]", /127\.0\.0\.1 in http_interfaces has it too/],
+      ["http_interfaces: [192.0.2.1]", /EADDRNOTAVAIL.*http_interfaces/],
+    ] as const) {
+      const more = { MODHOST_HTTP_PORTS: String(port), MODHOST_HTTPS_PORTS: undefined };
+      const config = `modules_enabled: [http]\nhttps_ports: []\n`;
+      const own = text.startsWith("https_ports") ? config.replace("https_ports: []\n", "") : config;
+      const { code, stdout } = await check({ "modhost.config.yaml": `${own}${text}\n` }, [], more);
+      assert.equal(code, 1, text);
+      assert.match(stdout, message);
+      assert.doesNotMatch(stdout, /taken by another program|does this server run/);
+      assert.match(stdout, /1 problem; the server would not start/);
+    }
+  });
+
+  test("a log that is a folder or cannot be made, and a data folder that is a file, are problems", async () => {
+    for (const [text, message] of [
+      ["log_file: .", /problem +log_file: .* is a folder/],
+      ["log_file: ./note.txt/log", /problem +log_file: a file is in the way of .*note\.txt\/log/],
+      ["http_log_file: .", /problem +http_log: .*http_log_file cannot be opened/],
+      ["data_path: ./note.txt", /problem +.*data_path is .*note\.txt, but that is a file: it must be a folder/],
+      ["http_external_url: https://a.example/?q", /http_external_url is .* no query and no fragment/],
+    ] as const) {
+      const files = { "modhost.config.yaml": `modules_enabled: [http, http_log]\n${text}\n`, "note.txt": "a file" };
+      const { code, stdout } = await check(files);
+      assert.equal(code, 1, text);
+      assert.match(stdout, message);
+    }
+  });
+});
+
+describe("check: an empty file", () => {
+  test("is a warning", async () => {
+    const { code, stdout } = await check({ "modhost.config.yaml": "# http_ports: [80]\n" });
+    assert.equal(code, 0);
+    assert.match(stdout, /^warning +The config file is empty: all options have their defaults$/m);
   });
 });
 

@@ -3,15 +3,15 @@ import { spawnSync } from "node:child_process";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
-import { placesOf } from "#core/cli/completion/places.ts";
 import { scripts } from "#core/cli/completion/scripts.ts";
+import { completionSites } from "#core/cli/completion/sites.ts";
 import { everyCommand, globals } from "#core/cli/program.ts";
 import { folderOf, pluginHost } from "#test/unit/core/module/support.ts";
 import { ran } from "./called.ts";
 
-let places: Awaited<ReturnType<typeof placesOf>>;
+let places: Awaited<ReturnType<typeof completionSites>>;
 before(async () => {
-  places = await placesOf(await everyCommand(), globals);
+  places = await completionSites(await everyCommand(), globals);
 });
 const wordsAt = (at: string) => places.get(at)?.words.map(({ word }) => word) ?? [];
 const optionsAt = (at: string) => places.get(at)?.options.map(({ word }) => word) ?? [];
@@ -30,7 +30,7 @@ describe("the places of a command line", () => {
     }
     assert.ok(wordsAt("node").includes("daemon"));
     assert.ok(optionsAt("node daemon").includes("--init"));
-    assert.deepEqual(wordsAt("token"), ["new", "list", "revoke"]);
+    assert.deepEqual(wordsAt("token"), ["new", "list", "revoke", "scopes"]);
   });
 
   test("have the options of every command, and of run where none is named", () => {

@@ -52,7 +52,7 @@ for (const [path, how] of [
     const { code, stderr } = await ended;
     assert.equal(code, 1);
     const said = lines(stderr).filter((line) => line.module === "astray" && line.level !== "warn");
-    assert.match(said[0]?.msg ?? "", /nobody waits for: crashed \(mod_astray\.js:\d+\)$/);
+    assert.match(said[0]?.msg ?? "", /not awaited: crashed \(mod_astray\.js:\d+\)$/);
     assert.ok(said.some(({ msg }) => msg === "unloaded in order"));
   });
 }

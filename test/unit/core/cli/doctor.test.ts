@@ -6,7 +6,8 @@ import { describe, type TestContext, test } from "node:test";
 import type { Finding, Installation, System } from "#core/cli/doctor/check.ts";
 import { dataChecks } from "#core/cli/doctor/data_checks.ts";
 import { systemChecks } from "#core/cli/doctor/system_checks.ts";
-import { examine } from "#core/cli/doctor.ts";
+import { runChecks } from "#core/cli/doctor.ts";
+import { configFrom } from "#core/config/index.ts";
 import type { ServerStatus } from "#core/types.ts";
 import { folderOf, pluginHost } from "#test/unit/core/module/support.ts";
 import { ran } from "./called.ts";
@@ -28,7 +29,7 @@ async function healthy(t: TestContext) {
   const well = { report, config: undefined, data, socket: join(data, "admin.sock"), running: undefined };
   const found = async (other: Partial<Installation>, system: Partial<System> = {}) => {
     const installation = { ...well, unreached: undefined, ...other, system: { ...machine, ...system } };
-    const results = await examine([...systemChecks, ...dataChecks], installation);
+    const results = await runChecks([...systemChecks, ...dataChecks], installation);
     return results.filter(({ findings }) => findings.length > 0);
   };
   return { data, found };
@@ -77,11 +78,21 @@ describe("the doctor finds", () => {
     await chmod(data, 0o755);
     await writeFile(join(data, "tokens.json"), "{}", { mode: 0o644 });
     const text = told(await found({}));
-    assert.match(text, /^data folder: warning: Other users can look into/m);
+    assert.match(text, /^data folder: warning: Other users can read/m);
     assert.match(text, /^data folder: warning: Other users may use .*tokens\.json$/m);
     await chmod(join(data, "tokens.json"), 0o600);
     const [, file] = [data, join(data, "tokens.json")];
-    assert.match(told(await found({ data: file })), /^data folder: problem: .* is no folder$/m);
+    assert.match(told(await found({ data: file })), /^data folder: problem: .* is not a folder$/m);
+  });
+
+  test("a private key that others can read", async (t) => {
+    const { data, found } = await healthy(t);
+    const key = join(data, "a.key");
+    await writeFile(key, "", { mode: 0o640 });
+    const config = configFrom({ certificates: { "a.test": { certificate: join(data, "a.pem"), key } } }, data);
+    assert.doesNotMatch(told(await found({ config })), /^keys/m);
+    await chmod(key, 0o644);
+    assert.match(told(await found({ config })), /^keys: warning: Other users may use the private key .*a\.key$/m);
   });
 
   test("a socket that was left behind, and one whose path is too long", async (t) => {
@@ -117,7 +128,7 @@ describe("the doctor finds", () => {
   test("a check that fails is a finding", async (t) => {
     const { data } = await healthy(t);
     const broken = { name: "x", help: "", run: () => Promise.reject(new Error("no luck")) };
-    const [result] = await examine([broken], { data } as Installation);
+    const [result] = await runChecks([broken], { data } as Installation);
     assert.match(result?.findings[0]?.text ?? "", /could not be checked: no luck/);
   });
 });
@@ -147,7 +158,7 @@ describe("modhost doctor", () => {
     const wrong = await ran(cwd, ["doctor", "wrong.json", "--no-json"]);
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^problem {3}configuration .*load_timeout/m);
-    assert.match(wrong.stdout, /→ correct .*; modhost check tells/);
+    assert.match(wrong.stdout, /→ correct .*; then run modhost check/);
   });
 
   test("looks at the server that runs", async (t) => {

@@ -7,7 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Change } from "#core/types.ts";
 import { Program } from "./spawned.ts";
 
-const mod = `export default function slow(module) {
+const mod = `import { setImmediate as later } from "node:timers/promises";
+// As tracing.mjs of the guide ends its SDK.
+process.once("beforeExit", async () => { await later(); console.log(JSON.stringify({ event: "last spans sent" })); });
+export default function slow(module) {
   module.depends("http");
   let open;
   let begun = 0;
@@ -53,6 +56,11 @@ describe("the end of a server", { concurrency: 2 }, () => {
       assert.equal(await held, "at last");
       const { stdout, code } = await running.ended;
       assert.equal(code, 0);
+      assert.deepEqual(
+        events(stdout).flatMap(({ event }) => (event === undefined ? [] : [event])),
+        ["started", "stopping", "stopped", "last spans sent"],
+        "what listens to beforeExit is waited for, after the last request",
+      );
       const stopping = events(stdout).find(({ event }) => event === "stopping");
       assert.equal(stopping?.signal, signal);
       assert.match(stopping?.requests?.join() ?? "", /^GET \/slow\/held \(\d+ s\)/);
@@ -80,7 +88,7 @@ describe("the end of a server", { concurrency: 2 }, () => {
     const told = events(stdout).filter(({ event }) => event !== "started");
     assert.deepEqual(
       told.map(({ event }) => event),
-      ["stopping", "waiting", "stopped"],
+      ["stopping", "waiting", "stopped", "last spans sent"],
     );
     assert.match(told[1]?.requests?.join() ?? "", /^GET \/slow\/never/);
   });
@@ -92,10 +100,10 @@ describe("the end of a server", { concurrency: 2 }, () => {
     running.kill("SIGTERM");
     const { stderr, stdout, code } = await running.ended;
     assert.equal(code, 0);
-    const last = events(stdout).at(-1) as { event?: string; cut?: string[] };
+    const last = events(stdout).at(-2) as { event?: string; cut?: string[] };
     assert.equal(last.event, "stopped");
     assert.match(last.cut?.join() ?? "", /^GET \/slow\/never \(\d+ s\)$/);
-    assert.match(stderr, /Cut off, since they had not ended after 0\.2 s: GET \/slow\/never \(\d+ s\)/);
+    assert.match(stderr, /Cut off requests that had not ended after 0\.2 s: GET \/slow\/never \(\d+ s\)/);
     assert.equal(await held, "fetch failed");
   });
 });

@@ -13,12 +13,19 @@ const launcher = new URL("../../../../core/cli/launch.mjs", import.meta.url);
 const root = mkdtempSync(join(tmpdir(), "modhost-launch-"));
 after(() => rm(root, { recursive: true }));
 
+/** With this flag SIGUSR1 opens no debugger. */
+const closed = "--disable-sigusr1";
+
 type Launched = ChildProcessByStdio<null, Readable, Readable>;
+
+const built = "dist/core/cli/main.js";
+const source = "core/cli/main.ts";
 
 /** A package that consists of the launcher and of these files. */
 async function tree(files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(root, "package-"));
-  for (const [path, content] of Object.entries(files)) {
+  const manifest = '{ "type": "module", "modhost": { "serving": ["node"] } }';
+  for (const [path, content] of Object.entries({ "package.json": manifest, ...files })) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), content, { mode: 0o755 });
   }
@@ -33,10 +40,10 @@ const oldNode = `data:text/javascript,${encodeURIComponent(`
   Object.defineProperty(process, "execve", { value: undefined });
 `)}`;
 
-/** An installed package \`node\`; its executable is this very Node. */
-const nodePackage = (version: string) => ({
-  "node_modules/node/package.json": JSON.stringify({ version }),
-  "node_modules/node/bin/node": `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
+/** An installed package with Node.js; its executable is this very Node. */
+const nodePackage = (version: string, name = "node") => ({
+  [`node_modules/${name}/package.json`]: JSON.stringify({ version }),
+  [`node_modules/${name}/bin/node`]: `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
 });
 
 const reporting =
@@ -60,32 +67,48 @@ async function ended(child: Launched) {
 }
 
 describe("the launcher", () => {
-  test("runs the source with the source condition, passing arguments and exit code on", async () => {
-    const folder = await tree({ "core/cli/main.ts": `const a: number = 1; ${reporting}` });
-    const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: ["--conditions=source"] });
-    assert.equal(stderr, "");
-    assert.equal(code, 7);
+  test("runs the built program, also where there are sources, passing arguments and exit code on", async () => {
+    for (const clone of [{}, { [source]: "throw new Error()", "package-lock.json": "{}" }]) {
+      const folder = await tree({ [built]: reporting, ...clone });
+      const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
+      assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: [closed] });
+      assert.deepEqual([stderr, code], ["", 7]);
+    }
+  });
+
+  test("runs the sources with their condition, and for a server that watches its modules", async () => {
+    const folder = await tree({ [source]: `const a: number = 1; ${reporting}`, [built]: "throw new Error()" });
+    for (const [flags, words] of [
+      [["--conditions=source"], ["run"]],
+      [[], ["run", "--watch"]],
+      [[], ["--watch", "."]],
+    ] as const) {
+      const { stdout } = await ended(launch(folder, [...flags], ...words));
+      assert.deepEqual(JSON.parse(stdout), { args: words, flags: ["--conditions=source", closed] });
+    }
+    const packaged = await tree({ [built]: reporting });
+    const { stdout } = await ended(launch(packaged, ["--conditions=source"], "run", "--watch"));
+    assert.deepEqual(JSON.parse(stdout).args, ["run", "--watch"]);
+  });
+
+  test("lets SIGUSR1 open the debugger of a server only with --inspect", async () => {
+    const folder = await tree({ [built]: reporting });
+    const flagsOf = async (flags: string[], ...words: string[]): Promise<readonly string[]> =>
+      JSON.parse((await ended(launch(folder, flags, ...words))).stdout).flags;
+    assert.ok((await flagsOf([], "--config", "x", "node", "daemon")).includes(closed));
+    assert.ok((await flagsOf([], ".")).includes(closed));
+    assert.equal((await flagsOf(["--inspect=0"], "run")).includes(closed), false);
+    assert.equal((await flagsOf([], "status")).includes(closed), false);
   });
 
   test("starts no further process when the flags are set already", async () => {
-    const folder = await tree({ "core/cli/main.ts": "console.log(process.pid);" });
-    const child = launch(folder, ["--conditions=source"]);
+    const folder = await tree({ [built]: "console.log(process.pid);" });
+    const child = launch(folder, [closed]);
     assert.equal(Number((await ended(child)).stdout), child.pid);
   });
 
-  test("takes the built program where there is no source", async () => {
-    const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
-    const { stdout, code } = await ended(launch(folder, [], "run"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["run"], flags: [] });
-    assert.equal(code, 7);
-  });
-
-  test("starts Node once for a package, whatever the command", async () => {
-    const folder = await tree({
-      "dist/core/cli/main.js": "console.log(process.pid);",
-      "package.json": '{ "type": "module" }',
-    });
+  test("starts Node once, whatever the command", async () => {
+    const folder = await tree({ [built]: "console.log(process.pid);" });
     for (const args of [[], ["run", "./mod_hello.js"], ["node", "daemon"], ["status"]]) {
       const child = launch(folder, [], ...args);
       assert.equal(Number((await ended(child)).stdout), child.pid, args.join(" "));
@@ -94,27 +117,29 @@ describe("the launcher", () => {
 
   test("an old Node without a newer one beside it says the remedy", async () => {
     for (const beside of [{}, nodePackage("22.0.0")]) {
-      const folder = await tree({ "core/cli/main.ts": reporting, ...beside });
+      const folder = await tree({ [built]: reporting, ...beside });
       const { stdout, stderr, code } = await ended(launch(folder, ["--import", oldNode]));
       assert.deepEqual([stdout, code], ["", 1]);
-      assert.match(stderr, /needs Node\.js 24\.9 or newer, and this is v20\.1\.0\. Install .*npm install node@24/);
+      assert.match(stderr, /needs Node\.js 24\.9 or newer, and this is v20\.1\.0\. Install it from https:/);
     }
   });
 
-  test("a clone in which nothing is installed says the remedy, whatever the Node", async () => {
-    const folder = await tree({ "core/cli/main.ts": reporting, "package-lock.json": "{}" });
+  test("a clone that is not built says the remedy, whatever the Node", async () => {
+    const folder = await tree({ [source]: reporting });
     const [old, own] = await Promise.all([ended(launch(folder, ["--import", oldNode])), ended(launch(folder, []))]);
     assert.deepEqual([old.code, own.code], [1, 1]);
-    assert.match(old.stderr, /this is v20\.1\.0\. Run npm ci first\.\n$/);
-    assert.match(own.stderr, /not installed\. Run npm ci first\.\n$/);
+    assert.match(old.stderr, /this is v20\.1\.0\. Run npm ci first, without --omit=dev\.\n$/);
+    assert.match(own.stderr, /not built\. Run npm ci first, without --omit=dev\.\n$/);
   });
 
-  test("an old Node hands over to the package node beside it", async () => {
-    const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.9.0") });
-    const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source"] });
-    assert.equal(code, 7);
-  });
+  for (const name of ["node", `node-${process.platform}-${process.arch}`]) {
+    test(`an old Node hands over to the package ${name === "node" ? name : "for this machine"} beside it`, async () => {
+      const folder = await tree({ [built]: reporting, ...nodePackage("24.9.0", name) });
+      const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
+      assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: [] });
+      assert.equal(code, 7);
+    });
+  }
 
   for (const [which, before] of [
     ["this Node", []],
@@ -124,7 +149,7 @@ describe("the launcher", () => {
   ] as const) {
     test(`an inspector is opened in the process that runs the modules, by ${which}`, async () => {
       const main = `import inspector from "node:inspector"; console.log(JSON.stringify([inspector.url(), process.argv.slice(2)]));`;
-      const folder = await tree({ "core/cli/main.ts": main, ...nodePackage("24.9.0") });
+      const folder = await tree({ [built]: main, ...nodePackage("24.9.0") });
       const asked = before.includes("--inspect=127.0.0.1:0" as never) ? [] : ["--inspect=127.0.0.1:0"];
       const { stdout, code } = await ended(launch(folder, [...before], "run", ...asked, "a.ts", "--", "--inspect"));
       const [url, args] = JSON.parse(stdout) as [string, string[]];
@@ -134,7 +159,11 @@ describe("the launcher", () => {
   }
 
   test("an inspector that others can reach is warned of, and an IPv6 address needs no brackets", async () => {
-    const folder = await tree({ ...nodePackage("24.9.0"), "node_modules/node/bin/node": "#!/bin/sh\necho $@\n" });
+    const folder = await tree({
+      [built]: "",
+      ...nodePackage("24.9.0"),
+      "node_modules/node/bin/node": "#!/bin/sh\necho $@\n",
+    });
     for (const [asked, given, host] of [
       ["--inspect=::", "--inspect=[::]", "[::]"],
       ["--inspect-brk=0.0.0.0:9300", "--inspect-brk=0.0.0.0:9300", "0.0.0.0"],
@@ -146,15 +175,17 @@ describe("the launcher", () => {
     ] as const) {
       const { stdout, stderr } = await ended(launch(folder, ["--import", oldNode], "run", asked));
       assert.ok(stdout.split(" ").includes(given), stdout);
-      const warning = `modhost: a debugger listens on ${host}: whoever reaches it there can run any code as this user\n`;
+      const warning = `modhost: a debugger listens on ${host}: anybody who can reach it can run code as this user\n`;
       assert.equal(stderr, host === undefined ? "" : warning);
     }
   });
 
   test("words of commands that read their own are handed on as they are", async () => {
-    const folder = await tree({ "core/cli/main.ts": reporting });
+    const folder = await tree({ [built]: reporting });
     const { stdout } = await ended(launch(folder, [], "rpc", "add", "--inspect"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["rpc", "add", "--inspect"], flags: ["--conditions=source"] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["rpc", "add", "--inspect"], flags: [] });
+    const later = await ended(launch(folder, [], "--json", "rpc", "add", "./core", "--inspect"));
+    assert.deepEqual(JSON.parse(later.stdout).args, ["--json", "rpc", "add", "./core", "--inspect"]);
   });
 
   const waiting = `setInterval(() => {}, 1000);
@@ -166,7 +197,7 @@ describe("the launcher", () => {
     ["a child", ["--import", oldNode]],
   ] as const) {
     test(`signals reach the program run as ${how}, and its end is the launcher's`, async () => {
-      const folder = await tree({ "core/cli/main.ts": waiting, ...nodePackage("24.9.0") });
+      const folder = await tree({ [built]: waiting, ...nodePackage("24.9.0") });
       const child = launch(folder, [...flags]);
       const end = ended(child);
       await once(child.stdout, "data");
@@ -174,7 +205,7 @@ describe("the launcher", () => {
       const { code } = await end;
       assert.equal(code, 5);
 
-      const killing = { "core/cli/main.ts": "process.kill(process.pid, 'SIGINT');", ...nodePackage("24.9.0") };
+      const killing = { [built]: "process.kill(process.pid, 'SIGINT');", ...nodePackage("24.9.0") };
       const killed = launch(await tree(killing), [...flags]);
       assert.equal((await ended(killed)).signal, "SIGINT");
     });
@@ -183,7 +214,7 @@ describe("the launcher", () => {
   test("the program in a child does not outlive a launcher that was killed, and says nothing of its channel", async () => {
     const main = `console.log(JSON.stringify(Object.keys(process.env).filter((name) => name.startsWith("MODHOST_"))));
       setInterval(() => {}, 1000);`;
-    const folder = await tree({ "core/cli/main.ts": main, ...nodePackage("24.9.0") });
+    const folder = await tree({ [built]: main, ...nodePackage("24.9.0") });
     const child = launch(folder, ["--import", oldNode]);
     const [said] = await once(child.stdout, "data");
     child.kill("SIGKILL");
@@ -202,9 +233,9 @@ describe("what was compiled", { skip: process.getuid === undefined }, () => {
 
   /** Where it is kept, with this as the folder for temporary files. */
   async function kept(temporary: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
-    const folder = await tree({ "core/cli/main.ts": program });
+    const folder = await tree({ [built]: program });
     const env = { TMPDIR: temporary, NODE_COMPILE_CACHE: "", ...more };
-    const { stdout, stderr, code } = await ended(launch(folder, ["--conditions=source"], env));
+    const { stdout, stderr, code } = await ended(launch(folder, [], env));
     assert.equal(code, 0, stderr);
     return stdout.trim();
   }

@@ -55,8 +55,8 @@ describe("modhost new NAME", () => {
     const [, path = ""] = /^file:(.*)$/.exec(devDependencies.modhost) ?? [];
     const clone = fileURLToPath(new URL("../../../../package.json", import.meta.url));
     assert.equal(join(program.folder, "mod_hello", path, "package.json"), clone);
-    assert.equal(scripts.pretest, `node ${path}/test/tools/fresh_dist.mjs`);
-    assert.ok(existsSync(join(program.folder, "mod_hello", path, "test/tools/fresh_dist.mjs")));
+    assert.equal(scripts.pretest, `node ${path}/config/build/fresh.mjs --declarations`);
+    assert.ok(existsSync(join(program.folder, "mod_hello", path, "config/build/fresh.mjs")));
     assert.equal(scripts.prebuild, scripts.pretest);
   });
 
@@ -119,10 +119,10 @@ describe("modhost new refuses", () => {
   for (const [args, message] of [
     [[], /takes one argument, the module's name/],
     [["one", "two"], /takes one argument/],
-    [["Foo-Bar"], /Foo-Bar is no name for a module.*did you mean foo_bar\?/],
-    [["../up"], /no name for a module.*did you mean up\?/],
-    [["mod_"], /no name for a module/],
-    [["http_"], /no name for a module/],
+    [["Foo-Bar"], /Foo-Bar is not a valid module name.*did you mean foo_bar\?/],
+    [["../up"], /not a valid module name.*did you mean up\?/],
+    [["mod_"], /not a valid module name/],
+    [["http_"], /not a valid module name/],
     [["http_files"], /http_files comes with modhost/],
   ] as const) {
     test(`new ${args.join(" ")}`, async () => {
@@ -138,7 +138,7 @@ describe("modhost new refuses", () => {
     for (const args of [["taken"], ["taken", "--in", "."], ["hello", "--in", "plugins"]]) {
       const { code, stderr } = await program.call(["new", ...args]);
       assert.equal(code, 2);
-      assert.match(stderr, /is there already: choose another name, or remove it/);
+      assert.match(stderr, /already exists: choose another name, or remove it/);
     }
     assert.equal(await read(program, "plugins/mod_hello.cjs"), "mine");
     assert.ok(!existsSync(join(program.folder, "mod_taken/package.json")));

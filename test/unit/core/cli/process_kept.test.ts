@@ -48,7 +48,10 @@ test("a module that ends the process is refused and taken out, by its libraries 
   assert.equal(code, 0);
   const said = stderr.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
   const of = (name: string) => said.filter(({ module }) => module === name).map(({ msg }) => msg as string);
-  assert.match(of("exits").join("\n"), /process\.exit\(3\) would end all modules.*module\.stop_server\(\)/);
+  assert.match(
+    of("exits").join("\n"),
+    /process\.exit\(3\) is refused .*would end all modules.*module\.stop_server\(\)/,
+  );
   assert.match(of("exits").join("\n"), /is in quarantine for .*: it called process\.exit\(3\)/);
   assert.match(of("library").join("\n"), /is in quarantine for .*: it called process\.exit\(4\)/);
   assert.match(of("kills").join("\n"), /it called process\.kill\(\d+, SIGKILL\)/);
@@ -65,7 +68,10 @@ test("a module does not change the folder of the process, and may ask whether it
   kill("SIGTERM");
   const { stderr, code } = await ended;
   assert.equal(code, 0);
-  assert.match(stderr, /process\.chdir\(\/\) would move all modules.*absolute path/);
+  assert.match(
+    stderr,
+    /process\.chdir\(\/\) is refused .*would change the working folder of all modules.*absolute path/,
+  );
 });
 
 test("code that is no module's ends the process as ever, and that is told of with its stack", async () => {

@@ -44,7 +44,7 @@ describe("help, version and wrong usage", () => {
   for (const [args, message] of [
     [["chekc"], /no command or file chekc: did you mean check\?/],
     [["--ports", "6280"], /run has no option --ports: .*ports are .* MODHOST_HTTP_PORTS=6280/],
-    [["--port", "x"], /--port takes a number of a port, not x/],
+    [["--port", "x"], /--port takes a port number, not x/],
     [["--prt=x", "6280"], /run has no option --prt/],
     [["run", "--log-level=warn"], /run has no option --log-level: it is an option .* MODHOST_LOG_LEVEL/],
     [["run", "./none.ts"], /no file or folder \.\/none\.ts/],
@@ -88,12 +88,13 @@ describe("run", () => {
     const { code, stderr } = await ended;
     assert.equal(code, 0);
     const errors = lines(stderr).filter(({ level }) => level === "error");
-    const adrift = "The module astray failed while doing what nobody waits for: adrift (mod_astray.js:5)";
+    const failed = "The module astray failed while running code that is not awaited:";
+    const adrift = `${failed} adrift (mod_astray.js:5)`;
     assert.deepEqual(
       errors.map(({ module, msg }) => [module, msg]),
       [
         ["astray", adrift],
-        [undefined, "Nobody caught this: [Object: null prototype] {}"],
+        ["astray", "The module astray failed while running code that is not awaited: [Object: null prototype] {}"],
         ["astray", adrift],
       ],
     );
@@ -327,7 +328,8 @@ describe("modules and routes", () => {
     const own = states.find(({ name }: { name: string }) => name === "hello");
     assert.equal(own.status, "loaded");
     assert.deepEqual(own.depends, ["http"]);
-    // Of what runs by itself, that which needs the node is named in `withoutNode`, or every start here takes it along.
+    // Of what runs by itself, that which needs the node is named in `withoutNode`, or every start
+    // here takes it along.
     assert.ok(!states.some(({ name }: { name: string }) => name === "node"));
     assert.match((await program.call(["modules", "--no-json"])).stdout, /^MODULE .*\n(.*\n)*hello +\* +loaded +http /m);
   });

@@ -71,7 +71,7 @@ describe("a server that gets SIGHUP", { concurrency: 2 }, () => {
     server.kill("SIGTERM");
     const { stderr, code } = await server.ended;
     assert.equal(code, 0);
-    assert.match(stderr, /The configuration is not reloaded: The config file .* cannot be read: line 1, column 3/);
+    assert.match(stderr, /Cannot reload the configuration: The config file .* cannot be read: line 1, column 3/);
     assert.match(stderr, /notes_text is 3, but it must be text/);
   });
 

@@ -18,7 +18,8 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-const routes = (...words: string[]) => ran(folder, ["routes", ...words], { env: { MODHOST_HTTP_PORTS: "0" } });
+const routes = (...words: string[]) =>
+  ran(folder, ["routes", ...words], { env: { MODHOST_HTTP_PORTS: "0", MODHOST_ADMIN_PORT: "0" } });
 
 describe("routes", () => {
   test("that differ in their method alone are one line, unless --all are asked for", async () => {

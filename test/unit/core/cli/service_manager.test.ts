@@ -70,7 +70,10 @@ describe("the service manager", () => {
   });
 });
 
-/** Prints each datagram that comes to a socket, as JSON; a barrier is let go, as systemd does once it has read what came before. */
+/**
+ * Prints each datagram that comes to a socket, as JSON; a barrier is let go, as systemd does once
+ * it has read what came before.
+ */
 const receiver = `import json, os, socket, sys
 found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 found.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)

@@ -50,9 +50,13 @@ export class Program {
     return new Program(folder, launcher);
   }
 
-  /** As `run`, within this process, which takes a tenth of the time. For commands that listen nowhere. */
+  /**
+   * As `run`, within this process, which takes a tenth of the time. For commands that listen
+   * nowhere.
+   */
   async call(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Ended> {
-    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const stdout = new PassThrough();
+    const stderr = new PassThrough();
     const texts = [text(stdout), text(stderr)] as const;
     const code = await program(args, {
       stdin: Object.assign(Readable.from([]), { isTTY: true }),
@@ -71,7 +75,9 @@ export class Program {
     return await this.#ended(this.#spawn(args, env));
   }
 
-  /** Runs until its first line, which tells what it serves; `ended` resolves when the process has. */
+  /**
+   * Runs until its first line, which tells what it serves; `ended` resolves when the process has.
+   */
   async serve(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const child = this.#spawn(args, env);
     const ended = this.#ended(child);
@@ -119,14 +125,16 @@ export class Program {
   }
 }
 
-/** Modules that run by themselves and need the node, which takes two thirds of the time of a start. */
+/**
+ * Modules that run by themselves and need the node, which takes two thirds of the time of a start.
+ */
 const ofTheNode = "http_api,http_admin_node";
 export const withoutNode: NodeJS.ProcessEnv = { MODHOST_MODULES_DISABLED: ofTheNode };
 
 /** Who wants the node says `withNode`. */
 function environment(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  const own = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", ...withoutNode };
+  const own = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", MODHOST_ADMIN_PORT: "0", ...withoutNode };
   return { ...inherited, ...own, ...more };
 }
 

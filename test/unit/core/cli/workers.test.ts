@@ -1,158 +1,23 @@
 /** `modhost run --workers N`: several processes serve one server. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
-import { type OutgoingHttpHeaders, request } from "node:http";
+import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
+import { freePort } from "#test/support/free_port.ts";
 import { rawExchange } from "#test/support/raw.ts";
 import { untilGone } from "#test/support/takeover_load.ts";
 import { numberByHttp2, numberByTls } from "./over_tls.ts";
-import { Program } from "./spawned.ts";
-
-const config = (more: object = {}) =>
-  JSON.stringify({
-    modules_enabled: [
-      "http",
-      "http_errors",
-      "http_health",
-      "http_admin",
-      "http_openmetrics",
-      "./mod_http_a.mjs",
-      "./mod_http_kept.mjs",
-      "./mod_http_cart.mjs",
-      "./mod_http_shop.mjs",
-    ],
-    http_ports: [0],
-    http_interfaces: ["127.0.0.1"],
-    https_ports: [0],
-    http_log: false,
-    trusted_proxies: ["127.0.0.99"],
-    ...more,
-  });
-
-/** Tells in which process it runs. */
-const own = (text = "own") => `export const depends = ["http"];
-export default (module) => {
-  const headers = { content_type: "text/plain" };
-  module.provides("http", { route: {
-    "GET /pid": () => ({ headers, body: String(process.pid) }),
-    "GET /set": () => ({ headers: { ...headers, set_cookie: "own=1" }, body: String(process.pid) }),
-    "GET /text": () => ({ headers, body: ${JSON.stringify(text)} }),
-  } });
-};`;
-
-/** Remembers its clients, in each process those of its own. */
-const remembering = (by: string) => `export const sticky = ${JSON.stringify(by)};
-${own()}`;
-
-/** Keeps state: runs once. */
-const kept = `export const shared = true;
-export const depends = ["http"];
-export default (module) => {
-  const headers = { content_type: "text/plain" };
-  let count = 0;
-  module.provides("http", { streaming_uploads: true, route: {
-    "GET /pid": () => ({ headers, body: String(process.pid) }),
-    "GET /count": () => ({ headers, body: String((count += 1)) }),
-    "GET /client": ({ request }) => ({ headers, body: JSON.stringify([request.ip, request.raw.socket.remotePort]) }),
-    "POST /upper": ({ request, response }) => {
-      response.headers.content_type = "text/plain";
-      response.trailer_names = ["X-After"];
-      response.trailers = () => ({ "X-After": "the end" });
-      return (async function* () {
-        for await (const piece of request.body_stream) yield piece.toString().toUpperCase();
-      })();
-    },
-    "WS /echo": (event) => {
-      const socket = event.accept();
-      (async () => { for await (const message of socket) socket.send(process.pid + " " + message); })().catch(() => undefined);
-    },
-  } });
-};`;
-
-const files = (more?: object) => ({
-  "mod_http_a.mjs": own(),
-  "mod_http_kept.mjs": kept,
-  "mod_http_cart.mjs": remembering("address"),
-  "mod_http_shop.mjs": remembering("cookie"),
-  "modhost.config.json": config(more),
-});
-
-/** Not those that the other tests of this folder have: they would win over the config file. */
-const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined };
-
-interface Got {
-  readonly status: number;
-  readonly text: string;
-  /** Port of the client. */
-  readonly local: number;
-  readonly cookies: readonly string[];
-}
-
-async function serving(more?: object) {
-  const program = await Program.in(files(more));
-  const running = await program.serve(["run", "--workers", "2", "--json"], env);
-  const portOf = (wanted: string) => running.started.ports.find(({ scheme }) => scheme === wanted)?.port as number;
-  const [port, securePort] = [portOf("http"), portOf("https")];
-  /** On a connection of its own. */
-  const get = (path: string, headers: OutgoingHttpHeaders = {}, localAddress = "127.0.0.1") =>
-    new Promise<Got>((resolve, reject) => {
-      const sent = request({ port, host: "127.0.0.1", path, headers, localAddress, agent: false }, async (answer) => {
-        const local = sent.socket?.localPort as number;
-        let text = "";
-        try {
-          for await (const piece of answer) text += piece;
-          resolve({ status: answer.statusCode ?? 0, text, local, cookies: answer.headers["set-cookie"] ?? [] });
-        } catch (error) {
-          reject(error);
-        }
-      });
-      sent.on("error", reject).end();
-    });
-  const pids = async () => {
-    const asked = await Promise.all(Array.from({ length: 16 }, () => get("/a/pid")));
-    return new Set(asked.map(({ text }) => Number(text)));
-  };
-  /** Both processes answer; which one takes a connection is the system's choice. */
-  const both = async () => {
-    let seen = new Set<number>();
-    await eventually("two processes answer", async () => {
-      seen = await pids();
-      return seen.size === 2;
-    });
-    return seen;
-  };
-  const first = async () => Number((await get("/kept/pid")).text);
-  return {
-    ...running,
-    program,
-    port,
-    securePort,
-    get,
-    pids,
-    both,
-    first,
-    async [Symbol.asyncDispose]() {
-      running.kill("SIGTERM");
-      await running.ended;
-      await program[Symbol.asyncDispose]();
-    },
-  };
-}
-
-/** What `modhost` says at the socket of the server. */
-async function told(server: Awaited<ReturnType<typeof serving>>, ...words: string[]) {
-  const { stdout, stderr } = await server.program.run([...words, "--json"], env);
-  assert.notEqual(stdout, "", stderr);
-  return JSON.parse(stdout);
-}
+import { type Got, own, type Serving, serving, told } from "./workers_server.ts";
 
 describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, () => {
-  let shared: Awaited<ReturnType<typeof serving>>;
+  let shared: Serving;
+  let adminPort: number;
   before(async () => {
-    shared = await serving();
+    adminPort = await freePort();
+    shared = await serving({ admin_port: adminPort });
   });
   after(() => shared[Symbol.asyncDispose]());
 
@@ -180,11 +45,29 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     }
   });
 
+  test("the first process alone serves the port of the Admin API, and requests that either process makes there need a token", async () => {
+    const server = shared;
+    const first = await server.first();
+    for (let asked = 0; asked < 4; asked += 1) {
+      const answer = await fetch(`http://127.0.0.1:${adminPort}/admin/api/status`, {
+        headers: { Connection: "close" },
+      });
+      assert.equal(((await answer.json()) as { pid: number }).pid, first);
+    }
+    const seen = new Set<string>();
+    await eventually("both processes have asked", async () => {
+      const { text } = await server.get(`/a/fetch/127.0.0.1:${adminPort}/admin/api/config/file`);
+      assert.match(text, /^\d+ 403$/);
+      return seen.add(text).size === 2;
+    });
+  });
+
   test("a probe of HTTP/1.0 that names no host is answered, whichever process takes it", async () => {
     const server = shared;
     const first = await server.first();
     await eventually("the other process has taken one", async () => {
-      // The second request of a connection is not steered: it is handed over where the first one is answered.
+      // The second request of a connection is not steered: it is handed over where the first one is
+      // answered.
       const own = "GET /a/pid HTTP/1.1\r\nHost: localhost\r\n\r\n";
       const told = await rawExchange(server.port, `${own}GET /kept/pid HTTP/1.0\r\n\r\n`);
       const [, pid, answer] = /^.*?\r\n\r\n(\d+)(HTTP.*)$/s.exec(told) ?? [];
@@ -372,7 +255,9 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
   });
 });
 
-/** What a body sent in two pieces comes back as; the second is sent when the first has come back. */
+/**
+ * What a body sent in two pieces comes back as; the second is sent when the first has come back.
+ */
 function upper(port: number): Promise<{ text: string; trailer: string | undefined }> {
   return new Promise((resolve, reject) => {
     const sent = request({ port, host: "127.0.0.1", path: "/kept/upper", method: "POST", agent: false }, (answer) => {

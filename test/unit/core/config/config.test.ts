@@ -76,6 +76,18 @@ describe("environment", () => {
     assert.deepEqual(config({}, { MODHOST_HTTP_PORTS: "" }).value("http_ports"), []);
   });
 
+  test("variables count in any case, and the one in capitals goes first", () => {
+    assert.equal(config({}, { MODHOST_idle: "30s" }).value("idle"), 30);
+    assert.equal(config({}, { modhost_idle: "30s" }).value("idle"), 30);
+    for (const names of [
+      ["MODHOST_IDLE", "modhost_idle"],
+      ["modhost_idle", "MODHOST_IDLE"],
+    ]) {
+      const env = Object.fromEntries(names.map((name) => [name, name === "MODHOST_IDLE" ? "1s" : "2s"]));
+      assert.equal(config({}, env).value("idle"), 1);
+    }
+  });
+
   test("text of a string option stays text", () => {
     assert.equal(config({}, { MODHOST_NAME: "12" }).value("name"), "12");
   });
@@ -83,6 +95,13 @@ describe("environment", () => {
   test("a wrong variable is named as such", () => {
     assert.deepEqual(problemsOf(config({}, { MODHOST_HTTP_PATHS: "hello" })), [
       'MODHOST_HTTP_PATHS is "hello", but it must be an object',
+    ]);
+  });
+
+  test("numbers that JSON does not know are shown as they are", () => {
+    assert.deepEqual(problemsOf(config({ name: Number.POSITIVE_INFINITY, folder: Number.NaN })), [
+      "name is Infinity, but it must be text",
+      "folder is NaN, but it must be the path of a file or folder",
     ]);
   });
 
@@ -121,6 +140,25 @@ describe("check", () => {
       problemsOf(configFrom({ hosts: { a: {}, A: {} } }))[0] ?? "",
       /^hosts\.A .* the host a is there already/,
     );
+  });
+
+  test("two hosts that differ in a final dot are one", () => {
+    assert.match(
+      problemsOf(configFrom({ hosts: { "a.test": {}, "A.test.": {} } }))[0] ?? "",
+      /^hosts\.A\.test\. .* the host a\.test is there already/,
+    );
+  });
+
+  test("a host keeps the options that stand below its name with a final dot", () => {
+    const made = configFrom({ name: "server", hosts: { "a.test.": { name: "host" } } });
+    assert.deepEqual(made.hosts(), ["a.test"]);
+    assert.equal(made.value("name", "a.test"), "host");
+  });
+
+  test("what no request can name is no host", () => {
+    for (const name of [".", "a..", "a?b", "a#b", "a\\b", "a@b", "a/b", "a b", "[::1]x", "", "*.test"]) {
+      assert.match(problemsOf(configFrom({ hosts: { [name]: {} } }))[0] ?? "", /its name must be a host name/, name);
+    }
   });
 
   test("says nothing about a configuration that holds", () => {

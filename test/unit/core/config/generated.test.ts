@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { generate, sections } from "#config/build/generate.ts";
 import { type Config, loadConfig } from "#core/config/index.ts";
-import { generate, sections } from "#test/tools/generate.ts";
 
 const root = new URL("../../../../", import.meta.url);
 const folder = await mkdtemp(join(tmpdir(), "modhost-sample-"));

@@ -11,7 +11,7 @@ after(() => rm(root, { recursive: true }));
 let folders = 0;
 
 /** A fresh folder with these files. */
-async function folder(files: Record<string, string>): Promise<string> {
+async function folder(files: Record<string, string | Uint8Array>): Promise<string> {
   const path = join(root, `${++folders}`);
   await mkdir(path);
   for (const [name, content] of Object.entries(files)) {
@@ -37,6 +37,7 @@ describe("search", () => {
     ".modhostrc.yaml": "log_level: debug",
     ".modhostrc.ts": "export default Promise.resolve({ log_level: 'debug' });",
     ".modhostrc.js": "export default { log_level: 'debug' };",
+    ".modhostrc.cjs": "exports.__esModule = true; exports.default = { log_level: 'debug' };",
     "package.json": '{ "modhost": { "log_level": "debug" } }',
   })) {
     test(`reads ${name}`, async () => {
@@ -82,7 +83,9 @@ describe("search", () => {
       const config = await load(await folder({ "modhost.config.yaml": content }));
       assert.equal(config.value("log_level"), "info");
       assert.equal(config.value("plugin_autoload"), false);
+      assert.equal(config.isEmpty, true);
     }
+    assert.equal((await load(await folder({ "modhost.config.yaml": "{}" }))).isEmpty, false);
   });
 
   test("search: false reads no file, but the environment", async () => {
@@ -158,6 +161,26 @@ describe("an unreadable file", () => {
       assert.match(error.message, message);
       assert.doesNotMatch(error.message, /unter/);
     }
+  });
+
+  test("that is not UTF-8 is refused with the place, because other bytes would name other files", async () => {
+    const text = "# ok\nhttp_files_dir: ./caf\xe9\n";
+    const latin1 = Buffer.from(text, "latin1");
+    const utf16 = Buffer.from(text, "utf16le");
+    const marked = Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]);
+    for (const name of ["modhost.config.yaml", ".modhostrc", "modhost.config.json", "modhost.config.mjs"]) {
+      for (const [bytes, message] of [
+        [latin1, /line 2, column 22: the file must be UTF-8: here it is in another encoding/],
+        [utf16, /line 1, column 2: the file must be UTF-8 text: there is a NUL byte, as in UTF-16/],
+        [marked, /line 1, column \d: the file must be UTF-8/],
+      ] as const) {
+        const cwd = await folder({ [name]: bytes });
+        await assert.rejects(load(cwd), { code: "CONFIG_UNREADABLE", message });
+        await assert.rejects(load(cwd, name), { code: "CONFIG_UNREADABLE", message });
+      }
+    }
+    const marks = Buffer.from("\uFEFFhttp_files_dir: ./caf\xe9", "utf8");
+    assert.match(String((await load(await folder({ ".modhostrc": marks }))).value("http_files_dir")), /caf\xe9$/);
   });
 
   for (const [name, content, message] of wrong) {

@@ -69,3 +69,8 @@ test("a secret is masked as JSON and URLs spell it, and if it is a number, too",
   const text = [password, JSON.stringify({ password }), encodeURIComponent(password), `pin ${987654}`].join(" ");
   assert.equal(made.mask(text), '(secret) {"password":"(secret)"} (secret) pin (secret)');
 });
+
+test("secrets of the server's own tokens are masked, whatever stands around them", () => {
+  const secret = `mht_abcdefghij_${"x".repeat(32)}`;
+  assert.equal(config({}).mask(`GET /a/${secret}/b?c=${secret.replace("_", "%5F")}`), "GET /a/mht_.../b?c=mht_...");
+});

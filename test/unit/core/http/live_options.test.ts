@@ -1,4 +1,4 @@
-/** Options of HTTP that change while it serves: at once, and whoever is connected stays connected. */
+/** Options of HTTP that change while it serves: they apply at once, and clients stay connected. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
@@ -7,11 +7,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { WebSocket } from "ws";
 import type { Module } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 
-/** An app that counts its loads, echoes on a websocket, and streams a second piece when it is asked to. */
+/** An app that counts its loads, echoes on a websocket, and streams a second piece on request. */
 function echo() {
-  const seen = { loads: 0 };
+  const seen = { loads: 0, isWaiting: false };
   const load = (module: Module) => {
     seen.loads += 1;
     module.depends("http");
@@ -24,6 +25,11 @@ function echo() {
           yield "first";
           await more.promise;
           yield "second";
+        },
+        "GET /wait": async () => {
+          seen.isWaiting = true;
+          await more.promise;
+          return "waited";
         },
         "GET /more": () => {
           more.resolve();
@@ -39,14 +45,14 @@ function echo() {
   return { seen, module: { name: "http_echo", load } };
 }
 
-async function answer(socket: Socket, request: string): Promise<string> {
+async function reply(socket: Socket, request: string): Promise<string> {
   socket.write(request);
   const [data] = (await once(socket, "data")) as [Buffer];
   return data.toString();
 }
 
 describe("an option of HTTP that changes", { concurrency: 4 }, () => {
-  test("exchanges nobody, and streams, websockets and connections go on", async () => {
+  test("replaces no module instance, and streams, websockets and connections continue", async () => {
     const app = echo();
     await using server = await reconfigured({}, [app.module]);
     const at = `127.0.0.1:${server.port()}`;
@@ -55,8 +61,8 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     assert.equal(await read(), "first");
     const websocket = new WebSocket(`ws://${at}/echo/ws`);
     await once(websocket, "open");
-    const kept = connect(server.port(), "127.0.0.1");
-    assert.match(await answer(kept, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
+    const retained = connect(server.port(), "127.0.0.1");
+    assert.match(await reply(retained, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
 
     const plan = await server.apply({
       http_max_content_size: 10,
@@ -75,8 +81,8 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     assert.equal(app.seen.loads, 1);
     websocket.send("still here");
     assert.equal(String((await once(websocket, "message"))[0]), "still here");
-    assert.match(await answer(kept, "GET /other/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
-    assert.match(await answer(kept, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /^HTTP\/1\.1 404/);
+    assert.match(await reply(retained, "GET /other/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
+    assert.match(await reply(retained, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /^HTTP\/1\.1 404/);
     const refused = await fetch(`http://${at}/other/`, { method: "POST", body: "more than ten bytes" });
     assert.equal(refused.status, 413);
     const readable = await fetch(`http://${at}/other/`, { headers: { origin: "http://elsewhere.test" } });
@@ -86,37 +92,39 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     await fetch(`http://${at}/other/more`);
     assert.equal(await read(), "second");
     websocket.terminate();
-    kept.destroy();
+    retained.destroy();
   });
 
-  test("leaves the figures of connections as they are: open ones stay open, and none is forgotten", async () => {
+  test("keeps the metrics of connections: open ones stay open, and none is lost", async () => {
     const values = { modules_enabled: ["http", "http_openmetrics"] };
     await using server = await reconfigured(values, [echo().module]);
-    const kept = connect(server.port(), "127.0.0.1");
-    assert.match(await answer(kept, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
-    const figures = async () => {
-      const asked = await fetch(`http://127.0.0.1:${server.port()}/metrics`, { headers: { connection: "close" } });
-      const text = await asked.text();
+    const retained = connect(server.port(), "127.0.0.1");
+    assert.match(await reply(retained, "GET /echo/ HTTP/1.1\r\nHost: a\r\n\r\n"), /load 1/);
+    const readMetrics = async () => {
+      const requested = await fetch(`http://127.0.0.1:${server.port()}/metrics`, { headers: { connection: "close" } });
+      const text = await requested.text();
       const lines = text.split("\n");
       const value = (name: string) =>
         Number(lines.find((line) => line.startsWith(`modhost_http_${name} `))?.split(" ")[1]);
       return { open: value("open_connections"), all: value('connections_total{scheme="http"}') };
     };
-    const before = await figures();
+    const before = await readMetrics();
     await server.apply({ ...values, http_idle_timeout: 50 });
-    const after = await figures();
+    const after = await readMetrics();
     assert.ok(after.all > before.all, `${before.all} connections before, ${after.all} after`);
     assert.ok(after.open >= 2, `${after.open} are open: the one that was, and the one that asks`);
-    // A reload exchanges the listeners: what the former ones counted goes on, once, also when their last connection is gone.
+    // A reload replaces the listeners. The counters of the previous ones continue and count once,
+    // also when their last connection is gone.
     await server.host.reload("http");
-    kept.destroy();
-    let [again, asked] = [await figures(), 1];
-    for (; again.open > 1 && asked < 1000; asked += 1) again = await figures();
+    retained.destroy();
+    let again = await readMetrics();
+    let requested = 1;
+    for (; again.open > 1 && requested < 1000; requested += 1) again = await readMetrics();
     assert.equal(again.open, 1);
-    assert.equal(again.all, after.all + asked);
+    assert.equal(again.all, after.all + requested);
   });
 
-  test("is refused by HTTP itself when it is wrong, and everything stays", async () => {
+  test("is refused by the HTTP module when it is wrong, and nothing changes", async () => {
     const app = echo();
     const hosts = { "a.test": {}, "b.test": {} };
     await using server = await reconfigured({ hosts, http_default_host: "a.test" }, [app.module]);
@@ -134,6 +142,25 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     );
   });
 
+  test("is refused when it names a path that no request can have, also at the start", async () => {
+    const wrong = [
+      ["//x", /taken for one/],
+      ["/x//y/", /taken for one/],
+      ["/..", /segments \. and \.\./],
+      ["/a/./b", /segments \. and \.\./],
+      ["/x?y", /no \? and no #/],
+      ["/x%20y", /without escapes/],
+      ["/$host/f", /no virtual host's/],
+      [5, /must be a path/],
+    ] as const;
+    await using server = await reconfigured({ http_paths: { echo: "/x y/é.d/..e/" } }, [echo().module]);
+    assert.equal((await fetch(`http://127.0.0.1:${server.port()}/x%20y/%C3%A9.d/..e/`)).status, 200);
+    for (const [path, reason] of wrong) {
+      await assert.rejects(server.apply({ http_paths: { echo: path } }), reason);
+      await assert.rejects(reconfigured({ http_paths: { echo: path } }, [echo().module]), reason);
+    }
+  });
+
   test("puts other middleware before the apps, at once", async () => {
     const app = echo();
     await using server = await reconfigured({}, [app.module]);
@@ -143,18 +170,32 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     await writeFile(join(server.folder, "two.mjs"), source("two"));
     const by = async () => (await fetch(`http://127.0.0.1:${server.port()}/echo/`)).headers.get("x-by");
     assert.equal(await by(), null);
-    await server.apply({ http_middleware: ["./one.mjs"] });
+    await server.apply({ http_middleware: ["./one.mjs"], unload_grace: 0 });
     assert.equal(await by(), "one");
+    const text = async (name: string) => (await fetch(`http://127.0.0.1:${server.port()}/echo/${name}`)).text();
+    const waiting = text("wait");
+    await eventually("the handler waits", () => app.seen.isWaiting);
     await assert.rejects(server.apply({ http_middleware: ["./gone.mjs"] }), /http_middleware\[0\]/);
     assert.equal(await by(), "one");
     await server.apply({ http_middleware: ["./two.mjs"] });
     assert.equal(await by(), "two");
-    await server.apply({});
+    const rewriting = `export default () => (context, next) => { context.path = "/elsewhere"; return next(); };`;
+    await writeFile(join(server.folder, "rewriting.mjs"), rewriting);
+    await server.apply({ http_middleware: ["./rewriting.mjs"] });
+    await by();
+    await by();
+    const reported = server
+      .log()
+      .match(/middleware before apps \(\.\/rewriting\.mjs\) changed the path or the method/g);
+    assert.equal(reported?.length, 1);
+    await server.apply({ unload_grace: 0 });
     assert.equal(await by(), null);
     assert.equal(app.seen.loads, 1);
+    await text("more");
+    assert.equal(await waiting, "waited", "a request that is behind the old middleware goes on");
   });
 
-  test("serves hosts that have come, without a new instance of HTTP", async () => {
+  test("serves added hosts, without a new instance of the HTTP module", async () => {
     await using server = await reconfigured({ hosts: { "a.test": {} } }, [echo().module]);
     const plan = await server.apply({ hosts: { "a.test": {}, "b.test": {} } });
     assert.deepEqual(
@@ -168,14 +209,20 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     assert.match(await server.get("/echo", { host: "c.test" }), /Unknown host/);
   });
 
-  test("opens HTTPS where there was none, with a certificate for it", async () => {
+  test("opens HTTPS for the first time, with a certificate for it", async () => {
     await using server = await reconfigured({}, [echo().module]);
     const plan = await server.apply({ https_ports: [0], https_interfaces: ["127.0.0.1"] });
     assert.equal(plan.ports.find(({ action }) => action === "open")?.service, "https");
     const { port } = server.host.listening().find(({ service }) => service === "https") ?? {};
     const { request } = await import("node:https");
-    const asked = request({ port, host: "127.0.0.1", path: "/echo/", rejectUnauthorized: false, agent: false }).end();
-    const [response] = await once(asked, "response");
+    const requested = request({
+      port,
+      host: "127.0.0.1",
+      path: "/echo/",
+      rejectUnauthorized: false,
+      agent: false,
+    }).end();
+    const [response] = await once(requested, "response");
     assert.equal(response.statusCode, 200);
     response.resume();
   });

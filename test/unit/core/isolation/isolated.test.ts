@@ -31,7 +31,7 @@ export default function (module) {
     cors: { enabled: true, origins: ["https://friend.example"] },
     route: {
       GET: () => module.get_option_string("shop_greeting"),
-      "GET /object": () => ({ status_code: 201, headers: { x_own: "yes", set_cookie: ["a=1", "b=2"] }, body: Buffer.from("bytes") }),
+      "GET /object": () => ({ status_code: 201, headers: { x_own: "yes", constructor: "own", set_cookie: ["a=1", "b=2"] }, body: Buffer.from("bytes") }),
       "GET /lines": () => lines(),
       "GET /readable": () => Readable.from(["a", "b"]),
       "GET /empty": () => 204,
@@ -47,7 +47,7 @@ export default function (module) {
       "GET /exit": () => process.exit(3),
       "GET /loop": () => { for (;;); },
       "GET /reject": () => { Promise.reject(new Error("nobody waits")); return "rejected"; },
-      "GET /log": () => { module.log.info("a line %d", 7); module.set_status("info", "all well"); return ""; },
+      "GET /log": () => { module.log.child({ job: 3 }).info({ user: 7, run: () => 1 }, "a line %d", 7); module.set_status("info", "all well"); return ""; },
       "GET /where": async () => String((await import("node:worker_threads")).isMainThread),
       POST: ({ request }) => request.body.toUpperCase(),
       "POST /json": async ({ request }) => JSON.stringify(await request.json()),
@@ -99,6 +99,7 @@ describe("an isolated module", () => {
     const object = await running.inject("/shop/object");
     assert.equal(object.status, 201);
     assert.equal(object.headers["x-own"], "yes");
+    assert.equal(object.headers.constructor, "own", "also by the name of something that objects inherit");
     assert.deepEqual(object.headers["set-cookie"], ["a=1", "b=2"]);
     assert.equal(object.body, "bytes");
     assert.equal(await body(running, "/shop/lines"), "one\ntwo\nthree\n");
@@ -137,7 +138,10 @@ describe("an isolated module", () => {
     assert.equal(await body(running, "/user"), "5 of 5");
     assert.equal(await body(running, "/shop/log"), "");
     await until(() => stateOf(running, "shop")?.note === "all well");
-    await until(() => logged(running, "info").some(({ msg, module }) => msg === "a line 7" && module === "shop"));
+    const lines = () => logged(running, "info").filter(({ msg }) => msg === "a line 7");
+    await until(() => lines().length > 0);
+    const [line] = lines();
+    assert.deepEqual([line?.module, line?.job, line?.user], ["shop", 3, 7], "its fields cross the threads");
     running.host.fire("poke", { by: 4 });
     assert.equal(await body(running, "/shop/kept"), "4");
     await running.host.reload("shop");
@@ -236,7 +240,8 @@ describe("an isolated module", () => {
     const withTimeout = (load_timeout: number) =>
       pluginHost(t, sources, { ...config, modules_isolated: ["plain", "mod_stuck"], load_timeout });
     let running = await withTimeout(5);
-    // A busy machine may take longer for any module: with more time it does not, and the other still never ends.
+    // A busy machine may take longer for any module: with more time it does not, and the other
+    // still never ends.
     for (const seconds of [20, 80]) {
       const reason = stateOf(running, "plain")?.note ?? "";
       if (reason.includes("load_timeout")) running = await withTimeout(seconds);

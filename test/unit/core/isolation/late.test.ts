@@ -1,10 +1,14 @@
-/** Isolated modules: how they are declared, what they provide once they are loaded, and bodies that are larger than their memory. */
+/**
+ * Isolated modules: how they are declared, what they provide once they are loaded, and bodies that
+ * are larger than their memory.
+ */
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestHost } from "#core/testing/index.ts";
 import { eventually } from "#test/support/eventually.ts";
+import { rawExchange } from "#test/support/raw.ts";
 import { logged, pluginHost, stateOf } from "../module/support.ts";
 
 const config = { isolated_timeout: 60, isolated_heap: "64MiB" };
@@ -95,7 +99,32 @@ test("Koa middleware of an isolated app is asked for all of its paths, and passe
   assert.equal((await running.inject("/koa/pass")).status, 404);
 });
 
-test("an upload of 256 MiB goes through an isolated module whose memory is far less, no faster than it reads", {
+test("early hints of an isolated module reach the client, and trailers of the client reach the module", {
+  timeout: 120_000,
+}, async (t) => {
+  const source = `export const isolated = true;
+    export default (module) => {
+      module.depends("http");
+      module.provides("http", {
+        streaming_uploads: true,
+        route: {
+          "POST /sum": async ({ request, response }) => {
+            response.raw.writeEarlyHints({ link: "</a.css>; rel=preload" });
+            for await (const piece of request.body_stream);
+            return request.raw.trailers["x-sum"];
+          },
+        },
+      });
+    };`;
+  const running = await pluginHost(t, { "mod_shop.js": source }, config);
+  const { port } = new URL(running.url("/"));
+  const head = "POST /shop/sum HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n";
+  const text = await rawExchange(Number(port), `${head}Trailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: three\r\n\r\n`);
+  assert.match(text, /^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\n/);
+  assert.match(text, /HTTP\/1\.1 200 OK\r\n.*\r\n\r\nthree$/s);
+});
+
+test("an upload of 192 MiB goes through an isolated module whose memory is far less, no faster than it reads", {
   timeout: 120_000,
 }, async (t) => {
   const source = `export const isolated = true;
@@ -121,7 +150,7 @@ test("an upload of 256 MiB goes through an isolated module whose memory is far l
     };`;
   const running = await pluginHost(t, { "mod_big.js": source }, { ...config, http_max_content_size: 1000 });
   const piece = Buffer.alloc(2 ** 20, "x");
-  const pieces = 256;
+  const pieces = 192;
   let written = 0;
   const before = process.memoryUsage().external;
   let most = 0;

@@ -16,7 +16,15 @@ describe("what a module file may export", () => {
         'export default (module) => [module.depends("plain"), module.get_option("named_size")];',
       "mod_common.cjs": "module.exports = (module) => module.name;\nmodule.exports.depends = ['defined'];",
       "mod_object.cjs": "module.exports = { load: (module) => module.name, depends: ['common'] };",
+      "mod_compiled.cjs":
+        'Object.defineProperty(exports, "__esModule", { value: true });\n' +
+        "exports.options = { compiled_size: { type: 'integer', default: 4, describe: 'Size.' } };\n" +
+        "exports.default = (module) => module.get_option('compiled_size');",
+      "mod_compiled_object.cjs":
+        "exports.__esModule = true; exports.default = { load: (module) => module.name, depends: ['common'] };",
     });
+    assert.equal(host.exports("compiled"), 4, "as compilers to CommonJS write a default export");
+    assert.equal(host.exports("compiled_object"), "compiled_object");
     assert.equal(host.exports("plain"), "plain");
     assert.equal(host.exports("mod_defined"), "defined");
     assert.deepEqual(host.exports("named"), ["plain", 4]);
@@ -51,6 +59,9 @@ describe("code that cannot be evaluated", () => {
     "mod_script.js": "export default () => {};\nlet a;\nlet a;\n",
     "mod_typed.ts": "export default () => {};\nlet a: number;\nlet a: number;\n",
     "mod_enum.ts": "enum A { B }\nexport default () => A.B;",
+    "mod_decorated.ts": "import './lib/decorated.ts';\nexport default () => {};",
+    "lib/decorated.ts": "const dec: any = (one: any) => one;\nexport class A {\n  @dec a = 1;\n}",
+    "mod_object.ts": "export default () => { throw { code: 5, inner: { a: [1] } }; };",
     "mod_missing.ts": 'import "./gone.ts";\nexport default () => {};',
     "mod_deep/index.ts": 'import "./lib/inner.ts";\nexport default () => {};',
     "mod_deep/lib/inner.ts": "\n\n\nthrow new TypeError('inside');",
@@ -66,6 +77,8 @@ describe("code that cannot be evaluated", () => {
       script: /already been declared \(mod_script\.js:3\)$/,
       typed: /already been declared \(mod_typed\.ts:3\)$/,
       enum: /enum is not supported.*\(mod_enum\.ts:1\)$/,
+      decorated: /decorators are not supported, since Node\.js does not run them \(lib\/decorated\.ts:3\)$/,
+      object: /: \{ code: 5, inner: \{ a: \[Array\] \} \}$/,
       missing: /Cannot find module .*gone\.ts/,
       deep: /inside \(lib\/inner\.ts:4\)$/,
     };
@@ -143,8 +156,17 @@ test("a file outside any package that has modhost imports the running host's own
       'import type { Module } from "modhost/types";\n' +
       "export default (_module: Module) => ({ ModhostError, formdecode });",
     "mod_bad_subpath.ts": 'import "modhost/none";\nexport default () => {};',
+    "mod_common.cjs":
+      'const { ModhostError } = require("modhost");\nconst { formdecode } = require("modhost/net/http");\n' +
+      'const made = require("node:module").createRequire(__filename)("modhost").ModhostError;\n' +
+      'module.exports = () => [ModhostError, made, require("./helper.cjs"), typeof formdecode, typeof require("modhost/node").createNode];',
+    "helper.cjs": 'module.exports = require("modhost").ModhostError;',
+    "mod_bad_require.cjs": 'require("modhost/none");',
   });
   const { ModhostError } = await import("#core/index.ts");
+  const own = [ModhostError, ModhostError, ModhostError, "function", "function"];
+  assert.deepEqual(running.host.exports("common"), own);
+  assert.match(stateOf(running, "bad_require")?.note ?? "", /'\.\/none' is not defined by "exports"/);
   assert.equal(running.host.exports<{ ModhostError: unknown }>("bare").ModhostError, ModhostError);
   assert.match(stateOf(running, "bad_subpath")?.note ?? "", /'\.\/none' is not defined by "exports"/);
 });

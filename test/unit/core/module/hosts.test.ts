@@ -66,8 +66,8 @@ describe("with hosts, a module", () => {
           global: true,
           load(module) {
             seen.push(`load ${module.host}`);
-            module.add_host = (view) => {
-              seen.push(`host ${view.host} ${view.name}`);
+            module.add_host = (view, isLast) => {
+              seen.push(`host ${view.host} ${view.name}${isLast ? ", the last" : ""}`);
               view.hook("where", () => view.host);
               view.unload = () => void seen.push(`unload ${view.host}`);
             };
@@ -79,7 +79,7 @@ describe("with hosts, a module", () => {
       },
       { config: { hosts: two } },
     );
-    assert.deepEqual(seen, ["load *", "host one.example shared", "host two.example shared"]);
+    assert.deepEqual(seen, ["load *", "host one.example shared", "host two.example shared, the last"]);
     const [value, user] = running.host.exports<[string, Module]>("user", "two.example");
     assert.equal(value, "shared value");
     assert.equal(user.fire_event("where"), "two.example");

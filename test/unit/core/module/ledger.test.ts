@@ -49,7 +49,7 @@ test("when one effect cannot be done, those before it are undone, last first", (
 test("an effect that never was live is dropped without a release; what was held is released", async () => {
   const { ledger, effect, seen } = bench();
   ledger.add(effect("hook", "staged"));
-  ledger.hold("release", "held", () => void seen.push("-held"));
+  ledger.recordRelease("release", "held", () => void seen.push("-held"));
   await ledger.close(wait);
   assert.deepEqual(seen, ["-held"]);
   assert.deepEqual(ledger.counts(), {});
@@ -72,10 +72,10 @@ test("a release that fails is reported with its label and stops no other", async
   const { ledger, effect, faults, seen } = bench();
   ledger.activate();
   ledger.add(effect("timer", "first"));
-  ledger.hold("release", "thrower", () => {
+  ledger.recordRelease("release", "thrower", () => {
     throw new Error("no");
   });
-  ledger.hold("release", "rejecter", () => Promise.reject(new Error("never")));
+  ledger.recordRelease("release", "rejecter", () => Promise.reject(new Error("never")));
   await ledger.close(wait);
   assert.deepEqual(faults, ["rejecter: never", "thrower: no"]);
   assert.deepEqual(seen, ["+first", "-first"]);

@@ -33,6 +33,14 @@ describe("a module is found", () => {
     assert.equal((await found(t, { "mod_x.cjs": "" }, "mod_x")).file, "mod_x.cjs");
   });
 
+  test("only with a name", async (t) => {
+    const folder = await folderOf(t, { "mod_.ts": "", "other/mod_/index.ts": "", "mod_x.ts": "" });
+    const empty = { code: "MODULE_INVALID", message: /its name is empty: name a module by mod_NAME/ };
+    assert.throws(() => listModules(folder), empty);
+    assert.throws(() => listModules(join(folder, "other")), empty);
+    assert.throws(() => locatePath(join(folder, "mod_.ts")), empty);
+  });
+
   test("as a folder with an index, or a file of its name, which it owns", async (t) => {
     const { file, root, folder, directory } = await found(t, { "mod_x/index.mjs": "" }, "x");
     assert.equal(file, "mod_x/index.mjs");
@@ -124,7 +132,7 @@ describe("a module is refused", () => {
     });
     await assert.rejects(found(t, package_(undefined), "x"), { code: "MODULE_NOT_FOUND" });
     const unfit = package_({ kind: "module", entry: "m.js", host: "^99.0.0" });
-    await assert.rejects(found(t, unfit, "x"), { code: "MODULE_INVALID", message: /made for modhost \^99\.0\.0/ });
+    await assert.rejects(found(t, unfit, "x"), { code: "MODULE_INVALID", message: /requires modhost \^99\.0\.0/ });
     const empty = package_({ kind: "module", entry: "gone.js" });
     await assert.rejects(found(t, empty, "x"), { code: "MODULE_INVALID", message: /gone\.js/ });
   });

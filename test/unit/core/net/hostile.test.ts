@@ -44,7 +44,7 @@ interface Hostile {
 }
 
 const hostile: Hostile[] = [
-  { title: "never answers", code: "timeout", says: /no answer in time \(timeout: 0\.2 s\)/, answer: () => {} },
+  { title: "never answers", code: "timeout", says: /no response in time \(timeout: 0\.2 s\)/, answer: () => {} },
   { title: "sends its header byte by byte", code: "timeout", answer: (socket) => drip(socket, "x", "HTTP/1.1 200 ") },
   {
     title: "sends header fields one by one without end",

@@ -1,4 +1,7 @@
-/** Servers for the client to talk to: well-behaved ones, and ones that send whatever bytes they are told to. */
+/**
+ * Servers for the client to talk to: well-behaved ones, and ones that send whatever bytes they are
+ * told to.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import {

@@ -1,7 +1,10 @@
-/** A changed configuration while the host runs: only what it concerns is touched, and what fails changes nothing. */
+/**
+ * A changed configuration while the host runs: only what it concerns is touched, and what fails
+ * changes nothing.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -37,7 +40,8 @@ function counted(name: string, options: string[], extra: Partial<Record<"changed
 
 describe("a changed configuration", { concurrency: 4 }, () => {
   test("exchanges the modules that have read what differs, and no others", async () => {
-    const [one, other] = [counted("http_one", ["one_text"]), counted("http_other", ["other_text"])];
+    const one = counted("http_one", ["one_text"]);
+    const other = counted("http_other", ["other_text"]);
     await using server = await reconfigured({ one_text: "a", other_text: "b" }, [one.module, other.module]);
     assert.equal(await server.get("/one"), '["a"]');
     const plan = await server.apply({ one_text: "changed", other_text: "b" });
@@ -82,11 +86,16 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.deepEqual(server.host.residue("base"), []);
   });
 
-  test("that is wrong changes nothing: neither its syntax nor its values", async () => {
+  test("that is wrong changes nothing: neither its syntax nor its values, nor an empty file", async () => {
     const one = counted("http_one", ["one_text"]);
     await using server = await reconfigured({ one_text: "a" }, [one.module]);
     await assert.rejects(server.apply({ one_text: "b", http_idle_timeout: "soon" }), { code: "CONFIG_INVALID" });
     await assert.rejects(server.apply({ one_text: "b", modules_enabled: ["nowhere"] }), { code: "MODULE_NOT_FOUND" });
+    for (const text of ["", "null"]) {
+      await writeFile(join(server.folder, "modhost.config.json"), text);
+      await assert.rejects(server.host.plan(), { code: "CONFIG_UNREADABLE", message: /it is empty; write \{\}/ });
+      await assert.rejects(server.host.apply(), { code: "CONFIG_UNREADABLE" });
+    }
     assert.equal(await server.get("/one"), '["a"]');
     assert.equal(one.seen.loads, 1);
     assert.equal(server.host.config.value("one_text"), "a");
@@ -191,6 +200,47 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.match(server.log(), /Nothing reads the option log_levle: is log_level meant\?/);
   });
 
+  test("refuses a misspelt option with protects, at the start and later, and changes nothing", async () => {
+    const wrong = { hosts: { "a.test": { http_midleware: [] } } };
+    const said = /hosts\.a\.test\.http_midleware is set, but no option has this name: write http_middleware/;
+    await assert.rejects(reconfigured(wrong), said);
+    await using server = await reconfigured({ log_level: "warn" });
+    await server.write(wrong);
+    await assert.rejects(server.host.plan(), said);
+    await assert.rejects(server.host.apply(), said);
+    assert.equal(server.host.config.value("log_level"), "warn");
+  });
+
+  test("warns of a guard for an unknown app, and refuses one whose name differs only in case", async () => {
+    const { module } = counted("http_one", []);
+    const guards = (http_guard: object) => ({ modules_enabled: ["http", "http_guard"], http_guard });
+    await assert.rejects(
+      reconfigured(guards({ One: {} }), [module]),
+      /http_guard\.One is set, but the app is named one/,
+    );
+    await using server = await reconfigured(guards({ one: {}, two: {} }), [module]);
+    assert.match(server.log(), /Nothing reads the option http_guard\.two"/);
+    await assert.rejects(server.apply(guards({ ONE: {} })), /http_guard\.ONE is set, but the app is named one/);
+    await server.apply(guards({ oen: {} }));
+    assert.match(server.log(), /Nothing reads the option http_guard\.oen: is one meant\?/);
+  });
+
+  test("is refused when it takes the module of guards away and leaves its option, as a start is", async () => {
+    const { module } = counted("http_one", []);
+    const http_guard = { one: {} };
+    await using server = await reconfigured({ modules_enabled: ["http", "http_guard"], http_guard }, [module]);
+    const said = /the module http_guard is not loaded, and the apps would be unguarded/;
+    await assert.rejects(server.apply({ http_guard }), said);
+    await assert.rejects(server.apply({ hosts: { "a.test": { http_guard } } }), said);
+    // Another module is loaded by the same reload.
+    await assert.rejects(server.apply({ modules_enabled: ["http", "http_health"], http_guard }), said);
+    await server.apply({ http_guard, modules_disabled: ["http_guard"] });
+    assert.equal(
+      server.host.modules().find(({ name }) => name === "http_guard"),
+      undefined,
+    );
+  });
+
   test("serves new hosts, and old ones no more", async () => {
     const one = counted("http_one", ["one_text"]);
     await using server = await reconfigured({ hosts: { "a.test": { one_text: "a" } } }, [one.module]);
@@ -286,7 +336,9 @@ describe("a changed configuration", { concurrency: 4 }, () => {
   });
 
   describe("while a module is in quarantine", () => {
-    /** Fails while it runs, so that it is taken out at once; and while it is loaded, by the option. */
+    /**
+     * Fails while it runs, so that it is taken out at once; and while it is loaded, by the option.
+     */
     const fragile = {
       name: "http_fragile",
       options: { fragile_fails: { type: "boolean" as const, describe: "For a test." } },

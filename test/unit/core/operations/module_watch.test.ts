@@ -1,4 +1,6 @@
-/** Modules whose files are watched: what is saved is served, and what fails is shown with its line. */
+/**
+ * Modules whose files are watched: what is saved is served, and what fails is shown with its line.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";

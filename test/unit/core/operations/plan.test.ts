@@ -5,7 +5,7 @@ import { Config } from "#core/config/index.ts";
 import type { InstanceFacts } from "#core/module/instance.ts";
 import { type PlanFacts, planOf } from "#core/operations/plan.ts";
 import { planLines } from "#core/operations/plan_text.ts";
-import { placeDifference, placesOf } from "#core/ports/places.ts";
+import { bindAddressDifference, bindAddressesOf } from "#core/ports/bind_addresses.ts";
 import type { OptionDeclarations } from "#core/types.ts";
 
 const declared: OptionDeclarations = {
@@ -26,7 +26,7 @@ interface Made {
   readonly host?: string;
   readonly reads?: Record<string, string[]>;
   readonly depends?: string[];
-  readonly isTold?: boolean;
+  readonly handlesChanges?: boolean;
   readonly isGlobal?: boolean;
   readonly views?: string[];
 }
@@ -38,7 +38,7 @@ function instance(name: string, { host = "*", reads = {}, depends = [], views, .
     host,
     depends: new Set(depends),
     isGlobal: false,
-    isTold: false,
+    handlesChanges: false,
     reads: new Map(Object.entries(reads).map(([option, hosts]) => [option, new Set(hosts)])),
     views,
     ...rest,
@@ -46,17 +46,17 @@ function instance(name: string, { host = "*", reads = {}, depends = [], views, .
 }
 
 /** The plan of two configurations, where every module of `wanted` is enabled on every host. */
-function plan(former: Config, next: Config, live: InstanceFacts[], facts: Partial<PlanFacts> = {}) {
+function plan(previous: Config, next: Config, live: InstanceFacts[], facts: Partial<PlanFacts> = {}) {
   const names = [...new Set(live.map(({ name }) => name))];
   const hostsOf = (one: Config) => (one.hosts().length === 0 ? ["*"] : one.hosts());
   const wanted = (one: Config) => hostsOf(one).flatMap((host) => names.map((name) => ({ name, host })));
   return planOf({
-    former,
+    previous,
     next,
     live,
     failed: [],
-    asked: new Set(),
-    wanted: { former: wanted(former), next: wanted(next) },
+    requested: new Set(),
+    wanted: { previous: wanted(previous), next: wanted(next) },
     moved: new Map(),
     isDisabled: () => false,
     ports: [],
@@ -84,7 +84,7 @@ describe("a plan", () => {
       { name: "elsewhere", host: "*", status: "failed", note: undefined },
     ] as const;
     const names = [{ name: "one", host: "*" }, ...failed.slice(0, 2).map(({ name, host }) => ({ name, host }))];
-    const facts = { failed, wanted: { former: names, next: names } };
+    const facts = { failed, wanted: { previous: names, next: names } };
     const word = { word: "hush" };
     assert.deepEqual(actions(plan(config(word), config({ ...word, plain: "other" }), live, facts)), [
       "exchange one@*: plain",
@@ -125,10 +125,10 @@ describe("a plan", () => {
 
   test("tells a live option to its owner and to others that can hear, and exchanges readers that cannot", () => {
     const live = [
-      instance("owner", { isTold: true }),
-      instance("hears", { isTold: true, reads: { live: ["*"] } }),
+      instance("owner", { handlesChanges: true }),
+      instance("hears", { handlesChanges: true, reads: { live: ["*"] } }),
       instance("deaf", { reads: { live: ["*"] } }),
-      instance("both", { isTold: true, reads: { live: ["*"], plain: ["*"] } }),
+      instance("both", { handlesChanges: true, reads: { live: ["*"], plain: ["*"] } }),
     ];
     const found = plan(config({}), config({ live: "x", plain: "y" }), live);
     assert.deepEqual(actions(found), [
@@ -164,7 +164,10 @@ describe("a plan", () => {
   });
 
   test("of another list of hosts moves modules that belong to one, and keeps global ones", () => {
-    const live = [instance("global", { isGlobal: true, isTold: true, reads: { hosts: ["*"] } }), instance("one")];
+    const live = [
+      instance("global", { isGlobal: true, handlesChanges: true, reads: { hosts: ["*"] } }),
+      instance("one"),
+    ];
     const found = plan(config({}), config({ hosts: { "a.test": {} } }), live);
     assert.deepEqual(actions(found), ["load one@a.test: hosts", "tell global@*: hosts", "unload one@*: hosts"]);
     assert.deepEqual(found.plan.hosts, { added: ["a.test"], removed: [] });
@@ -185,10 +188,10 @@ describe("a plan", () => {
       instance("asked"),
     ];
     const wanted = {
-      former: ["user", "gone"].map((name) => ({ name, host: "*" })),
+      previous: ["user", "gone"].map((name) => ({ name, host: "*" })),
       next: [{ name: "user", host: "*" }],
     };
-    const found = plan(config({}), config({}), live, { wanted, asked: new Set(["asked"]) });
+    const found = plan(config({}), config({}), live, { wanted, requested: new Set(["asked"]) });
     assert.deepEqual(actions(found), ["unload leaf@*: nothing depends on it", "unload gone@*: modules_enabled"]);
   });
 
@@ -196,20 +199,20 @@ describe("a plan", () => {
     const live = [instance("base"), instance("user", { depends: ["base@*"] })];
     const both = ["base", "user"].map((name) => ({ name, host: "*" }));
     const isDisabled = (name: string) => name === "base";
-    const wanted = { former: both, next: [] };
+    const wanted = { previous: both, next: [] };
     const found = plan(config({}), config({}), live, { wanted, isDisabled });
     assert.deepEqual(actions(found), ["unload base@*: modules_disabled", "unload user@*: modules_enabled"]);
     // One that is wanted all the same is loaded again, which is refused: it needs what is disabled.
-    const refused = plan(config({}), config({}), live, { wanted: { former: both, next: both.slice(1) }, isDisabled });
+    const refused = plan(config({}), config({}), live, { wanted: { previous: both, next: both.slice(1) }, isDisabled });
     assert.match(actions(refused)[0] ?? "", /load user@\*: it depends on what is in modules_disabled/);
   });
 
   test("tries what had failed again, when anything differs, and forgets it when it is wanted no more", () => {
     const failed = [{ name: "broken", host: "*", status: "failed", note: undefined }] as const;
-    const wanted = { former: [{ name: "broken", host: "*" }], next: [{ name: "broken", host: "*" }] };
+    const wanted = { previous: [{ name: "broken", host: "*" }], next: [{ name: "broken", host: "*" }] };
     assert.deepEqual(plan(config({}), config({}), [], { failed, wanted }).steps.retry, []);
     assert.deepEqual(plan(config({}), config({ plain: "x" }), [], { failed, wanted }).steps.retry, wanted.next);
-    const gone = plan(config({}), config({}), [], { failed, wanted: { former: wanted.former, next: [] } });
+    const gone = plan(config({}), config({}), [], { failed, wanted: { previous: wanted.previous, next: [] } });
     assert.deepEqual(gone.steps.forget, ["broken"]);
   });
 
@@ -229,7 +232,7 @@ describe("a plan", () => {
 });
 
 describe("the places of ports", () => {
-  const places = (ports: number[], interfaces: string[]) => placesOf({ ports, interfaces });
+  const places = (ports: number[], interfaces: string[]) => bindAddressesOf({ ports, interfaces });
   const text = ({ address, port }: { address: string; port: number }) => `${address}:${port}`;
 
   for (const [name, before, after, opened, closed] of [
@@ -241,7 +244,7 @@ describe("the places of ports", () => {
     ["another order", places([80, 81], ["a"]), places([81, 80], ["a"]), [], []],
   ] as const) {
     test(`differ by ${name}`, () => {
-      const found = placeDifference(before, after, before);
+      const found = bindAddressDifference(before, after, before);
       assert.deepEqual([found.opened.map(text), found.closed.map(text)], [opened, closed]);
     });
   }

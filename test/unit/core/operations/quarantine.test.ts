@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestHost } from "#core/testing/index.ts";
-import type { Module } from "#core/types.ts";
+import type { LogLevel, Module } from "#core/types.ts";
 import { HttpError } from "#core/util/errors.ts";
-import { hostOf, logged, pluginHost, stateOf } from "../module/support.ts";
+import { hostOf, logged, pluginHost, stateOf, write } from "../module/support.ts";
 
 const config = { quarantine_failures: 3, quarantine_failed_requests: 3, quarantine_window: 30, quarantine_pause: 60 };
 
@@ -192,7 +192,24 @@ describe("what else counts as a failure", () => {
     assert.equal(running.host.contain(new Error("of this test")), false);
     assert.equal(running.host.contain(running.host.fire("error")), true);
     await until(isOut(running, "wild"));
-    assert.match(stateOf(running, "wild")?.note ?? "", /threw what nobody caught: from a wild callback/);
+    assert.match(stateOf(running, "wild")?.note ?? "", /threw an uncaught error: from a wild callback/);
+  });
+
+  test("an exception of a module that is gone is contained and named, and a storm of them fills no log", {
+    timeout: 300_000,
+  }, async (t) => {
+    const files = {
+      "mod_stormy.js": "export default (module) => module.hook('error', () => new Error('from a finalizer'));",
+    };
+    const running = await pluginHost(t, files, config);
+    const error = running.host.fire("error");
+    await running.host.unload("stormy");
+    assert.equal(running.host.contain(error), true);
+    const told = (level: LogLevel) => logged(running, level).filter(({ module }) => module === "stormy");
+    assert.match(told("error").at(-1)?.msg ?? "", /^failed while .*from a finalizer/s);
+    for (let count = 0; count < 1000; count += 1) running.host.report(error);
+    assert.ok(told("error").length < 100, `${told("error").length} lines`);
+    assert.equal(told("warn").filter(({ msg }) => /only counted from now on/.test(msg)).length, 1);
   });
 });
 
@@ -247,7 +264,7 @@ describe("modules that depend on one in quarantine", () => {
     await running.host.unload("user");
     for (let count = 0; count < 3; count += 1) await running.inject("/base");
     await until(isOut(running, "base"));
-    await assert.rejects(running.host.load("user"), /base is in quarantine.*reload it/);
+    await assert.rejects(running.host.load("user"), /base is quarantined.*reload it/);
     assert.equal(stateOf(running, "base")?.status, "quarantined");
   });
 
@@ -318,7 +335,7 @@ describe("a module that is tried again", () => {
       logged(running, "warn")
         .map(({ msg }) => msg)
         .join("\n"),
-      /it did not get ready/,
+      /it did not become ready/,
     );
   });
 });
@@ -346,4 +363,29 @@ test("on virtual hosts, the instance that fails is taken out alone", { timeout: 
   await until(() => stateOf(running, "twin", "a.example")?.status === "quarantined");
   assert.equal((await ask("a.example")).status, 503);
   assert.equal((await ask("b.example")).body, "fine");
+});
+
+test("on virtual hosts, a reload brings back the instance that is out, by the new code", async (t) => {
+  const code = (mark: string, fails: boolean) => `export default function (module) {
+    module.depends("http");
+    module.provides("http", { route: { GET: () => {
+      if (${fails} && module.host === "a.example") throw new Error("here");
+      return "${mark} " + module.host;
+    } } });
+  }\n`;
+  const running = await pluginHost(
+    t,
+    { "mod_twin.js": code("old", true) },
+    { ...config, hosts: { "a.example": {}, "b.example": {} } },
+  );
+  const ask = (host: string) => running.inject({ path: "/twin", headers: { host } });
+  for (let count = 0; count < 3; count += 1) await ask("a.example");
+  await until(() => stateOf(running, "twin", "a.example")?.status === "quarantined");
+  await write(running.plugins, { "mod_twin.js": "export default nothing;" });
+  await assert.rejects(running.host.reload("twin"));
+  assert.equal(stateOf(running, "twin", "a.example")?.status, "quarantined");
+  assert.equal((await ask("b.example")).body, "old b.example");
+  await write(running.plugins, { "mod_twin.js": code("new", false) });
+  await running.host.reload("twin");
+  assert.deepEqual([(await ask("a.example")).body, (await ask("b.example")).body], ["new a.example", "new b.example"]);
 });

@@ -31,13 +31,13 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
     modules: {
       live: () => live,
       leavingWith: () => [instance],
-      takeOut: async (_instance, note) => {
+      quarantine: async (_instance, note) => {
         notes.push(note);
         return true;
       },
       readmit: async (root) => void readmitted.push(root),
       with: () => (notes.length > 0 ? [instance] : []),
-      renote: () => undefined,
+      updateNote: () => undefined,
     },
     change: (_what, operation) => (work = work.then(operation)),
     warn: (_instance, text) => void warnings.push(text),
@@ -81,7 +81,10 @@ describe("the share of the event loop", () => {
     });
   }
 
-  /** So many pieces in a row, with a look after each; in which piece it was taken out, and what was told before. */
+  /**
+   * So many pieces in a row, with a look after each; in which piece it was taken out, and what was
+   * told before.
+   */
   async function hog(pieces: readonly number[], { idle = 0, own = {} }: { idle?: number; own?: object } = {}) {
     const { quarantine, usage, notes, warnings, settled, spend } = setUp({ hogTime: 3, ...own });
     let now = 100_000;
@@ -105,7 +108,10 @@ describe("the share of the event loop", () => {
       { idle: 5 },
     );
     assert.ok(out !== undefined && out < 10, `${out} pieces of 300 ms`);
-    assert.match(warnings[0] ?? "", /^is taken out if it goes on: it held the event loop for \d+ % of 1\.5 s/);
+    assert.match(
+      warnings[0] ?? "",
+      /^will be quarantined if this continues: it held the event loop for \d+ % of 1\.5 s/,
+    );
     assert.match(reason ?? "", /held the event loop for \d+ % of 3 s/);
     assert.equal(warnings.length, 2, "and that it is out");
   });
@@ -161,7 +167,7 @@ describe("the pauses", () => {
     const { quarantine, live, instance, notes, settled } = setUp();
     for (let time = 0; time < 5; time += 1) {
       live[0] = { ...instance, key: instance.key } as Instance;
-      quarantine.take(live[0], "it fails");
+      quarantine.quarantine(live[0], "it fails");
       await settled();
       // It is tried again.
       t.mock.timers.tick(25_000);
@@ -176,7 +182,7 @@ describe("the pauses", () => {
     const { quarantine, live, instance, notes, settled } = setUp();
     for (let time = 0; time < 3; time += 1) {
       live[0] = { ...instance, key: instance.key } as Instance;
-      quarantine.take(live[0], "it fails");
+      quarantine.quarantine(live[0], "it fails");
       await settled();
     }
     assert.deepEqual(notes.map(inSeconds), [4, 4, 4]);
@@ -193,7 +199,7 @@ describe("the pauses", () => {
       t.mock.timers.enable({ apis: ["setTimeout"] });
       const { quarantine, live, instance, settled, readmitted } = setUp();
       live[0] = { ...instance, key: "shop@a.example", host: "a.example" } as Instance;
-      quarantine.take(live[0], "it fails");
+      quarantine.quarantine(live[0], "it fails");
       await settled();
       quarantine.forget("shop", host);
       t.mock.timers.tick(25_000);
@@ -211,13 +217,13 @@ describe("the pauses", () => {
       [1, 4.8],
     ] as const) {
       const { quarantine, instance, notes, settled } = setUp({}, random);
-      quarantine.take(instance, "it fails");
+      quarantine.quarantine(instance, "it fails");
       await settled();
       quarantine.stop();
       assert.ok(Math.abs(pauseOf(notes[0] as QuarantineNote) - expected) < 0.5);
     }
     const { quarantine, instance, notes, settled } = setUp({ pause: 100 }, 1);
-    quarantine.take(instance, "it fails");
+    quarantine.quarantine(instance, "it fails");
     await settled();
     quarantine.stop();
     assert.ok(pauseOf(notes[0] as QuarantineNote) < 20.5);

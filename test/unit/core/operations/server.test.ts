@@ -21,7 +21,10 @@ const linesOf = async (file: string) =>
     .map((line) => JSON.parse(line) as Change);
 
 describe("module.server", { timeout: 300_000 }, () => {
-  /** A module whose handler does something with the server, and answers with its own generation and the record. */
+  /**
+   * A module whose handler does something with the server, and answers with its own generation and
+   * the record.
+   */
   const changing = (act: (module: Module) => Promise<Change>) => {
     let generation = 0;
     return (module: Module) => {
@@ -40,7 +43,7 @@ describe("module.server", { timeout: 300_000 }, () => {
     assert.deepEqual([own, change.what, change.by, change.result], [1, "reload http_self", "module http_self", "done"]);
     assert.equal(await (await running.fetch("/self")).text(), "2");
     const said = running.logged("info").map(({ msg }) => msg);
-    assert.ok(said.includes("reload http_self, asked for by module http_self: done"), said.join("\n"));
+    assert.ok(said.includes("reload http_self, requested by module http_self: done"), said.join("\n"));
   });
 
   test("a handler unloads its own module: it answers, and then the module is gone", async (t) => {
@@ -175,7 +178,7 @@ describe("the audit file", { timeout: 300_000 }, () => {
     await host.host.reload("plain");
     while (host.logged("error").length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     const [{ msg } = { msg: "" }, ...more] = host.logged("error");
-    assert.match(msg, /^Changes are not recorded, as the audit file cannot be written: EISDIR/);
+    assert.match(msg, /^Cannot write the audit file, so changes are not recorded: EISDIR/);
     assert.deepEqual(more, []);
     assert.deepEqual(host.host.status().warnings, ["Changes are not recorded: the audit file cannot be written"]);
   });

@@ -6,11 +6,16 @@ import { configFrom } from "#core/config/index.ts";
 import { Ports } from "#core/ports/ports.ts";
 import type { Module, NetProvider, OwnedItem } from "#core/types.ts";
 import type { ModhostError } from "#core/util/errors.ts";
+import { freePort } from "#test/support/free_port.ts";
 
 const loopback = { default_ports: [0], default_interfaces: ["127.0.0.1"] };
 
-function portsOf(t: TestContext, config: Record<string, unknown> = {}) {
-  const ports = new Ports(configFrom(config, "/"));
+/** `single`: options of the type `port`, with their defaults. */
+function portsOf(t: TestContext, config: Record<string, unknown> = {}, single: Record<string, number> = {}) {
+  const read = configFrom(config, "/");
+  for (const [name, value] of Object.entries(single))
+    read.declare({ [name]: { type: "port", default: value, describe: "" } }, "test");
+  const ports = new Ports(read);
   t.after(() => {
     ports.close();
     ports.destroy();
@@ -66,6 +71,48 @@ describe("the ports of a service", () => {
       code: "OPTION_INVALID",
       message: /bad_ports/,
     });
+  });
+
+  test("has one port when the option <name>_port is declared, and none for 0", async (t) => {
+    const port = await freePort();
+    const ports = portsOf(t, { echo_port: port, mute_port: 0 }, { echo_port: 1, mute_port: 1 });
+    ports.add(provider({ name: "echo" }));
+    ports.add(provider({ name: "mute" }));
+    await ports.open();
+    assert.deepEqual(
+      ports.listening().map((open) => `${open.service} ${open.port}`),
+      [`echo ${port}`],
+    );
+    assert.throws(() => portsOf(t, { bad_port: 70_000 }, { bad_port: 1 }).add(provider({ name: "bad" })), {
+      code: "OPTION_INVALID",
+      message: /bad_port .*a port from 1 to 65535, or 0 for none/,
+    });
+  });
+
+  test("stays closed when its default port is taken, and a reload of its module retries the port", async (t) => {
+    const blocker = createServer().listen(0, "127.0.0.1");
+    await once(blocker, "listening");
+    const { port } = blocker.address() as { port: number };
+    const ports = portsOf(t, { other_ports: [0] }, { echo_port: port });
+    const reasons: string[] = [];
+    ports.add(provider({ name: "echo", failed: (reason) => void reasons.push(reason) }));
+    ports.add(provider({ name: "other" }));
+    await ports.open();
+    assert.deepEqual(
+      ports.listening().map(({ service }) => service),
+      ["other"],
+    );
+    assert.match(reasons.join(), /taken by another program.*echo_port to another port.*MODHOST_ECHO_PORT=/);
+    const [refused] = await Array.fromAsync(ports.refused());
+    assert.deepEqual([refused?.error.code, refused?.isOptional], ["PORT_TAKEN", true]);
+    const strict = portsOf(t, { echo_port: port }, { echo_port: 1 });
+    strict.add(provider({ name: "echo" }));
+    await assert.rejects(strict.open(), { code: "PORT_TAKEN", message: /echo_port to another port/ });
+    blocker.close();
+    await once(blocker, "close");
+    ports.add(provider({ name: "echo" }));
+    await ports.settle();
+    assert.equal(await read(port), "hello");
   });
 
   test("that are named twice are opened once", async (t) => {
@@ -149,7 +196,7 @@ describe("endpoints beside the options", () => {
     ports.add(provider({ name: "echo", default_ports: [], endpoints }, warnings));
     await ports.open();
     assert.equal(ports.listening().length, 1);
-    assert.match(warnings.join(), new RegExp(`Port ${port} of 127\\.0\\.0\\.1 .*EADDRINUSE`));
+    assert.match(warnings.join(), new RegExp(`port ${port} of 127\\.0\\.0\\.1 .*EADDRINUSE`));
   });
 
   test("that are taken fail the start where they are required", async (t) => {

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { test } from "node:test";
-import type { NodeRequest, NodeResponse } from "#core/http/node_messages.ts";
-import { TrustedProxies } from "#core/http/proxies.ts";
-import { idFor, placeFor, placeOfAddress, STICKY_COOKIE, StickyClients } from "#core/processes/sticky.ts";
+import { TrustedProxies } from "#core/http/policy/proxies.ts";
+import { idFor, processFor, processForAddress, STICKY_COOKIE, StickyClients } from "#core/processes/sticky.ts";
+import type { NodeRequest, NodeResponse } from "#core/util/node_messages.ts";
 
 const nothing = { everything: false, exact: [], below: [] };
 const below = (path: string) => ({ ...nothing, below: [path] });
@@ -23,7 +23,7 @@ function clients(own: number, count: number) {
 test("addresses are spread over all processes, and no number is out of range", () => {
   const counts = [0, 0, 0];
   for (let at = 0; at < 3000; at += 1) {
-    const place = placeOfAddress(`192.0.${at >> 8}.${at & 255}`, 3);
+    const place = processForAddress(`192.0.${at >> 8}.${at & 255}`, 3);
     counts[place - 1] = (counts[place - 1] as number) + 1;
   }
   assert.equal(
@@ -31,23 +31,23 @@ test("addresses are spread over all processes, and no number is out of range", (
     3000,
   );
   for (const count of counts) assert.ok(count > 800, String(counts));
-  assert.equal(placeOfAddress("2001:db8:1:2::1", 7), placeOfAddress("2001:db8:1:2:ffff:1:2:3", 7));
+  assert.equal(processForAddress("2001:db8:1:2::1", 7), processForAddress("2001:db8:1:2:ffff:1:2:3", 7));
 });
 
 test("the address is that of the client behind trusted proxies, and of nobody else's word", () => {
   const sticky = clients(1, 50);
   const of = (peer: string, forwarded: string) =>
-    sticky.placeOf("/cart/add", request(peer, "X-Forwarded-For", forwarded), proxies);
-  assert.equal(of("10.0.0.1", "192.0.2.7"), placeOfAddress("192.0.2.7", 50));
-  assert.equal(of("198.51.100.1", "192.0.2.7"), placeOfAddress("198.51.100.1", 50));
-  assert.equal(sticky.placeOf("/other", request("198.51.100.1"), proxies), undefined);
+    sticky.processFor("/cart/add", request(peer, "X-Forwarded-For", forwarded), proxies);
+  assert.equal(of("10.0.0.1", "192.0.2.7"), processForAddress("192.0.2.7", 50));
+  assert.equal(of("198.51.100.1", "192.0.2.7"), processForAddress("198.51.100.1", 50));
+  assert.equal(sticky.processFor("/other", request("198.51.100.1"), proxies), undefined);
 });
 
 test("a connection of a client goes to its process as a whole, one of a proxy does not", () => {
   const sticky = clients(1, 50);
   const of = (remoteAddress: string, path = "/cart") =>
-    sticky.placeOfConnection(path, { remoteAddress } as Socket, proxies);
-  assert.equal(of("198.51.100.1"), placeOfAddress("198.51.100.1", 50));
+    sticky.processForConnection(path, { remoteAddress } as Socket, proxies);
+  assert.equal(of("198.51.100.1"), processForAddress("198.51.100.1", 50));
   assert.equal(of("10.0.0.1"), undefined);
   assert.equal(of("198.51.100.1", "/shop"), undefined);
 });
@@ -56,7 +56,7 @@ test("a client without a cookie gets one that leads back to the process that ans
   const sticky = clients(3, 4);
   const set: string[] = [];
   const response = { setHeader: (_name: string, value: string) => set.push(value) } as unknown as NodeResponse;
-  assert.equal(sticky.placeOf("/shop", request("198.51.100.1"), proxies), undefined);
+  assert.equal(sticky.processFor("/shop", request("198.51.100.1"), proxies), undefined);
   sticky.welcome("/shop", request("198.51.100.1"), response, proxies);
   sticky.welcome("/cart", request("198.51.100.1"), response, proxies);
   sticky.welcome("/shop", request("10.0.0.1", "X-Forwarded-Proto", "https"), response, proxies);
@@ -65,16 +65,17 @@ test("a client without a cookie gets one that leads back to the process that ans
   assert.match(plain, /^modhost_process=[0-9a-f]{16}; Path=\/; HttpOnly; SameSite=Lax$/);
   assert.match(secure, /; Secure$/);
   const back = request("203.0.113.9", "Cookie", `a=b; ${plain.split(";")[0]}; c=d`);
-  assert.equal(sticky.placeOf("/shop/1", back, proxies), 3);
+  assert.equal(sticky.processFor("/shop/1", back, proxies), 3);
   sticky.welcome("/shop", back, response, proxies);
   assert.equal(set.length, 2);
 });
 
 test("a cookie that somebody made up leads to some process, or counts as none", () => {
   const sticky = clients(1, 2);
-  const of = (value: string) => sticky.placeOf("/shop", request("::1", "Cookie", `${STICKY_COOKIE}=${value}`), proxies);
-  assert.equal(of("00000000000000ff"), placeFor("00000000000000ff", 2));
+  const of = (value: string) =>
+    sticky.processFor("/shop", request("::1", "Cookie", `${STICKY_COOKIE}=${value}`), proxies);
+  assert.equal(of("00000000000000ff"), processFor("00000000000000ff", 2));
   for (const value of ["2", "", "99999999", "x".repeat(8000), "0".repeat(17), "-000000000000001"])
     assert.equal(of(value), undefined, value);
-  for (let place = 1; place <= 16; place += 1) assert.equal(placeFor(idFor(place, 16), 16), place);
+  for (let place = 1; place <= 16; place += 1) assert.equal(processFor(idFor(place, 16), 16), place);
 });

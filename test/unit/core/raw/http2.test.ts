@@ -51,7 +51,9 @@ async function closed(socket: TLSSocket): Promise<void> {
   });
 }
 
-/** Opens streams and resets each at once, until the server ends the connection or `count` were sent. */
+/**
+ * Opens streams and resets each at once, until the server ends the connection or `count` were sent.
+ */
 async function rapidReset(count: number): Promise<{ sent: number; ended: boolean }> {
   const socket = await openFrames(host().https);
   let sent = 0;

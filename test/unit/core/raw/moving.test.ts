@@ -1,6 +1,6 @@
 /**
- * What resets a connection that moves: nothing. Timers are judged by what has arrived, not by when this process, or the
- * client's, came to look.
+ * What resets a connection that moves: nothing. Timers are judged by what has arrived, not by when
+ * this process, or the client's, came to look.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -22,7 +22,8 @@ const start = (given: Partial<HttpSettings> = {}) =>
       streaming_uploads: true,
       route: {
         GET: () => "here",
-        // Ends with the part that it waits for, as a reader of multipart does: before the end of the body.
+        // Ends with the part that it waits for, as a reader of multipart does: before the end of
+        // the body.
         "POST /first": async ({ request }) => {
           for await (const piece of request.body_stream) return `took ${piece.length}`;
           return "nothing";

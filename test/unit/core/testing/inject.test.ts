@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createTestHost, type InjectedRequest, type TestHostOptions } from "#core/testing/index.ts";
 import type { HttpEvent, HttpProvider, Module } from "#core/types.ts";
 
@@ -178,12 +179,16 @@ describe("an injected request", () => {
         },
         "GET /late": async function* () {
           yield "some";
+          // What fails at once may fail before anything is sent.
+          await sleep(20);
           throw new Error("no more");
         } as never,
       },
     });
-    await assert.rejects(host.inject("/app/early"), { message: /^GET \/app\/early: .* before the answer began$/ });
-    await assert.rejects(host.inject("/app/late"), { message: /^GET \/app\/late: .* before the answer was complete$/ });
+    await assert.rejects(host.inject("/app/early"), { message: /^GET \/app\/early: .* before the response began$/ });
+    await assert.rejects(host.inject("/app/late"), {
+      message: /^GET \/app\/late: .* before the response was complete$/,
+    });
   });
 
   test("fails with what its own body throws, and with what its signal is aborted with", async (t) => {

@@ -100,7 +100,10 @@ async function leftOf(host: TestHost): Promise<Left> {
   return promise;
 }
 
-/** What the host itself writes of the unloading may still be on its way to the disk. No timer waits: it would be among what is left. */
+/**
+ * What the host itself writes of the unloading may still be on its way to the disk. No timer waits:
+ * it would be among what is left.
+ */
 async function onlyLeftOf(host: TestHost, count = 1): Promise<string> {
   let left = await leftOf(host);
   for (let tries = 0; tries < 500 && left.actual.length !== count; tries += 1) left = await leftOf(host);
@@ -114,15 +117,19 @@ describe("what a module leaves behind is named:", () => {
       assert.match(await onlyLeftOf(host), expected);
     });
 
-  leaves("an interval", /behind: 1 Timeout$/, (t) => {
+  leaves("an interval", /behind: an interval of 1000 ms set in \S+nothing_left\.test\.ts:\d+, 1 Timeout$/, (t) => {
     const interval = setInterval(() => {}, 1000);
     t.after(() => clearInterval(interval));
   });
 
-  leaves("a server that it opened by hand", /behind: 1 TCPServerWrap$/, async (t) => {
-    const { server } = await listening();
-    t.after(() => server.close());
-  });
+  leaves(
+    "a server that it opened by hand",
+    /behind: a server on port \d+ of 127\.0\.0\.1, 1 TCPServerWrap$/,
+    async (t) => {
+      const { server } = await listening();
+      t.after(() => server.close());
+    },
+  );
 
   leaves("an open file", /behind: open file .*\/data\.txt$/, async (t) => {
     const file = await open(join(await folderOf(t, { "data.txt": "x" }), "data.txt"));
@@ -191,6 +198,6 @@ test("a module that was never loaded is a mistake of the test", async (t) => {
   await assertNothingLeft(host, "leaky");
   await assert.rejects(assertNothingLeft(host, "leeky"), {
     code: "MODULE_UNKNOWN",
-    message: /leeky was never loaded here\. Modules that were: .*leaky/,
+    message: /leeky has never been loaded here\. Known modules: .*leaky/,
   });
 });

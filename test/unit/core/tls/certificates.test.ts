@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -123,11 +123,16 @@ describe("the self-signed certificate", () => {
 describe("configured certificates", () => {
   test("are chosen by name: exact, wildcard, self-signed", async () => {
     const { certificates } = await store({
-      certificates: { "a.example.org": await pair(["a.example.org"]), "*.example.org": await pair(["*.example.org"]) },
+      certificates: {
+        "a.example.org": await pair(["a.example.org"]),
+        "*.example.org": await pair(["*.example.org"]),
+        "dot.example.": await pair(["dot.example"]),
+      },
     });
     await certificates.prepare();
     const names = ["a.example.org", "A.Example.org", "b.example.org", "x.b.example.org", "other.example", undefined];
-    assert.deepEqual(await served(certificates, ...names), [
+    assert.deepEqual(await served(certificates, "dot.example", ...names), [
+      "CN=dot.example",
       "CN=a.example.org",
       "CN=a.example.org",
       "CN=*.example.org",
@@ -158,13 +163,22 @@ describe("configured certificates", () => {
   });
 
   test("one that is broken, missing or without its key is named with host and file", async () => {
-    const [one, two] = [await pair(["a.example"]), await pair(["a.example"])];
+    const one = await pair(["a.example"]);
+    const two = await pair(["a.example"]);
     const broken = join(root, "broken.pem");
     await writeFile(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    const key = createPrivateKey(await readFile(one.key));
+    const pkcs8 = join(root, "pkcs8.pem");
+    const sec1 = join(root, "sec1.pem");
+    const secret = { format: "pem", cipher: "aes-128-cbc", passphrase: "a" } as const;
+    await writeFile(pkcs8, key.export({ ...secret, type: "pkcs8" }));
+    await writeFile(sec1, key.export({ ...secret, type: "sec1" }));
     for (const [files, message] of [
       [{ ...one, certificate: broken }, /for a\.example cannot be used: .*broken\.pem is not a usable PEM file/],
       [{ ...one, key: one.certificate }, /for a\.example .*c\.pem is not a usable PEM file/],
       [{ ...one, key: join(root, "none.pem") }, /for a\.example .*none\.pem cannot be read: ENOENT/],
+      [{ ...one, key: pkcs8 }, /the key in .*pkcs8\.pem has a passphrase, .* openssl pkey/],
+      [{ ...one, key: sec1 }, /the key in .*sec1\.pem has a passphrase, .* openssl pkey/],
       [{ ...one, key: two.key }, /the key in .*k\.pem does not belong to the certificate in .*c\.pem/],
     ] as const) {
       const { certificates } = await store({ certificates: { "a.example": files } });

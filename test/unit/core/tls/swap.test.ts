@@ -107,7 +107,7 @@ describe("a certificate that is renewed while the server runs", () => {
     assert.equal(await shown(server, "a.test"), "CN=a1");
     await writeFile(join(live, "a.key"), next["a.key"] as string);
     await until("a2", async () => (await shown(server, "a.test")) === "CN=a2");
-    assert.doesNotMatch(server.log(), /former certificate is kept/);
+    assert.doesNotMatch(server.log(), /previous certificate stays in use/);
   });
 
   test("may come as links to another folder, as Kubernetes swaps them", async () => {

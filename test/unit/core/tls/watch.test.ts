@@ -45,7 +45,7 @@ describe("the watch of certificate files", () => {
       assert.equal(looks, 3);
       await pause(300);
       assert.equal(looks, 3, "files that have not changed are not read again");
-      assert.match(String(warnings[0]), /former certificate is kept.*it is half/);
+      assert.match(String(warnings[0]), /previous certificate stays in use.*it is half/);
       answer = { changed: ["a.test"], failed: [] };
       await writeFile(file, "whole");
       await until("the swap", () => swapped.length > 0);

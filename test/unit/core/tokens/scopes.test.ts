@@ -1,64 +1,148 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { covers, parseScope } from "#core/tokens/scopes.ts";
-import type { MfsUse, TokenNeed } from "#core/types.ts";
+import type { TokenNeed, TokenScopeKind } from "#core/types.ts";
+import { account, accountFor } from "#core/util/usage.ts";
+import { declaredBy, kindsOf, opens } from "#test/support/token_scopes.ts";
 
-const opens = (scope: string, need: TokenNeed) => covers(parseScope(scope) ?? assert.fail(scope), need);
-const rpc = (command: string, effect: "read" | "write" = "read"): TokenNeed => ({ kind: "rpc", command, effect });
-const mfs = (path: string, use: MfsUse = "change"): TokenNeed => ({ kind: "mfs", path, use });
+const shop = { kind: "shop", help: "the whole shop", accesses: { read: "the orders", sell: "sales" } };
+const rooms: TokenScopeKind<TokenNeed & { readonly path: string }, string> = {
+  kind: "room",
+  forms: [{ form: "room:/PATH", help: "the rooms below a path" }],
+  parse: (text) => /^room:(\/.*)$/.exec(text)?.[1],
+  covers: (path, need) => need.path.startsWith(path),
+  describe: ({ path }) => `room:${path}`,
+  refusal: ({ path }, { name }) => `${name} may not enter ${path}`,
+  check: (path) => (path === "/nowhere" ? "room: with a path that exists" : undefined),
+};
 
 describe("a scope", () => {
-  test("opens the commands of its group by whole components, and of one effect if it says so", () => {
-    assert.ok(opens("rpc:pin", rpc("pin/add", "write")) && opens("rpc:pin", rpc("pin/remote/ls")));
-    assert.ok(opens("rpc:pin:read", rpc("pin/ls")) && !opens("rpc:pin:read", rpc("pin/add", "write")));
-    assert.ok(opens("rpc:pin:write", rpc("pin/add", "write")) && !opens("rpc:pin:write", rpc("pin/ls")));
-    assert.ok(!opens("rpc:pin", rpc("ping")) && !opens("rpc:pin/ls", rpc("pin/lsx")) && !opens("rpc:pin", rpc("add")));
-    assert.ok(opens("rpc:*", rpc("shutdown", "write")) && !opens("rpc:*:read", rpc("shutdown", "write")));
+  test("of apps opens the app that it names, or all of them", () => {
+    const kinds = kindsOf();
+    assert.ok(
+      opens(kinds, "app:chat", { kind: "app", name: "chat" }) && opens(kinds, "app:*", { kind: "app", name: "x" }),
+    );
+    assert.ok(!opens(kinds, "app:chat", { kind: "app", name: "chats" }));
+    assert.ok(!opens(kinds, "app:chat", { kind: "app", name: "*" }));
   });
 
-  test("opens nothing of another kind", () => {
+  test("opens nothing of another kind, and * opens everything", () => {
+    const kinds = kindsOf(shop, rooms);
     const needs: readonly (readonly [string, TokenNeed])[] = [
-      ["rpc:*", rpc("id")],
-      ["mfs:/a", mfs("/a/b")],
       ["app:*", { kind: "app", name: "chat" }],
-      ["admin", { kind: "admin", access: "admin" }],
-      ["metrics", { kind: "metrics" }],
-      ["pinning:anna", { kind: "pinning" }],
+      ["shop", { kind: "shop", access: "read" }],
+      ["room:/", { kind: "room", path: "/a" }],
+      ["other:*", { kind: "other" }],
     ];
     for (const [scope] of needs) {
-      for (const [own, need] of needs) assert.equal(opens(scope, need), scope === own, `${scope} for ${own}`);
-      assert.ok(opens("*", needs.find(([own]) => own === scope)?.[1] ?? assert.fail()));
+      for (const [own, need] of needs)
+        assert.equal(opens(kinds, scope, need), scope === own && own !== "other:*", `${scope} for ${own}`);
     }
+    for (const [, need] of needs) assert.ok(opens(kinds, "*", need));
   });
 
-  test("of the Admin API and of apps opens what it names", () => {
-    assert.ok(opens("admin", { kind: "admin", access: "read" }));
-    assert.ok(!opens("admin:read", { kind: "admin", access: "admin" }));
-    assert.ok(!opens("app:chat", { kind: "app", name: "chats" }) && !opens("app:chat", { kind: "app", name: "*" }));
+  test("with fixed names opens the access that it names, and without a name everything of its kind", () => {
+    const kinds = kindsOf(shop);
+    const may = (scope: string) =>
+      ["read", "sell", "close", undefined].filter((access) => opens(kinds, scope, { kind: "shop", access }));
+    assert.deepEqual(may("shop:read"), ["read"]);
+    assert.deepEqual(may("shop:sell"), ["sell"]);
+    assert.deepEqual(may("shop"), ["read", "sell", "close", undefined]);
+    for (const none of ["shop:", "shop:close", "shop:read:sell", "shop:constructor", "SHOP"])
+      assert.deepEqual(may(none), [], none);
+    assert.equal(kinds.scopeFor({ kind: "shop", access: "read" }), "shop:read");
+    assert.equal(kinds.scopeFor({ kind: "shop", access: "close" }), "shop");
   });
 
-  test("of a directory opens what lies below it, and nothing beside it", () => {
-    for (const inside of ["/team/a/x", "/team/a/x/y/", "//team///a//x", "/team/a/..x", "/team/a/%2e%2e"])
-      assert.ok(opens("mfs:/team/a", mfs(inside)), inside);
-    for (const outside of [
-      ...["/", "", "team/a/x", "/team", "/team/ab", "/team/A/x", "/team/b/x", "/ipfs/x/team/a", "/team/a/../b"],
-      ...["/team/a/x/../../b", "/team/a/..", "/team/a/../a/x", "/./team/a/x", "/team/a/./x", "/../team/a/x"],
-      ...["\\team\\a\\x", "/team/a\0/x", "/team\u2215a/x", "/team/a", "/team/a/"],
-    ])
-      assert.ok(!opens("mfs:/team/a", mfs(outside)), outside);
-  });
-
-  test("of a directory opens the directory itself for looking, making, and putting into", () => {
-    const scope = "mfs:/team/a";
-    assert.ok(opens(scope, mfs("/team/a", "look")) && opens(scope, mfs("/team/a", "make")));
-    assert.ok(opens(scope, mfs("/team/a/", "into")) && !opens(scope, mfs("/team/a", "into")));
-    assert.ok(!opens(scope, mfs("/team", "look")) && !opens(scope, mfs("/team/", "into")));
-    assert.ok(opens(scope, mfs("/ipfs/bafy/x", "copy")) && opens(scope, mfs("/team/a", "copy")));
-    assert.ok(!opens(scope, mfs("/ipfs", "copy")) && !opens(scope, mfs("/ipns/x", "copy")));
-    assert.ok(!opens(scope, mfs("/ipfs/bafy", "look")) && !opens(scope, mfs("/ipfs/../team/b", "copy")));
+  test("with functions is read, compared, described and refused by the module that declares it", () => {
+    const kinds = kindsOf(rooms);
     assert.ok(
-      opens("mfs:read:/team/a", mfs("/team/a/x", "look")) && opens("mfs:read:/team/a", mfs("/team/a/x", "copy")),
+      opens(kinds, "room:/a", { kind: "room", path: "/a/b" }) && !opens(kinds, "room:/a", { kind: "room", path: "/b" }),
     );
-    for (const use of ["make", "change", "into"] as const) assert.ok(!opens("mfs:read:/", mfs("/x/", use)), use);
+    assert.equal(kinds.scopeFor({ kind: "room", path: "/b" }), "room:/b");
+    assert.equal(kinds.refusalFor({ kind: "room", path: "/b" }, { name: "ann" }), "ann may not enter /b");
   });
+
+  test("of a kind that is gone opens nothing, and opens again when the kind is back", () => {
+    const kinds = kindsOf();
+    const item = declaredBy("mod", shop);
+    const need = { kind: "shop", access: "read" };
+    assert.deepEqual(
+      [opens(kinds, "shop:read", need), kinds.undeclared(["shop:read", "app:a"])],
+      [false, ["shop:read"]],
+    );
+    kinds.add(item);
+    assert.deepEqual([opens(kinds, "shop:read", need), kinds.undeclared(["shop:read"])], [true, []]);
+    kinds.remove(item);
+    assert.equal(opens(kinds, "shop:read", need), false);
+    assert.equal(kinds.refusalFor(need, { name: "ann" }), "The token ann lacks the scope shop");
+  });
+
+  test("can be declared by one module alone, however many instances of it there are", () => {
+    const kinds = kindsOf(shop);
+    const old = kinds.version;
+    const again = declaredBy("example", { kind: "shop", help: "all", accesses: { close: "closing time" } });
+    assert.throws(() => kinds.add(declaredBy("thief", shop)), {
+      code: "TOKEN_SCOPE_TAKEN",
+      message: /scopes shop is declared by the module example already/,
+    });
+    assert.throws(() => kinds.add(declaredBy("thief", { kind: "app", help: "all" })), {
+      message: /by the host itself/,
+    });
+    assert.equal(kinds.version, old, "a refused declaration changes nothing");
+    // The instance that comes with a reload is in force before the former one goes.
+    kinds.add(again);
+    assert.deepEqual(kinds.undeclared(["shop:close", "shop:read"]), ["shop:read"]);
+    assert.throws(() => kinds.add({ ...again }), { code: "TOKEN_SCOPE_TAKEN" }, "one instance declares it once");
+    kinds.remove(again);
+    assert.deepEqual(kinds.undeclared(["shop:close", "shop:read"]), ["shop:close"]);
+  });
+
+  test("that fails in the code of its module opens nothing, and counts as a failure of that module", () => {
+    const kinds = kindsOf();
+    const failing = () => {
+      throw new Error("broken");
+    };
+    const usage = accountFor("mod");
+    const item = declaredBy("mod", { ...rooms, covers: failing, describe: failing, refusal: failing });
+    account(item.owner, usage);
+    kinds.add(item);
+    assert.equal(opens(kinds, "room:/", { kind: "room", path: "/a" }), false);
+    assert.equal(kinds.refusalFor({ kind: "room", path: "/a" }, { name: "ann" }), "The token ann lacks the scope room");
+    assert.equal(usage.faults, 3);
+    const late = declaredBy("late", { ...rooms, kind: "late", parse: () => "/", covers: (async () => true) as never });
+    kinds.add(late);
+    assert.equal(opens(kinds, "late:/", { kind: "late", path: "/a" }), false, "a promise is no answer");
+  });
+
+  test("that a module describes with line breaks or quotes does not reach the headers of a refusal", () => {
+    const kinds = kindsOf({ ...rooms, describe: () => 'room:/"\r\nX-Evil: 1' });
+    assert.equal(kinds.scopeFor({ kind: "room", path: "/a" }), "room");
+  });
+
+  test("of a new token has a form that is declared, and names what exists", () => {
+    const kinds = kindsOf(shop, rooms);
+    kinds.assertDeclared(["*", "app:chat", "shop", "shop:read", "room:/a"]);
+    const refused = (scope: string, allowed: string) =>
+      assert.throws(() => kinds.assertDeclared(["*", scope]), {
+        code: "TOKEN_INVALID",
+        message: `The scopes of a token cannot be ${JSON.stringify(scope)}: it must be ${allowed}`,
+      });
+    refused("shop:close", "one of shop, shop:read, shop:sell");
+    refused("room:/nowhere", "room: with a path that exists");
+    refused("ship:read", "one of app:NAME, shop, shop:read, shop:sell, room:/PATH, *");
+  });
+
+  for (const [fault, item] of [
+    ["a kind that is no word", { kind: "Shop:", help: "all" }],
+    ["no help", { kind: "shop" }],
+    ["an access without help", { kind: "shop", help: "all", accesses: { read: 1 } }],
+    ["an access that is no word", { kind: "shop", help: "all", accesses: { "a b": "c" } }],
+    ["no covers", { ...rooms, covers: undefined }],
+    ["no forms", { ...rooms, forms: undefined }],
+    ["a form without help", { ...rooms, forms: [{ form: "room" }] }],
+  ] as const) {
+    test(`is not declared with ${fault}`, () => {
+      assert.throws(() => kindsOf(item as never), TypeError);
+    });
+  }
 });

@@ -10,20 +10,25 @@ import { setTimeout } from "node:timers/promises";
 import { addToken, removeToken, TokenStore } from "#core/tokens/index.ts";
 import type { HttpRequest, MadeToken, NewToken, PresentedToken, TokenNeed, TokenRefusal } from "#core/types.ts";
 import type { CountingToken, TokenUse } from "#core/util/token_use.ts";
+import { scopes as adminScopes } from "#modules/mod_http_admin/scopes.ts";
+import { scopes as rpcScopes } from "#modules/mod_http_api/scopes.ts";
+import { scopes as metricsScopes } from "#modules/mod_http_openmetrics/scopes.ts";
 import { eventually } from "#test/support/eventually.ts";
+import { sentHeaders } from "#test/support/sent_headers.ts";
+import { kindsOf } from "#test/support/token_scopes.ts";
 
-const START = Date.UTC(2030, 0, 1, 12);
+const START = Date.UTC(2050, 0, 1, 12);
 
 /** A request that bears a token, and counts as under way until it ends. */
 class TestRequest implements TokenUse {
-  readonly headers: Record<string, string>;
+  readonly header: HttpRequest["header"];
   token: CountingToken | undefined = undefined;
   received = 0;
   sent = 0;
   revoked = false;
 
   constructor(authorization?: string, headers: Record<string, string> = {}) {
-    this.headers = { ...headers, ...(authorization === undefined ? {} : { authorization }) };
+    this.header = sentHeaders({ ...headers, authorization }).header;
   }
 
   bear(token: CountingToken) {
@@ -41,6 +46,9 @@ class TestRequest implements TokenUse {
   }
 }
 
+/** The scopes of these tests are those of bundled modules. */
+const kinds = kindsOf(...rpcScopes, ...adminScopes, ...metricsScopes);
+
 async function opened(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), "modhost-tokens-"));
   const path = join(folder, "tokens.json");
@@ -49,7 +57,7 @@ async function opened(t: TestContext) {
   const stores: TokenStore[] = [];
   const open = () => {
     const log = { error: (_format: string, ...values: unknown[]) => errors.push(values.join(" ")) };
-    const store = new TokenStore({ path: () => path, log, now: () => clock.now });
+    const store = new TokenStore({ kinds, path: () => path, log, now: () => clock.now });
     stores.push(store);
     return store;
   };
@@ -133,7 +141,7 @@ describe("tokens", () => {
     assert.equal(store.identify(new TestRequest("Bearer something-else") as unknown as HttpRequest), undefined);
   });
 
-  test("end when they expire, and say so", async (t) => {
+  test("end when they expire, say so, and stay expired when the clock goes back", async (t) => {
     const { store, clock, make } = await opened(t);
     const { secret, token } = await make({ expires: "1h" });
     assert.equal(Date.parse(token.expires as string) > Date.now(), true);
@@ -143,6 +151,8 @@ describe("tokens", () => {
     assert.equal(late.status, 401);
     assert.match(late.message, /has expired/);
     assert.equal(store.list()[0]?.is_expired, true);
+    clock.now -= 24 * 3_600_000;
+    assert.equal(asked(store, secret), 401, "setting the clock back revives no token");
   });
 
   test("that are revoked are refused at once, whoever revoked them, and their open requests are cut", async (t) => {
@@ -222,7 +232,7 @@ describe("tokens", () => {
     assert.equal(asked(store, `${secret}x`), 401);
     assert.equal(asked(store, "else"), 401);
     const bytes = { received: 0, sent: 0 };
-    assert.deepEqual(store.figures(), [
+    assert.deepEqual(store.metrics(), [
       { name: "ci", requests: 2, ...bytes, refused: { scope: 1, rate: 1, expired: 1 } },
       { name: undefined, requests: 0, ...bytes, refused: { unknown: 2 } },
     ]);
@@ -237,6 +247,13 @@ describe("tokens", () => {
     assert.match(await readFile(path, "utf8"), /^\{"tokens"/);
     assert.equal(asked(store, secret), 401);
     assert.ok(!errors.join().includes(secret));
+  });
+
+  test("where the file cannot be written, none is made, and the error says why", async (t) => {
+    const { path, make } = await opened(t);
+    // Stands where the new file is to be written, as a full disk cannot be had here.
+    fs.mkdirSync(`${path}.${process.pid}.new`);
+    await assert.rejects(make({ name: "other" }), { code: "TOKENS_UNWRITABLE", message: /cannot be written: / });
   });
 
   test("a file that was damaged, or mended, is read again, whatever time it says", async (t) => {
@@ -285,9 +302,11 @@ describe("tokens", () => {
     assert.match(found.message, /bytes_out.*1kB\/day/);
     first.end();
     clock.now += 12 * 3_600_000;
-    const large = new TestRequest(`Bearer ${secret}`, { content_length: "10001" });
+    const large = new TestRequest(`Bearer ${secret}`, { "content-length": "10001" });
     assert.equal(asked(store, secret, needed, large), 403);
-    const whole = new TestRequest(`Bearer ${secret}`, { content_length: "10000" });
+    const disguised = new TestRequest(`Bearer ${secret}`, { "content-length": "10001", content_length: "1" });
+    assert.equal(asked(store, secret, needed, disguised), 403, "by another spelling nothing is announced");
+    const whole = new TestRequest(`Bearer ${secret}`, { "content-length": "10000" });
     assert.equal(asked(store, secret, needed, whole), 200);
     whole.received = 10_000;
     whole.end();
@@ -307,7 +326,7 @@ describe("tokens", () => {
     const [{ requests, received, sent, last_used } = assert.fail()] = again.list();
     assert.deepEqual([requests, received, sent], [1, 9000, 7]);
     assert.match(last_used as string, /:00\.000Z$/);
-    assert.equal(asked(again, secret, needed, new TestRequest(`Bearer ${secret}`, { content_length: "2000" })), 403);
+    assert.equal(asked(again, secret, needed, new TestRequest(`Bearer ${secret}`, { "content-length": "2000" })), 403);
   });
 
   for (const [field, wrong] of [
@@ -346,7 +365,8 @@ test("several processes count as one: what each writes is added to what the othe
     request.end();
     return answer !== undefined && "status" in answer ? answer.status : 200;
   };
-  const [first, second] = [open(), open()];
+  const first = open();
+  const second = open();
   await store.close();
   assert.deepEqual([use(first, 30), use(second, 40)], [200, 200]);
   await first.close();
@@ -363,7 +383,7 @@ test("several processes count as one: what each writes is added to what the othe
   assert.equal(use(second, 1), 403);
   // Figures of processes are summed where they are shown.
   assert.deepEqual(
-    [first, second].map((by) => by.figures()[0]?.received),
+    [first, second].map((by) => by.metrics()[0]?.received),
     [30, 70],
   );
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { errorTable, HttpError, ModhostError } from "#core/util/errors.ts";
+import { errorTable, HttpError, ModhostError, readableThrown, reasonOf } from "#core/util/errors.ts";
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const sources = globSync("{core,modules}/**/*.ts", { cwd: root })
@@ -40,4 +40,20 @@ describe("HttpError", () => {
   test("takes statuses from 400 to 599 only", () => {
     for (const code of [200, 399, 600, 404.5, Number.NaN]) assert.throws(() => new HttpError(code), RangeError);
   });
+});
+
+describe("what was thrown can be read", () => {
+  for (const [how, prepare] of [
+    ["that throws", () => assert.fail("while a stack is prepared")],
+    ["that gives no text", () => []],
+  ] as const) {
+    test(`though a module has set a prepareStackTrace ${how}`, (t) => {
+      const { prepareStackTrace } = Error;
+      t.after(() => Object.assign(Error, { prepareStackTrace }));
+      Error.prepareStackTrace = prepare as typeof prepareStackTrace;
+      const tamed = readableThrown(new Error("mine")) as Error;
+      assert.match(tamed.stack ?? "", how === "that throws" ? /^Error: .*\n +at /s : /^Error: .*mine/);
+      assert.match(reasonOf(tamed), /\bmine\b/);
+    });
+  }
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { createLog, type LogSettings } from "#core/util/log.ts";
 
 function logOf(settings: LogSettings & { isTTY?: boolean } = {}) {
@@ -88,5 +88,181 @@ test("a follower that fails hears no more, and whoever writes a line notices not
   log.host.info("two");
   assert.deepEqual(heard, ["one", "two"]);
   const messages = written.map((line) => (JSON.parse(line) as { msg: string }).msg);
-  assert.deepEqual(messages, ["one", "A follower of the log failed, and hears no more: out of order", "two"]);
+  assert.deepEqual(messages, ["one", "A log follower failed and was removed: out of order", "two"]);
+});
+
+const fieldsOf = (line: string) => {
+  const { time: _time, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  return fields;
+};
+
+describe("fields of a line", () => {
+  test("an object before the message is merged into the line, and the message is formatted as without it", () => {
+    const { log, text } = logOf();
+    const own = log.of("shop", "*");
+    own.info({ user: 7, order: { id: "a", items: [1, 2] } }, "sold %d to %s", 2, "Ann");
+    own("warn", { user: 8 });
+    own.info({ msg: "from the object", user: 9 });
+    own.info({}, "no fields");
+    assert.deepEqual(text().trim().split("\n").map(fieldsOf), [
+      { level: "info", module: "shop", user: 7, order: { id: "a", items: [1, 2] }, msg: "sold 2 to Ann" },
+      { level: "warn", module: "shop", user: 8, msg: "" },
+      { level: "info", module: "shop", user: 9, msg: "from the object" },
+      { level: "info", module: "shop", msg: "no fields" },
+    ]);
+  });
+
+  test("values without fields of their own, and those after the message, are formatted into it", () => {
+    const { log, text } = logOf();
+    log.host.info("count %s of %j", 3, { a: 1 }, "rest");
+    log.host.info([1, 2] as never);
+    log.host.info(7 as never, "seven");
+    log.host.info(null as never);
+    log.host.info(new Map([["a", 1]]));
+    const messages = text().trim().split("\n").map(fieldsOf);
+    assert.deepEqual(
+      messages.map(({ msg }) => msg),
+      ['count 3 of {"a":1} rest', "[ 1, 2 ]", "7 seven", "null", "Map(1) { 'a' => 1 }"],
+    );
+  });
+
+  test("an error is written with its type, message, stack, causes and own fields", () => {
+    const { log, text } = logOf();
+    class Refused extends Error {
+      readonly code = "REFUSED";
+    }
+    const error = new Refused("no room", { cause: new Error("disk is full") });
+    log.host.error(error);
+    log.host.error(error, "not kept: %s", "a.txt");
+    log.host.warn({ err: error, file: "a.txt" }, "not kept");
+    const [alone, before, field] = text().trim().split("\n").map(fieldsOf);
+    assert.deepEqual([alone?.msg, before?.msg, field?.msg], ["no room", "not kept: a.txt", "not kept"]);
+    for (const line of [alone, before, field]) {
+      const { type, message, stack, code } = (line?.err ?? {}) as Record<string, string | undefined>;
+      assert.deepEqual([type, message, code], ["Refused", "no room", "REFUSED"]);
+      assert.match(stack ?? "", /no room\n {4}at [\s\S]*caused by Error: disk is full/);
+    }
+    assert.equal(field?.file, "a.txt");
+  });
+
+  test("a child adds its fields to each line, and those of a call come after them", () => {
+    const { log, text } = logOf();
+    const child = log.of("shop", "*").child({ job: 3, step: "begin" }).child({ step: "end" });
+    child.info("done");
+    child.info({ job: 4 }, "done");
+    assert.deepEqual(text().trim().split("\n").map(fieldsOf), [
+      { level: "info", module: "shop", job: 3, step: "end", msg: "done" },
+      { level: "info", module: "shop", job: 4, step: "end", msg: "done" },
+    ]);
+  });
+
+  test("no field poses as one that the log itself writes", () => {
+    const { log, text } = logOf();
+    log.of("shop", "*").info({ module: "http", level: "error", time: 1, host: "db.example", msg: 5 }, "text");
+    assert.deepEqual(fieldsOf(text()), {
+      level: "info",
+      module: "shop",
+      module_: "http",
+      level_: "error",
+      time_: 1,
+      host_: "db.example",
+      msg_: 5,
+      msg: "text",
+    });
+  });
+
+  test("a value that cannot be read does not fail the call, and the line says so", () => {
+    const { log, text } = logOf();
+    const bad = {
+      get size() {
+        throw new Error("no size");
+      },
+      toJSON() {
+        throw new Error("no JSON");
+      },
+    };
+    log.host.info(bad, "with a getter");
+    log.host.info({ a: 1 }, "%j", bad);
+    log.host.info("%j", 10n);
+    const messages = text().trim().split("\n").map(fieldsOf);
+    assert.deepEqual(
+      messages.map(({ msg }) => msg),
+      [
+        "with a getter (a value cannot be read: no size)",
+        "%j (a value cannot be read: no JSON)",
+        "%j (a value cannot be read: Do not know how to serialize a BigInt)",
+      ],
+    );
+  });
+
+  test("names of fields hide secrets, and an object that stands in many places is written in some of them", () => {
+    const { log, text } = logOf();
+    log.mask((one) => one.replaceAll("mht_secret", "mht_..."));
+    log.host.info({ query: { mht_secret: "", plain: "" } }, "asked");
+    assert.deepEqual(fieldsOf(text()).query, { "mht_...": "", plain: "" });
+    let read = 0;
+    let wide: object = {
+      toJSON: () => {
+        read += 1;
+      },
+    };
+    for (let depth = 0; depth < 4; depth += 1)
+      wide = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [at, wide]));
+    log.host.info({ wide }, "wide");
+    assert.ok(read < 30 ** 4, `${read} values were read`);
+  });
+
+  test("whatever a field holds, the line is written, is bounded, and hides secrets", () => {
+    const { log, text } = logOf();
+    log.mask((given) => given.replaceAll("hunter2", "(secret)"));
+    const circle: Record<string, unknown> = { name: "circle", password: "hunter2" };
+    circle.self = circle;
+    const failing = {
+      get broken() {
+        throw new Error("out of order");
+      },
+    };
+    log.host.info({ circle, big: 10n, none: undefined, run: () => 1 }, "one");
+    log.host.info({ failing }, "two");
+    log.host.info({ items: Array.from({ length: 1000 }, () => "x".repeat(1000)) }, "three");
+    log.host.info({ a: { b: { c: { d: { e: { f: 1 } } } } } }, "four");
+    const [one, two, three, four] = text().trim().split("\n").map(fieldsOf);
+    assert.deepEqual(one?.circle, { name: "circle", password: "(secret)", self: "[Circular]" });
+    assert.deepEqual([one?.big, "none" in (one ?? {}), "run" in (one ?? {})], [10, false, false]);
+    assert.deepEqual([two?.msg, two?.fields], ["two", "cannot be read: out of order"]);
+    assert.match(String(three?.fields), /more characters are left out\)$/);
+    assert.match(JSON.stringify(four?.a), /\[Object\]/);
+  });
+
+  test("a long text is cut before it is masked, and no part of a secret shows at the cut", () => {
+    const { log, text } = logOf();
+    let longest = 0;
+    log.mask((given) => {
+      longest = Math.max(longest, given.length);
+      return given.replaceAll("hunter2hunter2", "(secret)");
+    });
+    const long = "hunter2hunter2".repeat(400_000);
+    log.host.info(long);
+    log.host.info({ long }, "as a field");
+    log.host.info({ err: new Error(long) }, "as an error");
+    assert.ok(longest < 100_000, `${longest}`);
+    assert.doesNotMatch(text(), /hunter/);
+    const [first, second] = text().trim().split("\n").map(fieldsOf);
+    for (const cut of [first?.msg, second?.long]) {
+      const [, shown, left] =
+        /^((?:\(secret\))*[^.]*)\.\.\. \((\d+) more characters are left out\)$/.exec(`${cut}`) ?? [];
+      assert.equal((shown?.length ?? 0) + Number(left), long.length);
+    }
+  });
+
+  test("the pretty form shows them behind the message, and an error by its stack", () => {
+    const { log, text } = logOf({ format: "pretty" });
+    log.of("shop", "*").info({ user: 7, name: "a\u001b[2J", tags: ["x"] }, "sold");
+    log.host.error({ err: Object.assign(new Error("bad"), { code: "E1" }) }, "failed");
+    const [first, second, third] = text().split("\n");
+    assert.match(first ?? "", /^\S+ info {2}shop {2}sold {2}user=7 {2}name=a\\x1b\[2J {2}tags=\["x"\]$/);
+    assert.match(second ?? "", /^\S+ error host {2}failed {2}Error: bad$/);
+    assert.match(third ?? "", /^ {8}at /);
+    assert.match(text(), / {2}code=E1\n$/);
+  });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stackOf } from "#core/util/stack.ts";
+import { hasOwnFrames, linesOf, stackOf } from "#core/util/stack.ts";
 import { startHost } from "#test/support/host.ts";
 
 test("the log of a request that failed names the module's file, and folds what is not the module's", async () => {
@@ -41,4 +41,23 @@ test("a stack of the host alone stays whole, and whatever is thrown has one", ()
   const circle = new Error("circle");
   circle.cause = circle;
   assert.match(stackOf(circle), /^Error: circle\n/);
+});
+
+test("a long message and a long chain of causes are cut, and the frames stay", () => {
+  const error = new Error("x".repeat(1_000_000));
+  assert.ok(stackOf(error).length < 100_000);
+  assert.match(stackOf(error), /more characters are left out/);
+  assert.match(linesOf(error).at(-1) ?? "", /^ +at /);
+  let chain = new Error("first");
+  for (let count = 0; count < 1000; count += 1) chain = new Error("next", { cause: chain });
+  assert.ok(stackOf(chain).split("caused by").length < 15);
+  assert.match(stackOf(chain), /caused by more causes$/);
+});
+
+test("an error of files outside of this package is none of the host's own", () => {
+  const foreign = new Error("foreign");
+  foreign.stack =
+    "Error: foreign\n    at run (/elsewhere/node_modules/library/index.js:1:1)\n    at node:internal/timers:5:1";
+  assert.equal(hasOwnFrames(foreign), false);
+  assert.equal(hasOwnFrames(new Error("own")), true);
 });

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createHost } from "#core/index.ts";
-import { keptTick } from "#core/util/tick_shape.ts";
+import { retainedTick } from "#core/util/tick_shape.ts";
 
 describe("the shape of ticks", () => {
   it("stays that of the first when the whole heap was collected, once a host has started", async () => {
@@ -20,8 +20,8 @@ describe("the shape of ticks", () => {
         collect();
       }
       const tick = await new Promise((resolve) => process.nextTick(() => resolve(executionAsyncResource())));
-      assert.notEqual(tick, keptTick());
-      assert.equal(haveSameShape(tick, keptTick()), true);
+      assert.notEqual(tick, retainedTick());
+      assert.equal(haveSameShape(tick, retainedTick()), true);
     } finally {
       await host.stop();
     }

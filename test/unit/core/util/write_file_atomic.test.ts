@@ -32,7 +32,8 @@ describe("a file that is written as a whole", () => {
   });
 
   test("goes through no link at its draft, nor into a draft that others may read", async () => {
-    const [other, draft] = [join(folder, "other"), `${path}.${process.pid}.new`];
+    const other = join(folder, "other");
+    const draft = `${path}.${process.pid}.new`;
     await writeFile(other, "of somebody else");
     await symlink(other, draft);
     await writeFileAtomic(path, "new", 0o600);

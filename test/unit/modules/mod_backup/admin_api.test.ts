@@ -21,7 +21,7 @@ async function held(t: TestContext, more: Partial<BackupItem> = {}) {
     yield Buffer.from("of one moment");
   }
   const item: BackupItem = {
-    hold: async () => {
+    snapshot: async () => {
       calls.push("held");
       const files: BackupFile[] = [{ folder: "store", path: "a/b", read }];
       return { folders: { store: "/srv/store" }, files, release: () => calls.push("released") };
@@ -33,7 +33,7 @@ async function held(t: TestContext, more: Partial<BackupItem> = {}) {
   };
   const host = await adminHost(t, {
     modules: [{ name: "keeper", load: keeper }],
-    config: { modules_enabled: ["http_admin", "backup"] },
+    config: { modules_enabled: ["http_admin", "backup"], admin_tokens: ["of-the-port"] },
   });
   const to = join(host.folder, "..", `${host.folder.split("/").at(-1)}-backups`);
   t.after(() => import("node:fs/promises").then(({ rm }) => rm(to, { recursive: true, force: true })));
@@ -70,7 +70,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   }
 }
 
-test("data of a module is in it, of a folder beside the data, and is released at the end", async (t) => {
+test("contains a module's data from a folder next to the data folder, and releases it at the end", async (t) => {
   const host = await held(t);
   host.go();
   const last = (await asked(host.socket, { to: host.to }).lines).at(-1);
@@ -120,8 +120,8 @@ test("it can be cancelled", async (t) => {
   assert.equal((await host.call("POST", "/backup/cancel", {})).status, 409);
 });
 
-test("data that cannot be held fails it, and names the module", async (t) => {
-  const host = await held(t, { hold: () => Promise.reject(new Error("not today")) });
+test("fails with the name of a module that can take no snapshot", async (t) => {
+  const host = await held(t, { snapshot: () => Promise.reject(new Error("not today")) });
   const lines = await asked(host.socket, { to: host.to }).lines;
   assert.deepEqual(lines.slice(-1), [{ failed: "The data of the module keeper cannot be held: not today" }]);
 });
@@ -129,19 +129,19 @@ test("data that cannot be held fails it, and names the module", async (t) => {
 test("a data folder that is within a module's own is refused, and the data is released", async (t) => {
   const calls: string[] = [];
   const host = await held(t, {
-    hold: async () => ({ folders: { store: "/" }, files: [], release: () => calls.push("released") }),
+    snapshot: async () => ({ folders: { store: "/" }, files: [], release: () => calls.push("released") }),
   });
   const [last] = (await asked(host.socket, { to: host.to }).lines).slice(-1);
   assert.match(JSON.stringify(last), /The data folder .* is in \/, a module's own/);
   assert.deepEqual(calls, ["released"]);
 });
 
-test("another place is taken through the socket alone, and keep is a number", async (t) => {
+test("only callers of the socket may choose another destination, and keep must be a number", async (t) => {
   const host = await held(t);
-  const headers = { "content-type": "application/json", connection: "close" };
-  const answer = await host.fetch("/admin/api/backup", { method: "POST", headers, body: `{"to":"/tmp/x"}` });
+  const headers = { "content-type": "application/json", authorization: "Bearer of-the-port" };
+  const answer = await host.ask({ path: "/admin/api/backup", method: "POST", headers, body: `{"to":"/tmp/x"}` });
   assert.equal(answer.status, 403);
-  await answer.text();
+  assert.match(answer.body, /only from callers of the admin socket/);
   assert.equal((await host.call("POST", "/backup", { to: host.to, keep: 0.5 })).status, 400);
   assert.deepEqual(host.calls, []);
 });

@@ -1,13 +1,14 @@
 /** Folders and object stores: what is written is there as a whole, or what was there before. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { Backend } from "#modules/mod_backup/backends/backend.ts";
+import { type Backend, MAX_OBJECT_BYTES } from "#modules/mod_backup/backends/backend.ts";
 import { FolderBackend } from "#modules/mod_backup/backends/folder.ts";
 import { ObjectStoreBackend } from "#modules/mod_backup/backends/object_store.ts";
 import { openBackend, readSecret } from "#modules/mod_backup/backends/open.ts";
@@ -35,6 +36,26 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
+test("a file in a folder of backups is read up to the size of an object, whatever it is a link to", async () => {
+  const place = await mkdtemp(join(folder, "long-"));
+  await writeFile(join(place, "long"), "");
+  await truncate(join(place, "long"), MAX_OBJECT_BYTES + 1);
+  await symlink(join(place, "long"), join(place, "piece"));
+  await assert.rejects(
+    new FolderBackend(place).read("piece"),
+    /piece is no object of a backup: it has more than \d+ bytes/,
+  );
+});
+
+test("a pipe in a folder of backups is reported by its path and never opened", {
+  skip: process.platform === "win32" && "there are no pipes in folders",
+}, async () => {
+  const place = await mkdtemp(join(folder, "pipe-"));
+  execFileSync("mkfifo", [join(place, "piece")]);
+  await assert.rejects(new FolderBackend(place).read("piece"), /piece is not a regular file/);
+  assert.equal(await new FolderBackend(place).read("missing"), undefined);
+});
+
 const listed = async (backend: Backend, prefix: string) => (await Array.fromAsync(backend.list(prefix))).sort();
 
 /** What every place does. */
@@ -56,7 +77,7 @@ function contract(name: string, make: () => Backend) {
       assert.equal(await backend.read("a/b"), undefined);
     });
 
-    test("of two who make an object, one does", async () => {
+    test("when two writers create the same object, only one succeeds", async () => {
       const backend = make();
       const made = await Promise.all([
         backend.create("lock", Buffer.from("1")),
@@ -82,7 +103,7 @@ let folders = 0;
 contract("a folder", () => new FolderBackend(join(folder, String(++folders))));
 contract("an object store", () => new ObjectStoreBackend(server.settings));
 
-test("a folder is for its owner alone, and what an interrupted write has left goes", async () => {
+test("only the owner can read the folder, and remains of interrupted writes are removed", async () => {
   const path = join(folder, "private");
   const backend = new FolderBackend(path);
   await backend.write("a/b", Buffer.from("x"));
@@ -110,7 +131,7 @@ describe("an object store that fails for the moment", () => {
     assert.equal((await contentsOf(repository, id)).a, hashOf(content));
   });
 
-  test("a lock whose answer was lost is known as its own", async () => {
+  test("recognizes its own lock after the response was lost", async () => {
     const backend = new ObjectStoreBackend(server.settings);
     let lost = false;
     server.before = (method) => {
@@ -146,12 +167,14 @@ test("refusals of an object store name what to check, and are not tried again", 
   await assert.rejects(none.write("a", Buffer.from("x")), /NoSuchBucket.*make the bucket first/);
 });
 
-test("an object store that answers without end is left, and its words steer no terminal", async () => {
+test("an endless response of an object store is abandoned, and its messages contain no terminal controls", async () => {
   const answers: Readonly<Record<string, string>> = {
     list: "<Key>a</Key><NextContinuationToken>same</NextContinuationToken>",
     refuse: "<Code>No\u001b[2J</Code><Message>&#x1b;]0;x&#x7; &#x7fffffff;</Message>",
   };
-  let [fate, asked, sent] = ["", 0, 0];
+  let fate = "";
+  let asked = 0;
+  let sent = 0;
   const hostile = createServer((_, response) => {
     asked += 1;
     if (fate !== "long") return void response.writeHead(fate === "refuse" ? 403 : 200).end(answers[fate]);
@@ -188,7 +211,7 @@ test("a bucket that is missing is no empty backup", async () => {
   await assert.rejects(openRepository(none), /NoSuchBucket/);
 });
 
-test("places are read from what people write", async () => {
+test("destinations are parsed from what people write", async () => {
   assert.equal((await openBackend({ to: "b" }, "/srv")).name, "/srv/b");
   const store = { to: "s3://bucket/a//b/", s3_key_id: "k", s3_secret: "s" };
   assert.equal((await openBackend(store, "/")).name, "s3://bucket/a/b/");

@@ -116,6 +116,20 @@ test("where http_admin is not loaded the command does not say that no server run
   );
 });
 
+test("a backup is listed and restored without the config file that the command names, as that file may be what was lost", async (t) => {
+  const { run, folder } = await site(t, {}, { "etc/data/a": "b" });
+  const { id } = json(await run("backup", "../backups", "--json"));
+  const lost = ["--config", "lost.yaml", "--json"];
+  assert.equal(json<{ id: string }[]>(await run("backup", "../backups", "--list", ...lost))[0]?.id, id);
+  const restored = await run("restore", "../backups", "--to", "../new", ...lost);
+  json(restored);
+  assert.match(restored.stderr, /There is no config file .*lost\.yaml: options come from the environment alone/);
+  assert.equal(await readFile(join(folder, "new/data/a"), "utf8"), "b");
+  const { code, stderr } = await run("backup", "../backups", ...lost);
+  assert.equal(code, 1);
+  assert.match(stderr, /There is no config file .*lost\.yaml: name an existing file/);
+});
+
 test("a data folder that is elsewhere is named by the line that starts the restored host", async (t) => {
   const { run, folder } = await site(t, { data_path: "../var" }, { "var/a": "b" });
   json(await run("backup", "../backups", "--json"));

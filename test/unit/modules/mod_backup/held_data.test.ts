@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import type { BackupItem, HeldData, Module, OwnedItem } from "#core/types.ts";
+import type { BackupItem, BackupSnapshot, Module, OwnedItem } from "#core/types.ts";
 import { runBackup } from "#modules/mod_backup/run.ts";
 
 describe("data that modules hold for a backup", () => {
@@ -17,10 +17,10 @@ describe("data that modules hold for a backup", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  const item = (name: string, more: Partial<HeldData> = {}): OwnedItem<BackupItem> => {
+  const item = (name: string, more: Partial<BackupSnapshot> = {}): OwnedItem<BackupItem> => {
     const release = () => released.push(name);
-    const hold = async () => ({ folders: { store: `/srv/${name}` }, files: [], release, ...more });
-    return { item: { hold }, owner: { name, host: "*" } } as unknown as OwnedItem<BackupItem>;
+    const snapshot = async () => ({ folders: { store: `/srv/${name}` }, files: [], release, ...more });
+    return { item: { snapshot }, owner: { name, host: "*" } } as unknown as OwnedItem<BackupItem>;
   };
   const backUp = (...items: OwnedItem<BackupItem>[]) => {
     const server = { status: () => ({ data_path: join(folder, "data") }) };
@@ -42,13 +42,13 @@ describe("data that modules hold for a backup", () => {
   });
 
   test("is released when the folders of a module, or of the next one, are none", async () => {
-    const broken = { store: undefined } as unknown as HeldData["folders"];
+    const broken = { store: undefined } as unknown as BackupSnapshot["folders"];
     await assert.rejects(backUp(item("first"), item("second", { folders: broken })), TypeError);
     assert.deepEqual(released, ["first", "second"]);
   });
 
   test("is released when another module fails to hold its own, at once or later", async () => {
-    const failing = { item: { hold: fail }, owner: { name: "bad", host: "*" } } as unknown as OwnedItem<BackupItem>;
+    const failing = { item: { snapshot: fail }, owner: { name: "bad", host: "*" } } as unknown as OwnedItem<BackupItem>;
     await assert.rejects(backUp(item("first"), failing), /The data of the module bad cannot be held: it is stuck/);
     assert.deepEqual(released, ["first"]);
   });

@@ -1,4 +1,7 @@
-/** A host that is written to is backed up; what is restored of it has all that was answered before, and fits together. */
+/**
+ * A host that is written to is backed up; what is restored of it has all that was answered before,
+ * and fits together.
+ */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** An object store in this process, as far as backups use one: signed requests, lists by pages, conditions, failures. */
+/**
+ * An object store in this process, as far as backups use one: signed requests, lists by pages,
+ * conditions, failures.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { hashOf, signedHeaders } from "#modules/mod_backup/backends/signature.ts";
@@ -12,7 +15,10 @@ export class ObjectStoreServer {
   readonly objects = new Map<string, Buffer>();
   /** Method and path of each request. */
   readonly requests: string[] = [];
-  /** What is done with a request before it is looked at: a status answers it, `cut` breaks the connection. */
+  /**
+   * What is done with a request before it is looked at: a status answers it, `cut` breaks the
+   * connection.
+   */
   before: (method: string, path: string) => number | "cut" | undefined = () => undefined;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
 

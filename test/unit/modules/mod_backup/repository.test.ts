@@ -1,4 +1,7 @@
-/** What a repository keeps, what a second backup writes, and what is found when something of it is lost. */
+/**
+ * What a repository keeps, what a second backup writes, and what is found when something of it is
+ * lost.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hashOf } from "#modules/mod_backup/backends/signature.ts";
@@ -14,7 +17,7 @@ async function opened(secret?: Uint8Array) {
 
 const big = noise(2.5 * PIECE_BYTES);
 
-test("what was backed up is read again, large and small, empty files and folders too", async () => {
+test("everything that was backed up can be read again: large, small and empty files, and folders", async () => {
   const { repository } = await opened();
   const small = Array.from({ length: 30 }, (_, at) => fileOf(`small/${at}`, noise(1000 + at, at + 2)));
   const snapshot = await snapshotOf(repository, [
@@ -58,7 +61,7 @@ test("a second backup reads and writes only what is new", async () => {
   assert.equal((await contentsOf(repository, second.id)).log, hashOf(grown));
 });
 
-test("a file that grew is read anew when its beginning is another one", async () => {
+test("a file that grew is read again completely when its beginning has changed", async () => {
   const { repository } = await opened();
   await snapshotOf(repository, [fileOf("log", big, { growing: "a" })]);
   const other = noise(3 * PIECE_BYTES, 77);
@@ -66,7 +69,7 @@ test("a file that grew is read anew when its beginning is another one", async ()
   assert.equal((await contentsOf(repository, id)).log, hashOf(other));
 });
 
-test("of lines, those around a change are written", async () => {
+test("after a change in a text file only the lines around it are written", async () => {
   const { repository } = await opened();
   const lines = (from: number) =>
     Buffer.from(Array.from({ length: 20_000 }, (_, at) => `${hashOf(String(at + from))}\n`).join(""));
@@ -105,7 +108,7 @@ test("an abort ends it, and it goes on from there the next time", async () => {
   assert.equal((await contentsOf(repository, id)).a, hashOf(big));
 });
 
-test("what is missing or damaged is found, with the snapshots that need it; the next backup writes it again", async () => {
+test("missing and damaged objects are found with the snapshots that need them, and the next backup writes them again", async () => {
   const { backend, repository } = await opened();
   const { id } = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
   const [lost = "", hurt = ""] = backend.names();
@@ -123,6 +126,18 @@ test("what is missing or damaged is found, with the snapshots that need it; the 
   const again = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
   assert.equal((await contentsOf(repository, again.id)).a, hashOf(big));
   assert.deepEqual((await verify(repository)).faults, []);
+});
+
+test("an object is asked for by its hash alone, and by no path that a changed snapshot has in its place", async () => {
+  const { backend, repository } = await opened();
+  const asked: string[] = [];
+  const { read } = backend;
+  backend.read = (name) => {
+    asked.push(name);
+    return read.call(backend, name);
+  };
+  await assert.rejects(repository.readObject("../../../etc/passwd"), /is not the name of an object/);
+  assert.deepEqual(asked, []);
 });
 
 test("a snapshot whose text was changed is no snapshot", async () => {
@@ -206,7 +221,7 @@ test("an encrypted repository says nothing of its content, and opens by its key 
   assert.equal((await verify(again)).faults.length, 1);
 });
 
-test("of two who begin an encrypted repository, both open the same one", async () => {
+test("two writers that create an encrypted repository at once open the same one", async () => {
   const backend = new MemoryBackend();
   const secret = Buffer.from("key");
   const opening = [1, 2].map(() => openRepository(backend, { secret, make: true }));
@@ -214,7 +229,7 @@ test("of two who begin an encrypted repository, both open the same one", async (
   assert.equal(one?.seal.hash(big), other?.seal.hash(big));
 });
 
-test("what failed is told, though the lock could not be taken back", async () => {
+test("the failure of the work is reported even when the lock cannot be removed", async () => {
   const { backend, repository } = await opened();
   backend.before = () => {
     backend.read = () => Promise.reject(new Error("no connection"));
@@ -223,7 +238,7 @@ test("what failed is told, though the lock could not be taken back", async () =>
   await assert.rejects(snapshotOf(repository, [fileOf("a", big)]), /the disk is full/);
 });
 
-test("a place that has something else, or is of a later version, is refused", async () => {
+test("a destination with other files or of a later version is refused", async () => {
   const backend = new MemoryBackend();
   backend.objects.set("photo.jpg", Buffer.from("x"));
   await assert.rejects(openRepository(backend, { make: true }), /is not empty \(photo.jpg\)/);

@@ -57,7 +57,7 @@ test("a folder that has something stays, unless it is to be replaced: then it ha
   await writeFile(join(to, "mine"), "x");
   await assert.rejects(restore(repository, snapshot, { to, signal, progress }), /is not empty: name a new folder/);
   assert.deepEqual(await readdir(to), ["mine"]);
-  const { former = "" } = await restore(repository, snapshot, { to, force: true, signal, progress });
+  const { previous: former = "" } = await restore(repository, snapshot, { to, force: true, signal, progress });
   assert.deepEqual(await readdir(former), ["mine"]);
   assert.deepEqual(await readdir(to), ["data"]);
 });
@@ -70,7 +70,7 @@ test("an empty folder is taken", async () => {
   assert.deepEqual(await readdir(to), ["data"]);
 });
 
-test("what is damaged, and an abort, leave nothing in the place; the next call begins again", async () => {
+test("damaged data and an abort leave nothing in the target, and the next call begins again", async () => {
   const { backend, repository, snapshot } = await backedUp();
   const [name = ""] = backend.names();
   const whole = backend.objects.get(name) ?? Buffer.alloc(0);
@@ -87,7 +87,7 @@ test("what is damaged, and an abort, leave nothing in the place; the next call b
   assert.deepEqual(await readdir(to), ["data"]);
 });
 
-test("a folder of somebody else beside it is not taken for a draft", async () => {
+test("a stranger's folder next to the target is not used as a draft", async () => {
   const { repository, snapshot } = await backedUp();
   const to = target();
   await mkdir(`${to}.restoring`);
@@ -146,7 +146,7 @@ test("a snapshot that tells of fewer bytes than it has fills no disk", async () 
   assert.equal(most, 0);
 });
 
-test("the root of the file system is not replaced, whatever is asked", async () => {
+test("the root of the file system is never replaced", async () => {
   const { repository, snapshot } = await backedUp();
   await assert.rejects(
     restore(repository, snapshot, { to: "/", force: true, signal, progress }),

@@ -5,8 +5,9 @@ import { request } from "node:http";
 import { describe, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { configFrom, createHost } from "#core/index.ts";
-import type { TestHost } from "#core/testing/index.ts";
-import { type AdminAnswer, adminHost } from "./support.ts";
+import { freePort } from "#test/support/free_port.ts";
+import { relayTo } from "#test/support/relay.ts";
+import { type AdminHost, type AdminResponse, adminHost } from "./support.ts";
 
 const token = "a-token-that-nobody-guesses";
 const tokens = { [token]: { name: "deploy", scopes: ["admin", "read"] }, looking: { name: "dash", scopes: ["read"] } };
@@ -15,16 +16,22 @@ const NOBODY = 65_534;
 
 type Fault = { readonly error: { readonly code: string; readonly message: string } };
 
-/** A call through the port, over a connection of its own. */
+interface PortHost extends AdminHost {
+  readonly port: number;
+  /** A port at which another process forwards connections to the Admin API. */
+  readonly relay: number;
+}
+
+/** A call through the port by another process, over a connection of its own. */
 function through<T = Fault>(
-  running: TestHost,
+  { relay }: Pick<PortHost, "relay">,
   method: string,
   path: string,
   headers: Record<string, string> = {},
   body?: string,
-): Promise<AdminAnswer<T> & { readonly headers: NodeJS.Dict<string | string[]> }> {
+): Promise<AdminResponse<T> & { readonly headers: NodeJS.Dict<string | string[]> }> {
   return new Promise((resolve, reject) => {
-    const sent = request(running.url(`/admin/api${path}`), { method, headers, agent: false });
+    const sent = request({ port: relay, path: `/admin/api${path}`, method, headers, agent: false });
     sent.on("error", reject).on("response", async (response) => {
       const text = Buffer.concat(await response.toArray()).toString();
       const value = text === "" ? undefined : JSON.parse(text);
@@ -36,11 +43,18 @@ function through<T = Fault>(
 
 const json = { "Content-Type": "application/json" };
 
-async function host(t: TestContext, config: Record<string, unknown> = {}) {
-  return adminHost(t, { config: { modules_enabled: ["http_admin", "http_health"], ...config } });
+async function host(t: TestContext, config: Record<string, unknown> = {}): Promise<PortHost> {
+  const port = await freePort();
+  const defaults = {
+    modules_enabled: ["http_admin", "http_health"],
+    admin_port: port,
+    admin_interfaces: ["127.0.0.1"],
+  };
+  const running = await adminHost(t, { config: { ...defaults, ...config } });
+  return { ...running, port, relay: await relayTo(port) };
 }
 
-describe("at /admin/api", () => {
+describe("at the port of the Admin API", () => {
   test("the user of the server may look and change things, without a secret", async (t) => {
     const running = await host(t);
     assert.equal((await through(running, "GET", "/status")).status, 200);
@@ -62,13 +76,13 @@ describe("at /admin/api", () => {
     }
   });
 
-  test("who cannot be told is refused, unless any user of the machine may", async (t) => {
+  test("a caller whose user is unknown is refused, unless any user of the machine may call", async (t) => {
     const running = await host(t);
-    const unknown = await running.inject("/admin/api/status");
+    const unknown = await running.ask("/admin/api/status");
     assert.equal(unknown.status, 403);
-    assert.match(unknown.body, /Which user of this machine calls cannot be told/);
+    assert.match(unknown.body, /Cannot identify the calling user/);
     const open = await host(t, { admin_local: "any_user" });
-    assert.equal((await open.inject("/admin/api/status")).status, 200);
+    assert.equal((await open.ask("/admin/api/status")).status, 200);
     const closed = await host(t, { admin_local: "none" });
     assert.equal((await through(closed, "GET", "/status")).status, 403);
   });
@@ -84,7 +98,7 @@ describe("at /admin/api", () => {
         http.get({ ...place, path: "/admin/api/status" }, told).on("error", ({ code }) => resolve(code));
       });
       (async () => console.log(JSON.stringify([
-        await ask({ port: ${new URL(running.url("/")).port} }),
+        await ask({ port: ${running.port} }),
         await ask({ socketPath: ${JSON.stringify(running.socket)} }),
       ])))();`;
     const ran = await promisify(execFile)(process.execPath, ["-e", script], { uid: NOBODY, gid: NOBODY }).catch(
@@ -92,7 +106,7 @@ describe("at /admin/api", () => {
     );
     if (ran instanceof Error) return t.skip(`no program can be run as another user here: ${ran.message}`);
     const [port, socket] = JSON.parse(ran.stdout) as [string, string];
-    assert.match(port, /^403.*User 65534 of this machine is not the one that the server runs as/);
+    assert.match(port, /^403.*User 65534 of this machine is not the user that runs the server/);
     assert.equal(socket, "EACCES");
   });
 
@@ -104,8 +118,10 @@ describe("at /admin/api", () => {
     assert.equal(await status("evil.example", { Origin: "http://evil.example" }), 403);
     assert.equal(await status("localhost.evil.example"), 403);
     assert.equal(await status("127.0.0.1.evil.example"), 403);
-    assert.equal(await status("ops.example"), 200);
-    assert.equal(await status("OPS.example.:80"), 200);
+    const browser = { "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document" };
+    assert.equal(await status("ops.example", browser), 200);
+    assert.equal(await status("OPS.example.:80", browser), 200);
+    assert.equal(await status("ops.example"), 403, "browsers do not tell there over plain HTTP which page asks");
     assert.equal(await status("[::1]:5280"), 200);
     assert.equal(await status("evil.example", { Authorization: `Bearer ${token}` }), 401, "there are no tokens");
   });
@@ -136,14 +152,14 @@ describe("at /admin/api", () => {
       }
     }
     assert.equal(running.host.state, "running");
-    const { origin } = new URL(running.url("/"));
+    const origin = `http://localhost:${running.relay}`;
     const own = await through(running, "GET", "/status", { Origin: origin, Authorization: `Bearer ${token}` });
     assert.equal(own.status, 200);
     const ambient = await through(running, "GET", "/status", { Origin: origin });
-    assert.match(JSON.stringify(ambient.value), /Only the pages of the dashboard may ask this/);
+    assert.match(JSON.stringify(ambient.value), /Only the pages of the dashboard may request this/);
   });
 
-  test("what a form can send changes nothing", async (t) => {
+  test("a request that a form can send changes nothing", async (t) => {
     const running = await host(t);
     for (const type of ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"]) {
       const { status, value } = await through(running, "POST", "/stop", { "Content-Type": type }, '{"timeout": 1}');
@@ -154,7 +170,7 @@ describe("at /admin/api", () => {
     assert.equal(running.host.state, "running");
   });
 
-  test("whoever comes through a proxy or from another machine needs a token", async (t) => {
+  test("callers behind a proxy or on another machine need a token", async (t) => {
     const running = await host(t, { admin_tokens: tokens, admin_local: "any_user" });
     for (const headers of [
       { "X-Forwarded-For": "127.0.0.1" },
@@ -165,10 +181,10 @@ describe("at /admin/api", () => {
       assert.equal((await through(running, "GET", "/status", headers)).status, 403);
     }
     const away = { path: "/admin/api/status", remote_address: "192.0.2.7" };
-    const stranger = await running.inject(away);
+    const stranger = await running.ask(away);
     assert.equal(stranger.status, 403);
     assert.match(stranger.json<Fault>().error.message, /other machines need a token/);
-    const known = await running.inject({ ...away, headers: { Authorization: `Bearer ${token}` } });
+    const known = await running.ask({ ...away, headers: { Authorization: `Bearer ${token}` } });
     assert.equal(known.status, 200);
   });
 
@@ -193,9 +209,48 @@ describe("at /admin/api", () => {
     assert.equal(withBasic.status, 401, "a browser would send it along by itself");
   });
 
+  test("a request that the server itself makes needs a token", async (t) => {
+    for (const admin_local of ["same_user", "any_user"]) {
+      const running = await host(t, { admin_local, admin_tokens: tokens });
+      const own = await through({ relay: running.port }, "GET", "/config/file");
+      assert.deepEqual([own.status, own.value.error.code], [403, "forbidden"]);
+      assert.match(own.value.error.message, /Requests of the server itself need a token/);
+      const known = await through({ relay: running.port }, "GET", "/status", { Authorization: `Bearer ${token}` });
+      assert.equal(known.status, 200);
+      assert.equal((await through(running, "GET", "/status")).status, 200, "another process of the same user may");
+    }
+  });
+
+  test("a header with underscores in place of dashes is ignored", async (t) => {
+    const running = await host(t);
+    const status = async (method: string, headers: Record<string, string>) =>
+      (await through(running, method, "/modules/http_health/reload", headers)).status;
+    assert.equal(await status("POST", { X_Modhost_Admin: "1" }), 403);
+    assert.equal(await status("POST", { Content_Type: "application/json" }), 403);
+    const body = await through(running, "POST", "/modules", { ...json, Content_Length: "0" }, '{"name": 1}');
+    assert.deepEqual([body.status, body.value.error.code], [400, "invalid"], "the body is read");
+    const page = { "Sec-Fetch-Site": "cross-site", Sec_Fetch_Site: "none" };
+    assert.equal((await through(running, "GET", "/status", page)).status, 403);
+  });
+
+  test("over HTTPS every caller needs a token, even one on this machine", async (t) => {
+    const running = await host(t, { admin_local: "any_user", admin_tokens: tokens });
+    const asked = { path: "/admin/api/status", secure: true };
+    const refused = await running.ask(asked);
+    assert.equal(refused.status, 403);
+    assert.match(refused.body, /Calls over HTTPS need a token/);
+    assert.equal((await running.ask({ ...asked, headers: { Authorization: `Bearer ${token}` } })).status, 200);
+  });
+
   test("a wrong option of tokens fails the start without saying what was written", async () => {
     for (const admin_tokens of ["text", [""], { secret: { scopes: ["all"] } }, { secret: { scope: [] } }]) {
-      const config = configFrom({ modules_enabled: ["http_admin"], http_ports: [0], https_ports: [], admin_tokens });
+      const config = configFrom({
+        modules_enabled: ["http_admin"],
+        http_ports: [0],
+        https_ports: [],
+        admin_port: 0,
+        admin_tokens,
+      });
       await using server = createHost({ config, listen: false, log: false });
       await assert.rejects(server.start(), (error: Error) => {
         assert.match(error.message, /admin_tokens/);

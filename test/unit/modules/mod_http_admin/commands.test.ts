@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
+import { createHost } from "#core/index.ts";
 import type { Change, ModuleState, ServerStatus } from "#core/types.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
 import { folderOf, pluginHost } from "#test/unit/core/module/support.ts";
@@ -44,6 +45,23 @@ describe("commands for a running server", () => {
     assert.equal(await (await fetch("/one")).text(), "two");
   });
 
+  test("unload a guard with a warning that names the apps that are open now", async (t) => {
+    const modules_enabled = ["http_admin", "http_guard", "http_one"];
+    const config = { modules_enabled, plugin_autoload: false, http_guard: { one: { deny: ["127.0.0.1"] } } };
+    const { fetch, folder, log, host } = await pluginHost(t, { "mod_http_one.js": hello("one") }, config);
+    const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: folder }) });
+    assert.equal((await fetch("/one")).status, 403);
+    const { stdout, code } = await ran(cwd, ["unload", "http_guard", "--no-json"]);
+    const warning = "Without the module http_guard one is unguarded, until it is loaded again";
+    assert.match(stdout, new RegExp(`^unload http_guard: done.*\n {2}Warning: ${warning}\\.\n$`));
+    assert.equal(code, 0);
+    assert.ok(log().some((line) => line.includes(warning)));
+    assert.equal((await fetch("/one")).status, 200);
+    const other = await ran(cwd, ["unload", "http_one", "--json"]);
+    assert.equal((JSON.parse(other.stdout) as Change).warnings, undefined);
+    await host.stop();
+  });
+
   for (const [name, files, place] of [
     [
       "a file that does not compile",
@@ -68,7 +86,7 @@ describe("commands for a running server", () => {
       assert.equal(code, 1);
       assert.match(stdout, /^reload http_one: failed\n/);
       assert.match(stdout, place);
-      assert.match(stdout, /What was there before goes on/);
+      assert.match(stdout, /The previous state stays in force/);
       assert.equal(await (await fetch("/one")).text(), "one");
     });
   }
@@ -105,6 +123,25 @@ describe("commands for a running server", () => {
     assert.equal(await wrong("unload", "a", "b"), "modhost: unload takes no argument b");
     assert.equal(await wrong("stop", "--timeout", "soon"), "modhost: --timeout takes a number, not soon");
   });
+});
+
+test("stop --config FILE leaves the server of another config file alone, though both have one data folder", async (t) => {
+  const text = JSON.stringify({
+    modules_enabled: ["http_admin"],
+    http_ports: [0],
+    https_ports: [],
+    admin_port: 0,
+    data_path: ".",
+  });
+  const folder = await folderOf(t, { "one.json": text, "two.json": text });
+  const host = createHost({ configPath: join(folder, "one.json"), cwd: folder, env: {}, log: false });
+  t.after(() => host.stop());
+  await host.start();
+  const { code, stderr } = await ran(folder, ["stop", "--config", "two.json"]);
+  assert.equal(code, 3);
+  assert.ok(stderr.includes(`(process ${process.pid}) runs on ${join(folder, "one.json")}`), stderr);
+  assert.equal(host.state, "running");
+  assert.equal((await ran(folder, ["stop", "--config", "one.json"])).code, 0);
 });
 
 describe("modules, routes and --explain", () => {

@@ -1,4 +1,7 @@
-/** Another configuration by commands: what `check` shows beforehand, and what `reload` without a name puts in force. */
+/**
+ * Another configuration by commands: what `check` shows beforehand, and what `reload` without a
+ * name puts in force.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -7,10 +10,10 @@ import type { Change } from "#core/types.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 
-const base = { modules_enabled: ["http", "http_admin"] };
+const base = { modules_enabled: ["http", "http_admin"], admin_port: 0 };
 
 describe("commands for the configuration of a running server", () => {
-  test("check shows what waits, and tells it by its exit code; reload puts it in force", async () => {
+  test("check shows pending changes and sets its exit code, and reload applies them", async () => {
     await using server = await reconfigured(base);
     const run = (...words: string[]) => ran(server.folder, words);
     const before = await run("check", "--exit-code", "--no-json");
@@ -34,12 +37,17 @@ describe("commands for the configuration of a running server", () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     await server.write({ ...base, http_ports: [(other.address() as AddressInfo).port] });
+    const { port } = other.address() as AddressInfo;
     const warned = async () => (await ran(server.folder, ["check", "--no-json"])).stdout.match(/Port .* is taken/)?.[0];
     assert.match((await warned()) ?? "", /on 127\.0\.0\.1 is taken/);
     other.close();
     await once(other, "close");
     assert.equal((await ran(server.folder, ["reload"])).code, 0);
     assert.equal(await warned(), undefined);
+    // Its own address is in the way of the new one until it closes.
+    await server.write({ ...base, http_ports: [port], http_interfaces: ["*"] });
+    assert.equal(await warned(), undefined);
+    assert.equal((await ran(server.folder, ["reload"])).code, 0);
   });
 
   test("reload of a file that is wrong says what is, and changes nothing", async () => {

@@ -4,6 +4,7 @@ import { chmod, lstat, readdir, readFile, rename, stat, symlink, writeFile } fro
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { createHost, type HostOptions, type InlineModule } from "#core/index.ts";
+import { type InjectedRequest, inject } from "#core/testing/inject.ts";
 import type { Change, ConfigCheck, ConfigFile, OptionState } from "#core/types.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
@@ -32,10 +33,16 @@ const vault: InlineModule = {
 };
 
 async function serving(t: TestContext, text: string, options: HostOptions & { readonly name?: string } = {}) {
-  const { name = "modhost.config.yaml", ...others } = options;
+  const { name = "modhost.config.yaml", env, ...others } = options;
   const folder = await folderOf(t, { [name]: text });
   const file = join(folder, name);
-  const host = createHost({ configPath: file, env: {}, modules: [vault], log: false, ...others });
+  const host = createHost({
+    configPath: file,
+    env: { MODHOST_ADMIN_PORT: "0", ...env },
+    modules: [vault],
+    log: false,
+    ...others,
+  });
   await host.start();
   t.after(() => host.stop({ timeout: 2 }));
   const call = <T>(method: string, path: string, body?: unknown) =>
@@ -78,15 +85,12 @@ describe("options", () => {
 
 test("a token that may only read sees options, and neither the file nor what a text would do", async (t) => {
   const { host } = await serving(t, `${head}admin_tokens: { looking-token: { name: dash, scopes: [read] } }\n`);
-  const port = host.listening().find(({ service }) => service === "http")?.port;
-  const ask = (path: string, init: RequestInit = {}) =>
-    fetch(`http://127.0.0.1:${port}/admin/api${path}`, {
-      ...init,
-      headers: { authorization: "Bearer looking-token", "content-type": "application/json" },
-    });
+  const headers = { authorization: "Bearer looking-token", "content-type": "application/json" };
+  const ask = (path: string, more: InjectedRequest = {}) =>
+    inject((socket) => host.connect("admin", socket), { path: `/admin/api${path}`, headers, ...more });
   const options = await ask("/config");
   assert.equal(options.status, 200);
-  assert.doesNotMatch(await options.text(), /looking-token/);
+  assert.doesNotMatch(options.body, /looking-token/);
   assert.equal((await ask("/config/file")).status, 403);
   const body = JSON.stringify({ text: head });
   assert.equal((await ask("/config/check", { method: "POST", body })).status, 403);
@@ -169,7 +173,7 @@ describe("a text that is not saved", () => {
 });
 
 describe("saving", () => {
-  test("writes and applies; mode and link stay, and the latest former texts are kept beside", async (t) => {
+  test("writes and applies the file, keeps its mode and link, and stores the latest previous texts next to it", async (t) => {
     const { file, save, host, folder } = await serving(t, `${head}# a remark\n`);
     await rename(file, join(folder, "real.yaml"));
     await symlink("real.yaml", file);
@@ -200,7 +204,7 @@ describe("saving", () => {
     assert.equal(await readFile(file, "utf8"), theirs);
   });
 
-  test("of what is wrong writes nothing; of what cannot be applied puts the former text back", async (t) => {
+  test("writes nothing for an invalid text, and restores the previous text when a change cannot be applied", async (t) => {
     const { file, save, host } = await serving(t, head);
     const wrong = await save(`${head}vault_size: 0\n`);
     assert.deepEqual([wrong.status, wrong.value.error?.code], [409, "CONFIG_INVALID"]);

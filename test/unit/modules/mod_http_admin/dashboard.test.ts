@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
 import type { MadeToken } from "#core/types.ts";
+import { folderOf } from "#test/unit/core/module/support.ts";
 import { type AdminHost, adminHost } from "./support.ts";
 
 const navigation = {
@@ -16,14 +17,14 @@ const script = { "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec
 async function started(t: TestContext, config: Record<string, unknown> = {}) {
   const host = await adminHost(t, { config: { admin_local: "any_user", ...config } });
   const get = (path: string, headers: Record<string, string> = {}, more = {}) =>
-    host.inject({ path, headers: { Host: "localhost", ...headers }, ...more });
+    host.ask({ path, headers: { Host: "localhost", ...headers }, ...more });
   return { host, get };
 }
 
 const keyIn = (page: string) => /<meta name="page-key" content="([^"]*)">/.exec(page)?.[1];
 
-async function secretOf(host: AdminHost, scopes = "admin"): Promise<string> {
-  const { value } = await host.call<MadeToken>("POST", "/tokens", { name: "desk", scopes });
+async function secretOf(host: AdminHost, scopes = "admin", name = "desk"): Promise<string> {
+  const { value } = await host.call<MadeToken>("POST", "/tokens", { name, scopes });
   return value.secret;
 }
 
@@ -41,6 +42,7 @@ describe("the document of the dashboard", () => {
       assert.doesNotMatch(body, /\s(?:style|on\w+)=|https?:|<style/);
     }
     assert.deepEqual((await get("/admin", navigation)).headers.location, "/admin/");
+    assert.deepEqual((await get("/", navigation)).headers.location, "/admin/");
   });
 
   test("is none for programs, which get 404 for what is not there", async (t) => {
@@ -49,9 +51,18 @@ describe("the document of the dashboard", () => {
     assert.equal((await get("/admin/nothing")).status, 404);
   });
 
-  test("has a page key for the navigation of a tab only", async (t) => {
+  test("has a page key only for the navigation of a tab that no other page started", async (t) => {
     const { get } = await started(t);
-    assert.match(keyIn((await get("/admin/", navigation)).body) ?? "", /^[\w-]{43}$/);
+    for (const site of ["none", "same-origin"]) {
+      const { body } = await get("/admin/", { ...navigation, "Sec-Fetch-Site": site });
+      assert.match(keyIn(body) ?? "", /^[\w-]{43}$/);
+      assert.match(body, /name="again" content=""/);
+    }
+    for (const site of ["same-site", "cross-site"]) {
+      const { body } = await get("/admin/", { ...navigation, "Sec-Fetch-Site": site });
+      assert.equal(keyIn(body), "");
+      assert.match(body, /name="again" content="yes"/, "the document opens itself once more, from its own origin");
+    }
     const asked = [
       script,
       { ...navigation, "Sec-Fetch-Dest": "iframe" },
@@ -88,35 +99,38 @@ describe("the page key", () => {
   });
 
   test("is the same after a restart, so that open pages go on", async (t) => {
-    const { host, get } = await started(t);
-    const { get: again } = await started(t, { data_path: host.folder });
+    const data_path = await folderOf(t, {});
+    const { host, get } = await started(t, { data_path });
     const key = keyIn((await get("/admin/", navigation)).body);
+    await host.stop();
+    const { get: again } = await started(t, { data_path });
     assert.equal(keyIn((await again("/admin/", navigation)).body), key);
   });
 });
 
 describe("signing in", () => {
-  test("keeps the token in a cookie that no script reads, and opens what its scopes say", async (t) => {
-    const { host, get } = await started(t);
-    const secret = await secretOf(host, "admin:read");
-    const far = { remote_address: "192.0.2.7" };
-    const signIn = { Authorization: `Bearer ${secret}`, "X-Modhost-Admin": "1", ...script };
+  const far = { remote_address: "192.0.2.7" };
+  const name = { Host: "www.example.org" };
+  const isSignedIn = (page: string) => /<meta name="signed-in" content="yes">/.test(page);
+
+  async function signedIn({ host, get }: Awaited<ReturnType<typeof started>>, scopes?: string, who?: string) {
+    const signIn = { Authorization: `Bearer ${await secretOf(host, scopes, who)}`, "X-Modhost-Admin": "1", ...script };
     const answer = await get("/admin/session", signIn, { method: "POST", secure: true, ...far });
-    assert.equal(answer.status, 200);
-    const [cookie = "", mark = ""] = answer.headers["set-cookie"] ?? [];
-    assert.match(cookie, /^modhost_admin_[\w-]{8}=.+; Path=\/admin; HttpOnly; SameSite=Lax; Secure$/);
-    assert.match(mark, /^modhost_admin_[\w-]{8}_is_here=1; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
-    const start = { ...navigation, Cookie: mark.split(";")[0] ?? "", Host: "www.example.org", Accept: "text/html" };
-    const found = await get("/", start, far);
-    assert.equal(found.status, 404);
-    assert.match(found.body, /<a href="\/admin\/">Open the dashboard<\/a>/);
-    assert.doesNotMatch(found.body, /Served here|Try next|config/, "it may be anybody's");
-    assert.doesNotMatch((await get("/", { ...start, Cookie: "" }, far)).body, /dashboard/);
-    const session = { Cookie: cookie.split(";")[0] ?? "", Host: "www.example.org" };
-    const key = keyIn((await get("/admin/", { ...navigation, ...session }, far)).body) ?? "";
+    assert.equal(answer.status, 200, answer.body);
+    const [line = ""] = answer.headers["set-cookie"] ?? [];
+    const { page_key: key } = answer.json<{ page_key: string }>();
+    return { line, key, cookie: line.split(";")[0] ?? "", secret: signIn.Authorization.slice("Bearer ".length) };
+  }
+
+  test("has the scopes of its token, by a cookie that no script can read and a key that only the page has", async (t) => {
+    const running = await started(t);
+    const { host, get } = running;
+    const { line, key, cookie } = await signedIn(running, "admin:read");
+    assert.match(line, /^modhost_admin_[\w-]{8}=[\w-]+; Path=\/admin; HttpOnly; SameSite=Strict; Secure$/);
     assert.match(key, /^[\w-]{43}$/);
-    const asked = { ...script, ...session };
-    assert.equal((await get("/admin/api/status", asked, far)).status, 403, "a cookie alone is any page's");
+    const page = (await get("/admin/", { ...navigation, ...name, Cookie: cookie }, far)).body;
+    assert.deepEqual([isSignedIn(page), keyIn(page)], [true, ""], "the key is in no document");
+    const asked = { ...script, ...name, Cookie: cookie };
     const who = await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far);
     assert.deepEqual(who.json(), { by: "token desk", scopes: ["read"] });
     const change = { ...asked, "X-Modhost-Page": key, "X-Modhost-Admin": "1" };
@@ -127,7 +141,46 @@ describe("signing in", () => {
     assert.equal((await signOut({ ...leave, "X-Modhost-Page": key })).status, 200);
     await host.call("POST", "/tokens/desk/revoke");
     assert.equal((await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far)).status, 403);
-    assert.equal(keyIn((await get("/admin/", { ...navigation, ...session }, far)).body), "");
+    assert.equal(isSignedIn((await get("/admin/", { ...navigation, ...name, Cookie: cookie }, far)).body), false);
+  });
+
+  test("has a cookie that is useless to servers at other ports of the host name, which receive it", async (t) => {
+    const running = await started(t);
+    const { get } = running;
+    const { cookie, secret, key } = await signedIn(running);
+    assert.doesNotMatch(cookie, new RegExp(secret.slice(8)), "the token is not in it");
+    assert.doesNotMatch(Buffer.from(cookie.split("=")[1] ?? "", "base64url").toString(), new RegExp(secret.slice(8)));
+    // A server that has it can send any header: it gets neither an answer nor a key.
+    for (const headers of [{}, script, navigation]) {
+      const answer = await get("/admin/api/status", { ...headers, ...name, Cookie: cookie }, far);
+      assert.deepEqual([answer.status, answer.json<{ error: { code: string } }>().error.code], [403, "page_key"]);
+      assert.equal(
+        keyIn((await get("/admin/", { Accept: "text/html", ...headers, ...name, Cookie: cookie }, far)).body),
+        "",
+      );
+    }
+    const bearer = { ...name, Authorization: `Bearer ${cookie.split("=")[1]}` };
+    assert.equal((await get("/admin/api/status", bearer, far)).status, 401, "it is no token");
+    const again = await signedIn(running, "admin", "second");
+    assert.notEqual(again.cookie, cookie, "each is another one");
+    const mixed = { ...script, ...name, Cookie: again.cookie, "X-Modhost-Page": key };
+    assert.equal((await get("/admin/api/status", mixed, far)).status, 403, "keys are of one session");
+  });
+
+  test("ignores cookies that other servers of the same host name set", async (t) => {
+    const running = await started(t);
+    const { get } = running;
+    const { cookie, key } = await signedIn(running);
+    const other = await signedIn(running, "admin:read", "second");
+    const [label = ""] = cookie.split("=");
+    for (const tossed of [`${label}=x`, `${label}=`, `${label}=${"A".repeat(60)}`, other.cookie]) {
+      const headers = { ...script, ...name, Cookie: `${tossed}; ${cookie}`, "X-Modhost-Page": key };
+      assert.equal((await get("/admin/api/status", headers, far)).status, 200, tossed);
+    }
+    // On the machine itself, the session of somebody else's token takes nobody's place.
+    const page = (await get("/admin/", { ...navigation, Cookie: cookie })).body;
+    const here = { ...script, Cookie: cookie, "X-Modhost-Page": keyIn(page) ?? "" };
+    assert.equal((await get("/admin/api/whoami", here)).json<{ by: string }>().by, "this machine");
   });
 
   test("needs a connection that nobody reads, and a token that is known", async (t) => {
@@ -141,9 +194,7 @@ describe("signing in", () => {
     assert.equal((await get("/admin/session", forged, { method: "POST" })).status, 401);
     assert.equal((await get("/admin/session", { "X-Modhost-Admin": "1" }, { method: "POST" })).status, 401);
     const out = await get("/admin/session", { "X-Modhost-Admin": "1" }, { method: "DELETE" });
-    const [cookie = "", mark = ""] = out.headers["set-cookie"] ?? [];
-    assert.match(cookie, /=; Path=\/admin; HttpOnly; SameSite=Lax; Max-Age=0$/);
-    assert.match(mark, /; Path=\/; HttpOnly; SameSite=Lax; Max-Age=0$/);
+    assert.match(String(out.headers["set-cookie"]), /=; Path=\/admin; HttpOnly; SameSite=Strict; Max-Age=0$/);
   });
 });
 
@@ -169,7 +220,7 @@ describe("files of the dashboard", () => {
     assert.deepEqual([old.status, old.headers["cache-control"]], [200, "no-store"]);
   });
 
-  test("are those of the dashboard alone", async (t) => {
+  test("contain only the files of the dashboard", async (t) => {
     const { get } = await started(t);
     for (const path of [
       "admin/../index.ts",
@@ -195,9 +246,9 @@ describe("files of the dashboard", () => {
         },
       ],
     });
-    const { body } = await host.inject({ path: "/admin/", headers: { Host: "localhost", ...navigation } });
+    const { body } = await host.ask({ path: "/admin/", headers: { Host: "localhost", ...navigation } });
     assert.match(body, /<link rel="stylesheet" href="\/admin\/files\/\w+\/of-garden\/garden.css">/);
     const [, script = ""] = /&#34;(\/admin\/files\/\w+\/of-garden\/garden.js)&#34;/.exec(body) ?? [];
-    assert.match((await host.inject({ path: script, headers: { Host: "localhost" } })).body, /Garden/);
+    assert.match((await host.ask({ path: script, headers: { Host: "localhost" } })).body, /Garden/);
   });
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { describe, type TestContext, test } from "node:test";
@@ -104,7 +105,7 @@ describe("event streams", { timeout: 300_000 }, () => {
     listener.response.destroy();
   });
 
-  test("have the topics that are asked for alone; others are refused by name", async (t) => {
+  test("have the topics that are asked for alone; others are refused by name; a stop ends the streams", async (t) => {
     const running = await serving(t);
     const listener = new Listener(await listen(running, "?topics=changes"));
     running.host.fire("say", "something");
@@ -117,13 +118,16 @@ describe("event streams", { timeout: 300_000 }, () => {
       (await wrong.toArray()).join(""),
       /no topic \\"secrets\\": topics are log, requests, figures, changes/,
     );
-    listener.response.destroy();
+    const ended = once(listener.response, "end");
+    await running.host.stop();
+    await ended;
   });
 
   test("cost nothing while nobody listens", async (t) => {
     const running = await serving(t);
     assert.equal(followers(running), 0);
-    const [one, two] = [await listen(running, "?topics=log,changes"), await listen(running, "?topics=log")];
+    const one = await listen(running, "?topics=log,changes");
+    const two = await listen(running, "?topics=log");
     assert.equal(followers(running), 2, "one for each topic, however many listen");
     one.destroy();
     await until(() => followers(running) === 1);

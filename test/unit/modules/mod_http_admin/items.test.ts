@@ -23,7 +23,7 @@ const look = (name: string, path = "/notes") =>
     path,
     scope: "read",
     help: "Looks",
-    answer: { type: "string" },
+    response: { type: "string" },
     run: () => name,
   });
 
@@ -48,7 +48,7 @@ describe("an operation that a module adds", () => {
         scope: "admin",
         help: "Changes a note",
         input,
-        answer: "Note",
+        response: "Note",
         run: ({ input: { id, size = 0 }, by }) => ({ id, size: size + 1, by }),
       }),
       defineOperation({
@@ -59,7 +59,7 @@ describe("an operation that a module adds", () => {
         help: "Takes a note's text",
         input,
         takes: "stream",
-        answer: { type: "object" },
+        response: { type: "object" },
         run: async ({ input: { id, size }, event }) => {
           let bytes = 0;
           for await (const piece of event.request.body_stream) bytes += piece.length;
@@ -73,7 +73,7 @@ describe("an operation that a module adds", () => {
         scope: "read",
         help: "Shows a note",
         input: { id: input.id },
-        answer: "Note",
+        response: "Note",
         run: ({ input: { id } }) => {
           throw id === "secret" ? new Error("a password") : new HttpError(404, `There is no note ${id}`);
         },
@@ -85,7 +85,7 @@ describe("an operation that a module adds", () => {
         scope: "read",
         help: "A note as a file",
         input: { id: input.id },
-        answer: { type: "string" },
+        response: { type: "string" },
         isRaw: true,
         run: () => ({ status_code: 206, headers: { content_type: "text/plain" }, body: "ab" }),
       }),
@@ -150,7 +150,7 @@ describe("an operation that a module adds", () => {
       path: "/slow",
       scope: "read",
       help: "Waits",
-      answer: { type: "string" },
+      response: { type: "string" },
       run: () => {
         asked.resolve();
         return open.promise;
@@ -169,7 +169,7 @@ describe("an operation that a module adds", () => {
   });
 });
 
-describe("what cannot be added is refused by its name, and its module with it:", () => {
+describe("an invalid item is refused with its name, and its module is not loaded:", () => {
   const refused: readonly (readonly [string, AdminItem, RegExp])[] = [
     ["a name that the server has", { operations: [look("status")] }, /operation status is of the module http_admin/],
     ["a place that the server has", { operations: [look("notes_x", "/status")] }, /GET \/status is of the module/],

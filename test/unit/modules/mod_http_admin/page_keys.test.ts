@@ -7,7 +7,8 @@ import { PageKeys } from "#modules/mod_http_admin/dashboard/keys.ts";
 
 test("the secret of page keys is not written through a link", async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "modhost-keys-"));
-  const [file, other] = [join(folder.path, "admin.key"), join(folder.path, "other")];
+  const file = join(folder.path, "admin.key");
+  const other = join(folder.path, "other");
   writeFileSync(other, "of somebody else");
   symlinkSync(other, file);
   const keys = await PageKeys.in(file);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { Users } from "../../../../modules/mod_http_admin/peer.ts";
+import { Peers } from "../../../../modules/mod_http_admin/peer.ts";
 
 /** The ends of a server's connections, and their clients. */
 async function connected(host: string, count: number): Promise<{ accepted: Socket[]; close(): void }> {
@@ -31,36 +31,71 @@ for (const host of ["127.0.0.1", "::1"]) {
     const { accepted, close } = await connected(host, 100);
     t.after(close);
     let readings = 0;
-    const users = new Users((table) => {
+    const readTable = (table: string) => {
       readings += 1;
       return readFile(table, "latin1").catch(() => "");
-    });
-    const found = await Promise.all(accepted.map((socket) => users.behind(socket)));
-    assert.deepEqual(new Set(found), new Set([process.getuid?.()]));
+    };
+    const peers = new Peers({ processes: () => [], readTable });
+    const found = await Promise.all(accepted.map((socket) => peers.behind(socket)));
+    assert.deepEqual(new Set(found.map((peer) => peer?.user)), new Set([process.getuid?.()]));
     assert.equal(readings, 2, "both tables once");
-    assert.equal(await users.behind(accepted[0] as Socket), process.getuid?.());
+    assert.equal((await peers.behind(accepted[0] as Socket))?.user, process.getuid?.());
     assert.equal(readings, 2, "a connection keeps its user");
   });
 }
 
-test("who asks while the tables are read is told by the reading after that", async (t) => {
+test("a connection of the server's own processes is distinguished from one of another process", {
+  skip: !isLinux,
+}, async (t) => {
+  const { accepted, close } = await connected("127.0.0.1", 2);
+  t.after(close);
+  const isServer = async (...processes: number[]) =>
+    (await new Peers({ processes: () => processes }).behind(accepted[0] as Socket))?.isServer;
+  assert.equal(await isServer(process.pid), true);
+  assert.equal(await isServer(process.ppid), false);
+  assert.equal(await isServer(process.ppid, process.pid), true, "any of several processes counts");
+  assert.equal(await isServer(2 ** 22 + 1), false, "one that has ended has no connections");
+});
+
+test("the server's own sockets are read before the tables, so that one it closes meanwhile stays its own", async (t) => {
+  const { accepted, close } = await connected("127.0.0.1", 1);
+  t.after(close);
+  const order: string[] = [];
+  const peers = new Peers({
+    processes: () => [1],
+    readTable: async () => {
+      order.push("table");
+      return "";
+    },
+    socketsOf: async () => {
+      await new Promise(setImmediate);
+      order.push("sockets");
+      return [];
+    },
+  });
+  assert.equal(await peers.behind(accepted[0] as Socket), undefined);
+  assert.deepEqual(order, ["sockets", "table", "table"]);
+});
+
+test("a lookup during a read of the tables uses the next read", async (t) => {
   const { accepted, close } = await connected("127.0.0.1", 2);
   t.after(close);
   const [first, second] = accepted as [Socket, Socket];
   const waiting: ((text: string) => void)[] = [];
-  const users = new Users(() => new Promise((resolve) => void waiting.push(resolve)));
-  const before = users.behind(first);
+  const readTable = () => new Promise<string>((resolve) => void waiting.push(resolve));
+  const peers = new Peers({ processes: () => [], readTable });
+  const before = peers.behind(first);
   await new Promise(setImmediate);
   assert.equal(waiting.length, 2);
-  const after = users.behind(second);
+  const after = peers.behind(second);
   const line = ({ remotePort = 0, localPort = 0 }: Socket) => {
     const end = (port: number) => `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
     return `   0: ${end(remotePort)} ${end(localPort)} 01 00000000:00000000 00:00000000 00000000  4242        0 1 1\n`;
   };
   for (const answer of waiting.splice(0)) answer(line(first));
-  assert.equal(await before, 4242);
+  assert.deepEqual(await before, { user: 4242, isServer: false });
   await new Promise(setImmediate);
   assert.equal(waiting.length, 2, "it is read once more");
   for (const answer of waiting.splice(0)) answer(line(second));
-  assert.equal(await after, 4242);
+  assert.deepEqual(await after, { user: 4242, isServer: false });
 });

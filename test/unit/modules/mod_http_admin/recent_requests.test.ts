@@ -15,7 +15,7 @@ describe("the latest requests", () => {
     assert.equal(seconds.length, 1);
   });
 
-  test("of a burst have what failed, however many others there were", async (t) => {
+  test("of a burst include all failures, however many other requests there were", async (t) => {
     const host = await adminHost(t, {
       modules: [
         {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createTestHost } from "#core/testing/index.ts";
 import type { Change, ServerStatus } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
 import { pluginHost } from "#test/unit/core/module/support.ts";
 import { adminHost, callAt } from "./support.ts";
@@ -32,6 +33,16 @@ describe("the admin socket", () => {
     assert.equal(existsSync(running.socket), false);
   });
 
+  test("is made again when somebody removes it, such as a program that cleans up", async (t) => {
+    const running = await adminHost(t, { clock: "manual" });
+    assert.equal((await running.call("GET", "/status")).status, 200);
+    await rm(running.socket);
+    await running.clock.advance(60);
+    await eventually("the socket is there", () => existsSync(running.socket));
+    assert.equal((await running.call("GET", "/status")).status, 200);
+    assert.equal((await stat(running.socket)).mode & 0o777, 0o600);
+  });
+
   test("lies in a data folder that only its user can read, which a first start makes", async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-first-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
@@ -44,7 +55,7 @@ describe("the admin socket", () => {
     assert.equal((await stat(data_path)).mode & 0o777, 0o700);
   });
 
-  test("takes the place of one that a server left behind which was killed", async (t) => {
+  test("replaces the socket file of a killed server", async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-left-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
     const path = join(folder, "admin.sock");
@@ -58,7 +69,7 @@ describe("the admin socket", () => {
     const refused = await ran(folder, ["status", "--socket", path]);
     assert.deepEqual(
       [refused.code, refused.stderr],
-      [3, `modhost: No server runs here: nobody listens at ${path} any more\n`],
+      [3, `modhost: No server runs here: the server that listened on ${path} has ended\n`],
     );
     const running = await createTestHost({ config: { modules_enabled: ["http_admin"], admin_socket: path } });
     t.after(() => running.stop());
@@ -72,16 +83,18 @@ describe("the admin socket", () => {
     await chown(running.socket, 65_534, 65_534);
     const { code, stderr } = await ran(running.folder, ["status", "--socket", running.socket]);
     assert.equal(code, 3);
-    assert.match(stderr, /is no socket of this user's server: uid 65534 has made it/);
+    assert.match(stderr, /is not a socket of this user's server: it belongs to uid 65534/);
   });
 
-  test("leaves one that lives alone, and says so", async (t) => {
+  test("has one server: a second one on its data folder, or on its path, does not start, and names the process", async (t) => {
     const first = await adminHost(t);
-    const second = await createTestHost({
-      config: { modules_enabled: ["http_admin"], admin_socket: first.socket },
-    });
-    t.after(() => second.stop());
-    assert.match(second.log().join(""), /no socket at .*admin\.sock \(.*EADDRINUSE/);
+    const start = (config: Record<string, unknown>) =>
+      assert.rejects(createTestHost({ config: { modules_enabled: ["http_admin"], ...config } }), ({ message }) => {
+        assert.ok(message.includes(`the server of process ${process.pid}`), message);
+        return Object.values(config).every((path) => message.includes(String(path)));
+      });
+    await start({ data_path: first.folder });
+    await start({ admin_socket: first.socket });
     assert.equal((await first.call("GET", "/status")).status, 200);
   });
 
@@ -129,14 +142,14 @@ describe("through the socket", () => {
     );
   });
 
-  test("the module that answers can be reloaded: its answer goes out first", async (t) => {
+  test("the responding module can be reloaded, and its response is sent first", async (t) => {
     const running = await adminHost(t);
     const { status, value } = await running.call<Change>("POST", "/modules/http_admin/reload");
     assert.deepEqual([status, value.result], [200, "done"]);
     assert.equal((await running.call("GET", "/status")).status, 200);
   });
 
-  test("the server is stopped: the answer goes out first", async (t) => {
+  test("the response is sent before the server stops", async (t) => {
     const running = await adminHost(t);
     const { status, value } = await running.call<Change>("POST", "/stop");
     assert.deepEqual([status, value.what, value.result], [200, "stop", "done"]);
@@ -144,7 +157,7 @@ describe("through the socket", () => {
     assert.equal(running.host.state, "stopped");
   });
 
-  test("what is no operation, or no field, is refused by its name", async (t) => {
+  test("unknown operations and fields are refused by name", async (t) => {
     const running = await adminHost(t);
     const error = async (method: string, path: string, body?: unknown) => {
       const { status, value } = await running.call<{ error: { code: string; message: string } }>(method, path, body);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { request } from "node:http";
 import { describe, type TestContext, test } from "node:test";
 import type { InlineModule } from "#core/index.ts";
 import type { Module, RouteTable } from "#core/types.ts";
+import { freePort } from "#test/support/free_port.ts";
 import { type AdminHost, adminHost } from "./support.ts";
 
 const title = /<h1>modhost is running<\/h1>/;
@@ -19,24 +19,13 @@ function app(name: string, route: RouteTable, default_path?: string): InlineModu
 
 async function serving(t: TestContext, modules: readonly InlineModule[] = [], config: Record<string, unknown> = {}) {
   const enabled = ["http_admin", "http_errors"];
-  return adminHost(t, { allow_failed: true, config: { modules_enabled: enabled, ...config }, modules });
+  const defaults = { modules_enabled: enabled, admin_local: "any_user" };
+  return adminHost(t, { allow_failed: true, config: { ...defaults, ...config }, modules });
 }
 
-interface Shown {
-  readonly status: number | undefined;
-  readonly headers: NodeJS.Dict<string | string[]>;
-  readonly text: string;
-}
-
-function open({ url }: AdminHost, { path = "/", method = "GET", ...headers }: Record<string, string> = {}) {
-  return new Promise<Shown>((resolve, reject) => {
-    const sent = request(url(path), { method, agent: false, headers: { accept: "text/html,*/*", ...headers } });
-    sent.on("error", reject).on("response", async (response) => {
-      const text = Buffer.concat(await response.toArray()).toString();
-      resolve({ status: response.statusCode, headers: response.headers, text });
-    });
-    sent.end();
-  });
+async function open({ inject }: AdminHost, { path = "/", method = "GET", ...more }: Record<string, string> = {}) {
+  const answer = await inject({ path, method, headers: { accept: "text/html,*/*", ...more } });
+  return { ...answer, text: answer.body };
 }
 
 describe("the start page", () => {
@@ -47,11 +36,14 @@ describe("the start page", () => {
         throw new Error("no <b>luck</b>");
       },
     };
-    const running = await serving(t, [app("shop", { "GET /": "shop" }), app("sink", { "POST /drop": "" }), broken]);
+    const admin_port = await freePort();
+    const apps = [app("shop", { "GET /": "shop" }), app("sink", { "POST /drop": "" }), broken];
+    const running = await serving(t, apps, { admin_port, admin_interfaces: ["127.0.0.1"] });
     const { status, headers, text } = await open(running);
-    assert.equal(status, 404, "nothing is mounted there, and programs see that");
+    assert.equal(status, 200, "it is a page, for the browser that it is for");
     assert.match(text, title);
-    assert.match(text, /<a href="\/admin\/">Open the dashboard<\/a>/);
+    assert.match(text, new RegExp(`<a href="http://localhost:${admin_port}/admin/">Open the dashboard</a>`));
+    assert.doesNotMatch(text, /page-key/);
     assert.match(text, /<a href="\/shop\/">\/shop\/<\/a><span>shop<\/span>/);
     assert.match(text, /<span>\/sink\/drop<\/span><span>sink<\/span>/);
     assert.match(text, /The module broken is not loaded: .*no &#60;b&#62;luck&#60;\/b&#62;/);
@@ -60,10 +52,10 @@ describe("the start page", () => {
     assert.equal(headers["cache-control"], "no-store");
     assert.match(String(headers["content-security-policy"]), /^default-src 'none'; style-src 'sha256-/);
     const head = await open(running, { method: "HEAD" });
-    assert.deepEqual([head.status, head.text], [404, ""]);
+    assert.deepEqual([head.status, head.text], [200, ""]);
   });
 
-  test("is told to nobody else: they get the 404 that is there anyway", async (t) => {
+  test("is not shown to others, who get the usual 404", async (t) => {
     const running = await serving(t, [app("shop", { "GET /": "shop" })]);
     const strangers: [string, Record<string, string>][] = [
       ["a proxy", { "x-forwarded-for": "203.0.113.7" }],

@@ -67,7 +67,7 @@ describe("how a server is, for people", () => {
     for (const line of statusLines(status, output)) assert.ok(line.length <= 40, line);
   });
 
-  test("tells times as people do", () => {
+  test("formats times as people write them", () => {
     const at = "2026-01-01T00:00:00Z";
     const after = (seconds: number) => agoText(at, Date.parse(at) + seconds * 1000);
     assert.deepEqual([5, 200, 18_120, 1_000_000].map(after), ["5 s", "3 min", "5 h 2 min", "11 days 13 h"]);

@@ -4,20 +4,22 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { createTestHost, type TestHost, type TestHostOptions } from "#core/testing/index.ts";
 
-export interface AdminAnswer<T = unknown> {
+export interface AdminResponse<T = unknown> {
   readonly status: number;
   readonly value: T;
 }
 
 export interface AdminHost extends TestHost {
   readonly socket: string;
+  /** Like `inject`, but at the service of the Admin API. */
+  ask: TestHost["inject"];
   /** Calls an operation through the socket. */
   call<T = Record<string, unknown>>(
     method: string,
     path: string,
     body?: unknown,
     headers?: Record<string, string>,
-  ): Promise<AdminAnswer<T>>;
+  ): Promise<AdminResponse<T>>;
 }
 
 export async function adminHost(t: TestContext, options: TestHostOptions = {}): Promise<AdminHost> {
@@ -25,7 +27,9 @@ export async function adminHost(t: TestContext, options: TestHostOptions = {}): 
   const running = await createTestHost({ ...options, config });
   t.after(() => running.stop());
   const socket = join(running.folder, "admin.sock");
-  return { ...running, socket, call: (...call) => callAt(socket, ...call) };
+  const ask: TestHost["inject"] = (request) =>
+    running.inject({ service: "admin", ...(typeof request === "string" ? { path: request } : request) });
+  return { ...running, socket, ask, call: (...call) => callAt(socket, ...call) };
 }
 
 export function callAt<T>(
@@ -34,7 +38,7 @@ export function callAt<T>(
   path: string,
   body?: unknown,
   headers: Record<string, string> = {},
-): Promise<AdminAnswer<T>> {
+): Promise<AdminResponse<T>> {
   return new Promise((resolve, reject) => {
     const type = body === undefined ? {} : { "Content-Type": "application/json" };
     const sent = request({

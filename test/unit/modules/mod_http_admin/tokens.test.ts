@@ -2,17 +2,20 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import type { Change, MadeToken, TokenInfo } from "#core/types.ts";
+import type { Change, DeclaredTokenScope, MadeToken, TokenInfo } from "#core/types.ts";
+import { scopes as rpcScopes } from "#modules/mod_http_api/scopes.ts";
+import { declaring } from "#test/support/token_scopes.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 import { adminHost, callAt } from "./support.ts";
 
 async function host(t: TestContext) {
-  const running = await adminHost(t, { config: { modules_enabled: ["http_admin", "http_health"] } });
+  const config = { modules_enabled: ["http_admin", "http_health", "http_openmetrics"] };
+  const running = await adminHost(t, { config, modules: [declaring(...rpcScopes)] });
   const bearing = (secret: string) => ({ Authorization: `Bearer ${secret}`, "Content-Type": "application/json" });
   const through = async (path: string, secret: string, method = "GET", host = "far.example") => {
     const headers = { ...bearing(secret), Host: host };
-    return running.inject({ path: `/admin/api${path}`, method, headers, remote_address: "192.0.2.7" });
+    return running.ask({ path: `/admin/api${path}`, method, headers, remote_address: "192.0.2.7" });
   };
   const make = async (name: string, scopes: string, more = {}) =>
     (await running.call<MadeToken>("POST", "/tokens", { name, scopes, ...more })).value;
@@ -33,7 +36,10 @@ describe("tokens of the Admin API", () => {
     assert.deepEqual([again.status, again.value.error.code], [409, "exists"]);
     const wrong = await call<{ error: { message: string } }>("POST", "/tokens", { name: "x", scopes: "all" });
     assert.equal(wrong.status, 400);
-    assert.match(wrong.value.error.message, /The scopes of a token cannot be "all": it must be one of rpc:GROUP/);
+    assert.match(
+      wrong.value.error.message,
+      /The scopes of a token cannot be "all": it must be one of app:NAME, .*admin, admin:read, metrics, rpc:GROUP, .*, \*$/,
+    );
     assert.equal((await call("POST", "/tokens/deploy/revoke")).status, 200);
     assert.equal((await call("POST", "/tokens/deploy/revoke")).status, 404);
     const { value: changes } = await call<Change[]>("GET", "/changes");
@@ -107,8 +113,9 @@ describe("modhost token", () => {
   });
 
   test("edits the file where no server runs, says so, and a server takes it over", async (t) => {
+    const modules_enabled = ["http_admin", "http_openmetrics"];
     const data = await folderOf(t, {});
-    const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: data }) });
+    const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: data, modules_enabled }) });
     const made = await ran(cwd, ["token", "new", "ci", "metrics", "--no-json"]);
     assert.equal(made.code, 0, made.stderr);
     assert.match(made.stderr, /no server answers here, so this is the file .*tokens\.json/);
@@ -127,6 +134,31 @@ describe("modhost token", () => {
     );
   });
 
+  test("lists the scopes of the running server, or those that it would have where none runs", async (t) => {
+    const { folder, make } = await host(t);
+    await make("ci", "rpc:add");
+    const modules_enabled = ["http_admin", "http_openmetrics"];
+    const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: folder, modules_enabled }) });
+    const listed = await ran(cwd, ["token", "scopes", "--no-json"]);
+    assert.match(listed.stdout, /^SCOPE +MODULE +OPENS\napp:NAME +apps that require/);
+    assert.match(listed.stdout, /\nadmin:read +http_admin +what the Admin API shows/);
+    assert.match(listed.stdout, /\nrpc:GROUP +scopes_of_others +the commands/);
+    assert.equal((await ran(cwd, ["unload", "scopes_of_others"])).code, 0);
+    assert.match(
+      (await ran(cwd, ["token", "list", "--no-json"])).stdout,
+      /rpc:add {2}\(not declared by a loaded module: rpc:add\)/,
+    );
+    const elsewhere = await folderOf(t, {});
+    const alone = await folderOf(t, {
+      "modhost.config.json": JSON.stringify({ data_path: elsewhere, modules_enabled }),
+    });
+    const offline = JSON.parse((await ran(alone, ["token", "scopes", "--json"])).stdout) as DeclaredTokenScope[];
+    assert.deepEqual(
+      offline.map(({ form }) => form),
+      ["app:NAME", "admin", "admin:read", "metrics", "*"],
+    );
+  });
+
   test("refuses groups of the RPC that there are not, also where no server runs", async (t) => {
     const data = await folderOf(t, {});
     const config = { data_path: data, modules_enabled: ["http", "http_admin", "node", "http_api"] };
@@ -138,7 +170,7 @@ describe("modhost token", () => {
     assert.deepEqual((await readdir(data)).sort(), ["audit.jsonl", "tokens.json"]);
   });
 
-  test("wrong words are told with what is right", async (t) => {
+  test("wrong arguments are refused with the valid ones", async (t) => {
     const cwd = await folderOf(t, {});
     for (const words of [[], ["make"], ["new"], ["new", "x"], ["revoke"], ["new", "x", "metrics", "--burst=many"]]) {
       const { code, stderr } = await ran(cwd, ["token", ...words]);

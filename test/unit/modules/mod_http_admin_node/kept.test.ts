@@ -6,7 +6,7 @@ import { sharedNode, startNode } from "./support.ts";
 
 const shared = sharedNode();
 
-test("an hour of figures is kept, the oldest samples go, and a reload goes on with them", async () => {
+test("metrics of one hour are stored, the oldest samples are dropped, and a reload continues with them", async () => {
   const first = new History(shared.host.node);
   const begin = 1_700_000_000_000;
   for (let n = 0; n < 365; n += 1) await first.sample(begin + n * 10_000);
@@ -59,5 +59,5 @@ test("where the Admin API is disabled nothing has failed", async (t) => {
   t.after(() => host.stop());
   const { status, note } = host.host.modules().find(({ name }) => name === "http_admin_node") ?? {};
   assert.deepEqual([status, note], ["loaded", undefined]);
-  assert.equal((await host.ask("/node")).status, 404);
+  assert.equal((await host.fetch("/admin/api/node")).status, 404);
 });

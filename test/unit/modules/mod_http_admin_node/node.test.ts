@@ -207,7 +207,7 @@ describe("any block is explored:", () => {
     assert.deepEqual([bytes.codec, bytes.data.form, bytes.data.text, bytes.size], ["raw", "hex", "00ff01", 3]);
   });
 
-  test("what is not here ends in time, and what is no path at once", async () => {
+  test("a search for a missing block ends in time, and an invalid path fails at once", async () => {
     const { host } = shared;
     const missing = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
     assert.match(await host.refusal("GET", "/node/dag", { path: missing }), /^404 not_found/);
@@ -243,7 +243,8 @@ describe("two nodes on loopback", () => {
     const bitswap = await one.get<BitswapState>("/node/bitswap");
     assert.ok(bitswap.ledgers.some(({ peer: from, exchanged }) => from === id && exchanged >= 3));
     await one.post("/node/peers/disconnect", { address: `/p2p/${id}` });
-    // Either may dial the other again at once, to announce the blocks or to see whether it can: that is another connection.
+    // Either may dial the other again at once, to announce the blocks or to see whether it can:
+    // that is another connection.
     const isListed = async () =>
       (await one.get<PeerList>("/node/peers")).peers.some((each) => each.id === id && each.opened === peer?.opened);
     await eventually("the connection is not listed any more", async () => !(await isListed()), { every: 50 });

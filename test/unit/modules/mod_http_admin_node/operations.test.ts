@@ -4,17 +4,17 @@ import { operations } from "#modules/mod_http_admin_node/operations/index.ts";
 import { shapes } from "#modules/mod_http_admin_node/shapes.ts";
 
 test("operations of the node have names and places of their own, change by POST, and answer shapes that there are", () => {
-  for (const { name, path, method, scope, answer } of operations) {
+  for (const { name, path, method, scope, response } of operations) {
     assert.match(`${name} ${path}`, /^node_\w+ \/node(?:\/|$)/);
     assert.equal(scope === "admin", method === "POST", name);
-    if (typeof answer === "string") assert.ok(Object.hasOwn(shapes, answer), `${name}: ${answer}`);
+    if (typeof response === "string") assert.ok(Object.hasOwn(shapes, response), `${name}: ${response}`);
   }
   for (const [, name = ""] of JSON.stringify([operations, shapes]).matchAll(/#\/components\/schemas\/(\w+)/g)) {
     assert.ok(Object.hasOwn(shapes, name), name);
   }
 });
 
-test("what changes the node is recorded, by its operation or by what does the work", () => {
+test("every change of the node is recorded, by the operation or by the job", () => {
   const own = ["node_gc", "node_verify", "node_pin_add", "node_job_cancel", "node_files_upload"];
   const unrecorded = operations.filter(({ scope, records }) => scope === "admin" && records === undefined);
   assert.deepEqual(unrecorded.map(({ name }) => name).toSorted(), own.toSorted());

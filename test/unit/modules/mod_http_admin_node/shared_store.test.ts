@@ -45,7 +45,7 @@ test("a shared store is told with its engines, what was asked of it and the last
   proxy.choose = () => undefined;
 });
 
-test("where a node has its store to itself nothing of another one is told", async (t) => {
+test("a node with a store of its own reports no shared store", async (t) => {
   const host = await startNode();
   t.after(() => host.stop());
   await host.node.open();

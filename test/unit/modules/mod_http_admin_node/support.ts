@@ -1,6 +1,10 @@
-/** A host with a node in a temporary folder, and calls of its operations over HTTP. */
+/**
+ * A host with a node in a temporary folder, and calls of its operations through the admin socket.
+ */
+import { join } from "node:path";
 import { after, before } from "node:test";
 import type { NodeModule } from "modhost/node";
+import { Agent, fetch as fetchBy, type RequestInit as Init } from "undici";
 import { createTestHost, type TestHost, type TestHostOptions } from "#core/testing/index.ts";
 import type { Job } from "#modules/mod_http_admin_node/types.ts";
 
@@ -10,6 +14,8 @@ export interface Refusal {
 
 export interface NodeHost extends TestHost {
   readonly node: NodeModule;
+  /** The admin socket. */
+  readonly socketPath: string;
   /** The answer as it is; `path` begins behind `/admin/api`. */
   ask(path: string, init?: RequestInit): Promise<Response>;
   /** The value of a GET that is answered with 200. */
@@ -40,11 +46,15 @@ export async function startNode(options: TestHostOptions = {}): Promise<NodeHost
     ...options.config,
   };
   const running = await createTestHost({ modules: [], ...options, config });
+  // The server knows the connections of its own process, and has them need a token at its ports.
+  const socketPath = join(running.folder, "admin.sock");
+  const dispatcher = new Agent({ connect: { socketPath } });
   const ask: NodeHost["ask"] = (path, { headers, ...init } = {}) =>
-    running.fetch(`/admin/api${path}`, {
+    fetchBy(`http://localhost/admin/api${path}`, {
       ...init,
       headers: { connection: "close", "x-modhost-admin": "1", ...headers },
-    });
+      dispatcher,
+    } as Init) as unknown as Promise<Response>;
   const send = (method: "GET" | "POST", path: string, fields: Fields = {}) =>
     method === "GET"
       ? ask(`${path}${query(fields)}`)
@@ -65,6 +75,7 @@ export async function startNode(options: TestHostOptions = {}): Promise<NodeHost
   };
   return {
     ...running,
+    socketPath,
     node: running.host.exports<NodeModule>("node"),
     ask,
     get: (path, fields) => value("GET", path, fields),

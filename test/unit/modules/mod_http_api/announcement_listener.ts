@@ -1,4 +1,4 @@
-/** A module that hears what the node is to announce. */
+/** A module that records what the node announces. */
 import { failure, type LowLevelNode, type Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { Module } from "#core/types.ts";
@@ -6,12 +6,12 @@ import type { Module } from "#core/types.ts";
 type Network = Awaited<ReturnType<LowLevelNode["network"]>>;
 
 export interface AnnouncementListener {
-  /** Roots, which are announced whether they are new or not, and single new blocks. */
+  /** Roots are announced whether they are new or not; blocks only when they are new. */
   readonly roots: string[];
   readonly blocks: string[];
-  /** Whether the node says that it is online; then it knows no peer. */
+  /** Whether the node claims to be online. It then knows no peers. */
   online: boolean;
-  /** To be loaded beside the node, which is offline itself, and announces nothing. */
+  /** To be loaded next to an offline node, which announces nothing itself. */
   readonly mod_listener: (module: Module) => void;
 }
 

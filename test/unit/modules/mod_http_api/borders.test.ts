@@ -1,10 +1,10 @@
-/** What is made here is read by others' code, and the reverse. */
+/** Other libraries read the data that this node writes, and the reverse. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CarReader, CarWriter } from "@ipld/car";
 import { exporter, recursive } from "ipfs-unixfs-exporter";
 import { CID } from "multiformats/cid";
-import type { LowLevelNode } from "#node/low_level_node.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { call, rawBlock, startLab } from "./faults/lab.ts";
@@ -31,7 +31,7 @@ async function addTree(port: number, query: string): Promise<string> {
 
 type Get = (cid: CID) => Promise<Uint8Array>;
 
-/** Files below a root as the well-kept reader reads them. */
+/** Returns the files below a root, as ipfs-unixfs-exporter reads them. */
 async function exported(root: string, get: Get): Promise<Record<string, string>> {
   const store = {
     async *get(cid: CID) {
@@ -59,7 +59,7 @@ for (const query of ["", "cid-version=1", "trickle=true&raw-leaves=true", "chunk
   });
 }
 
-test("so is a sharded one, and from an archive that dag/export gives, read by @ipld/car", async () => {
+test("ipfs-unixfs-exporter reads a sharded tree from an archive of dag/export, opened by @ipld/car", async () => {
   await using host = await lab();
   await host.node.repo.config.set("Experimental.ShardingEnabled", () => true);
   const root = await addTree(host.http, "");
@@ -70,7 +70,7 @@ test("so is a sharded one, and from an archive that dag/export gives, read by @i
   assert.deepEqual(await exported(root, fromCar), contents);
 });
 
-test("an archive that @ipld/car writes is imported, pinned and read here", async () => {
+test("the node imports, pins and reads an archive that @ipld/car wrote", async () => {
   await using host = await lab();
   const leaf = rawBlock("from another program");
   const { writer, out } = CarWriter.create([leaf.cid]);

@@ -7,7 +7,7 @@ import { startHost } from "#test/support/host.ts";
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const hello = Buffer.from("0a0c0802120668656c6c6f0a1806", "hex");
 
-test("another module has the very node that answers the calls, by module.depends", async () => {
+test("another module gets the very node that serves the calls, by module.depends", async () => {
   let stored: Promise<unknown> | undefined;
   await using host = await startHost({
     config: { https_ports: [], modules_enabled: ["http", "http_api", "keeper"] },

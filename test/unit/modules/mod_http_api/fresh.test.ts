@@ -5,7 +5,7 @@ import { startRpc } from "./commands/support.ts";
 
 const skip = process.platform === "linux" ? false : "asks /proc/net what is listened on";
 
-test("a node that nobody has configured keeps to the loopback, and looks for nobody", { skip }, async () => {
+test("an unconfigured node stays on loopback, and looks for no peers", { skip }, async () => {
   const before = await listeningSockets();
   await using host = await startRpc({ node_offline: false });
   const { Addresses } = await host.value<{ Addresses: string[] }>("id");

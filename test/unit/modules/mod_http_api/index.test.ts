@@ -13,7 +13,7 @@ import { startRpc } from "./commands/support.ts";
 
 const apiFile = (folder: string) => readFile(join(folder, "data/repo/api"), "utf8").catch(() => undefined);
 
-test("the file `api` names the port once calls are answered, and goes with the host", async () => {
+test("the file `api` names the port once calls are served, and is removed with the host", async () => {
   const host = await startRpc();
   const { folder } = host;
   assert.equal(await apiFile(folder), `/ip4/127.0.0.1/tcp/${host.http}`);
@@ -33,7 +33,7 @@ test("the file `api` names the port once calls are answered, and goes with the h
   await host.stop();
 });
 
-test("a reload goes on with the same node, and unloading closes it", async () => {
+test("a reload keeps the same node, and unloading closes it", async () => {
   await using host = await startRpc();
   const before = host.host.exports<NodeModule>("node").lowLevel;
   await host.host.reload("http_api");
@@ -56,7 +56,7 @@ test("a reload goes on with the same node, and unloading closes it", async () =>
   assert.equal((await host.call("repo/stat")).status, 200);
 });
 
-test("a repo that does not open is named, and the host serves the rest", async () => {
+test("a repo that cannot be opened is named, and the host serves the rest", async () => {
   const first = await startRpc();
   const folder = join(first.folder, "data/repo");
   const second = await startRpc({ node_repo: folder });
@@ -79,7 +79,7 @@ test("a repo that does not open is named, and the host serves the rest", async (
   await first.stop();
 });
 
-test("a profile that there is not stops the start, whether there is a repo or not", async () => {
+test("an unknown profile stops the start, with and without a repo", async () => {
   for (const node_profile of ["nope", "server,nope"]) {
     await assert.rejects(startRpc({ node_profile }), { code: "OPTION_INVALID", message: /node_profile.*nope.*local/s });
   }
@@ -87,13 +87,13 @@ test("a profile that there is not stops the start, whether there is a repo or no
   assert.equal((await host.call("version")).status, 200);
 });
 
-test("a name that no agent can have stops the start", async () => {
+test("an invalid agent name stops the start", async () => {
   for (const node_agent of ["kubo", "kubo/0.43.0 x", "/kubo/0.43.0", "kubo//1", "k/\u00e4", `k/${"1".repeat(127)}`]) {
     await assert.rejects(startRpc({ node_agent }), { code: "OPTION_INVALID", message: /node_agent.*NAME\/VERSION/s });
   }
 });
 
-test("shutdown is answered, and then the host ends", async () => {
+test("shutdown is confirmed, and then the host ends", async () => {
   await using host = await startRpc();
   assert.deepEqual(await host.call("shutdown"), { status: 200, text: "", lines: [] });
   await host.host.ended;
@@ -114,20 +114,20 @@ test("shutdown ends the program", async (t) => {
   const [line] = await once(createInterface(child.stdout), "line");
   const { port } = JSON.parse(String(line)).ports[0];
   const exited = once(child, "exit");
-  const answer = await fetch(`http://127.0.0.1:${port}/api/v0/shutdown`, { method: "POST" });
-  assert.equal(answer.status, 200);
-  await answer.arrayBuffer();
+  const response = await fetch(`http://127.0.0.1:${port}/api/v0/shutdown`, { method: "POST" });
+  assert.equal(response.status, 200);
+  await response.arrayBuffer();
   assert.deepEqual(await exited, [0, null]);
 });
 
-test("a host that is only looked at touches no repo; a call without ports opens it", async () => {
+test("a host that only loads touches no repo; a call without ports opens it", async () => {
   const config = { modules_enabled: ["http", "http_api"] };
   await using host = await createTestHost({ config, listen: false });
   assert.deepEqual(await readdir(host.folder), []);
   const call = () => host.inject({ method: "POST", path: "/api/v0/repo/version" });
-  const answers = await Promise.all([call(), call()]);
+  const responses = await Promise.all([call(), call()]);
   assert.deepEqual(
-    answers.map(({ body }) => String(body)),
+    responses.map(({ body }) => String(body)),
     ['{"Version":"11"}\n', '{"Version":"11"}\n'],
   );
   assert.ok((await readdir(join(host.folder, "repo"))).includes("repo.lock"));

@@ -4,7 +4,7 @@ import { assertNothingLeft } from "#core/testing/index.ts";
 import { startHost } from "#test/support/host.ts";
 import { ask } from "./support.ts";
 
-test("the module is loaded by its name, reads its options, and leaves nothing behind", async () => {
+test("the module loads by its name, reads its options, and leaves nothing behind", async () => {
   await using host = await startHost({
     config: {
       https_ports: [],

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => host?.stop());
 
-/** As it goes over the wire: `lines` are the head behind the request line. */
+/** Sends a request as raw bytes; `lines` are the header lines after the request line. */
 async function exchange(secure: boolean, first: string, lines: readonly string[]) {
   const head = [first, ...lines, "Content-Length: 0", "Connection: close", "", ""].join("\r\n");
   return replyOf(await rawExchange(secure ? host.https : host.http, head, { tls: secure }));
@@ -81,18 +81,18 @@ for (const secure of [false, true]) {
       });
     }
 
-    test("counts the name in the request line, not the header beside it", async () => {
+    test("uses the name in the request line, not the Host header", async () => {
       const target = "http://evil.example/api/v0/id";
       assert.equal((await exchange(secure, `POST ${target} HTTP/1.1`, [here])).status, 403);
     });
 
-    test("runs nothing by GET, whoever asks", async () => {
+    test("runs nothing by GET, whoever calls", async () => {
       const lines = ["Host: evil.example", proxied, bearer];
       const { status, headers } = await exchange(secure, "GET /api/v0/shutdown HTTP/1.1", lines);
       assert.deepEqual([status, headers.allow], [405, "OPTIONS, POST"]);
     });
 
-    test("serves nobody a request with two Hosts or none", async () => {
+    test("refuses requests with two Host headers or none", async () => {
       for (const lines of [[], [here, "Host: evil.example"]]) {
         assert.equal((await exchange(secure, "POST /api/v0/id HTTP/1.1", lines)).status, 400);
       }
@@ -100,7 +100,7 @@ for (const secure of [false, true]) {
   });
 }
 
-test("tokens and what is in queries reach no log", async () => {
+test("tokens and values in queries appear in no log", async () => {
   await using logged = await startRpc({
     modules_enabled: ["http", "http_log", "http_api"],
     http_log: true,
@@ -123,7 +123,9 @@ const external = Object.values(networkInterfaces())
   .flat()
   .find((each) => each !== undefined && !each.internal && each.family === "IPv4")?.address;
 
-test("another address than loopback needs a token", { skip: external === undefined && "no such address" }, async () => {
+test("an address other than loopback needs a token", {
+  skip: external === undefined && "no such address",
+}, async () => {
   await using open = await startRpc({
     http_interfaces: [external],
     api_tokens: [token],

@@ -1,7 +1,10 @@
-/** The API with commands of the test's own behind a real port, and answers read from the bytes of the connection. */
+/**
+ * Serves the API with commands of the test behind a real port, and parses responses from the bytes
+ * of the connection.
+ */
 
 import type { ApiSettings } from "#modules/mod_http_api/http/api.ts";
-import { commandFigures } from "#modules/mod_http_api/http/figures.ts";
+import { createCommandMetrics } from "#modules/mod_http_api/http/command_metrics.ts";
 import { mountApi } from "#modules/mod_http_api/http/mount.ts";
 import type { Commands } from "#modules/mod_http_api/rpc/command.ts";
 import { CommandLog } from "#modules/mod_http_api/rpc/command_log.ts";
@@ -12,7 +15,7 @@ import { RawConnection } from "#test/support/raw.ts";
 export interface ApiHost extends TestHost {
   readonly log: TestHost["log"];
   readonly commands: CommandLog;
-  /** What commands threw that was no failure of the node. */
+  /** Unexpected errors that commands threw. */
   readonly faults: unknown[];
 }
 
@@ -31,7 +34,7 @@ export async function startApi(
         mountApi(module, {
           table: new Table(parts),
           log: commands,
-          figures: commandFigures(),
+          metrics: createCommandMetrics(),
           tokens: [],
           hosts: new Set(),
           headers: () => ({}),
@@ -47,23 +50,26 @@ export async function startApi(
 
 export interface Reply {
   readonly status: number;
-  /** Lower-case names; repeated lines joined by ", ". */
+  /** Lower-case names; repeated lines are joined by ", ". */
   readonly headers: Readonly<Record<string, string>>;
-  /** As UTF-8, freed of its chunks. */
+  /** Decoded as UTF-8, without the chunk framing. */
   readonly body: string;
   readonly chunks: readonly string[];
   readonly trailers: Readonly<Record<string, string>>;
 }
 
-export interface Asked {
+export interface AskOptions {
   readonly method?: string;
-  /** Further header lines. */
+  /** Additional header lines. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
 }
 
-/** One call on a connection of its own; `path` counts from `/api/v0/` unless it is a whole request target. */
-export async function ask(port: number, path: string, { method = "POST", headers = {}, body }: Asked = {}) {
+/**
+ * Makes a call on a connection of its own. `path` is relative to `/api/v0/` unless it is a whole
+ * request target.
+ */
+export async function ask(port: number, path: string, { method = "POST", headers = {}, body }: AskOptions = {}) {
   const target = /^(\/|http:)/.test(path) ? path : `/api/v0/${path}`;
   const lines = { Host: `127.0.0.1:${port}`, "Content-Length": String(Buffer.byteLength(body ?? "")), ...headers };
   const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -73,7 +79,7 @@ export async function ask(port: number, path: string, { method = "POST", headers
   return replyOf(await connection.end());
 }
 
-/** The answer in the text of a connection, Latin-1. */
+/** Parses the response from the text of a connection, in Latin-1. */
 export function replyOf(text: string): Reply {
   const end = text.indexOf("\r\n\r\n");
   const [first = "", ...lines] = text.slice(0, end).split("\r\n");
@@ -115,7 +121,7 @@ function fieldsOf(lines: readonly string[]): Record<string, string> {
 }
 
 export interface SentPart {
-  /** Of the part; `file` by default. */
+  /** Name of the part; `file` by default. */
   readonly name?: string;
   readonly filename?: string;
   readonly type?: string;
@@ -125,7 +131,7 @@ export interface SentPart {
 
 const boundary = "frame-boundary";
 
-/** A multipart body and its header; `cut` leaves out the closing boundary. */
+/** Returns a multipart body and its header. `cut` omits the closing boundary. */
 export function multipart(parts: readonly SentPart[], { cut = false } = {}) {
   const pieces = parts.flatMap(({ name = "file", filename, type, headers = {}, content = "" }) => {
     const rest = filename === undefined ? "" : `; filename="${filename}"`;
@@ -136,6 +142,6 @@ export function multipart(parts: readonly SentPart[], { cut = false } = {}) {
   });
   if (cut) pieces.pop();
   else pieces.push(`--${boundary}--\r\n`);
-  const body = Buffer.concat(pieces.map((piece) => Buffer.from(piece)));
+  const body = Buffer.concat(pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)));
   return { headers: { "Content-Type": `multipart/form-data; boundary=${boundary}` }, body };
 }

@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
 import type { Module, NewToken, ServerTokens } from "#core/types.ts";
 import { table } from "#modules/mod_http_api/commands/index.ts";
-import { isCommand, type TableNode } from "#modules/mod_http_api/rpc/command.ts";
+import { type CommandNode, isCommand } from "#modules/mod_http_api/rpc/command.ts";
 
 let host: TestHost;
 let tokens: ServerTokens;
@@ -13,7 +13,7 @@ let made = 0;
 before(async () => {
   host = await createTestHost({
     config: {
-      modules_enabled: ["http_api"],
+      modules_enabled: ["http_api", "http_admin", "http_openmetrics"],
       node_offline: true,
       api_tokens: { old: {}, narrow: { paths: ["/api/v0/id"] } },
     },
@@ -34,7 +34,7 @@ after(() => host?.stop());
 
 const authorized = (secret: string | undefined) => (secret === undefined ? {} : { Authorization: `Bearer ${secret}` });
 
-/** A call from another machine if it has a secret, else from this one. */
+/** Makes a call, from another machine if it has a secret, and otherwise from this one. */
 function call(path: string, secret?: string, more: Record<string, string> = authorized(secret), body?: string) {
   const remote = { remote_address: "Authorization" in more ? "192.0.2.7" : "127.0.0.1" };
   const headers = { Host: "localhost", ...more };
@@ -63,7 +63,7 @@ async function statuses(secret: string, paths: readonly string[]): Promise<Recor
 }
 
 describe("a token for commands", () => {
-  test("names groups and commands that there are; else it is not made, and the refusal lists them", async () => {
+  test("names existing groups and commands; otherwise it is not created, and the refusal lists them", async () => {
     const refused = (scope: string) => assert.rejects(secretOf([scope]), { code: "TOKEN_INVALID" });
     for (const scope of ["rpc:*", "rpc:pin", "rpc:pin/remote/ls:read", "rpc:version"]) await secretOf([scope]);
     for (const scope of ["rpc:pni", "rpc:pni:read", "rpc:pin/list", "rpc:id/x", "rpc:__proto__"]) await refused(scope);
@@ -74,9 +74,9 @@ describe("a token for commands", () => {
     await assert.rejects(secretOf(["rpc:pin/list"]), /with one of pin\/add, pin\/ls, /);
   });
 
-  test("opens its groups, and what reads or writes alone where it says so", async () => {
+  test("opens its groups, and only reads or writes if it says so", async () => {
     const secret = await secretOf(["rpc:pin:read", "rpc:id", "rpc:key/list"]);
-    const answers = await statuses(secret, [
+    const responses = await statuses(secret, [
       "pin/ls",
       "id",
       "key/list",
@@ -85,7 +85,7 @@ describe("a token for commands", () => {
       "key/gen?arg=x",
       "repo/stat",
     ]);
-    assert.deepEqual(Object.values(answers), [200, 200, 200, 200, 403, 403, 403]);
+    assert.deepEqual(Object.values(responses), [200, 200, 200, 200, 403, 403, 403]);
     const refused = await call("key/gen?arg=x", secret);
     assert.match(refused.body, /^The token t\d+ lacks the scope rpc:key\/gen:write\n$/);
     assert.match(String(refused.headers["www-authenticate"]), /error="insufficient_scope", scope="rpc:key\/gen:write"/);
@@ -96,7 +96,7 @@ describe("a token for commands", () => {
     );
   });
 
-  test("opens nothing here when it is for something else", async () => {
+  test("opens nothing here if it is for something else", async () => {
     const secret = await secretOf(["admin", "metrics", "app:*"]);
     assert.deepEqual(
       Object.values(await statuses(secret, ["version", "id", "no/such", "files/ls"])),
@@ -104,7 +104,7 @@ describe("a token for commands", () => {
     );
   });
 
-  test("is taken as a password, as clients of Kubo send it, and old forms go on", async () => {
+  test("is accepted as a password, as clients of Kubo send it, and older forms still work", async () => {
     const basic = (text: string) => ({ Authorization: `Basic ${Buffer.from(text).toString("base64")}` });
     const secret = await secretOf(["rpc:id"]);
     assert.equal((await call("id", undefined, basic(`user:${secret}`))).status, 200);
@@ -114,7 +114,7 @@ describe("a token for commands", () => {
     assert.equal((await call("repo/stat", undefined, { Authorization: "Bearer narrow" })).status, 403);
   });
 
-  test("that is forged, revoked, expired or too fast is refused, also from this machine", async () => {
+  test("that is forged, revoked, expired or over its rate is refused, even from this machine", async () => {
     const secret = await secretOf(["rpc:*"], { rate: "1/h" });
     const here = (text: string) =>
       host.fetch("/api/v0/id", { method: "POST", headers: { Authorization: `Bearer ${text}` } });
@@ -130,7 +130,7 @@ describe("a token for commands", () => {
 });
 
 describe("a token for a directory", () => {
-  const beside = [
+  const outside = [
     "files/ls",
     "files/ls?arg=/",
     "files/ls?arg=/team",
@@ -166,10 +166,10 @@ describe("a token for a directory", () => {
     "files/ls/team",
   ];
 
-  test("opens nothing beside it, however the path is written", async () => {
+  test("opens nothing outside, however the path is written", async () => {
     const secret = await secretOf(["mfs:/team/a"]);
     const paths = [
-      ...beside,
+      ...outside,
       `files/stat?arg=/ipfs/${content}`,
       `cat?arg=/ipfs/${content}`,
       `files/stat?arg=${content}`,
@@ -183,7 +183,7 @@ describe("a token for a directory", () => {
     assert.equal((await call("files/ls?arg=/team")).json<{ Entries: unknown[] }>().Entries.length, 2);
   });
 
-  test("opens what lies in it, also what is copied there from content", async () => {
+  test("opens what lies in it, including content that is copied there", async () => {
     const secret = await secretOf(["mfs:/team/a"]);
     for (const path of [
       "files/ls?arg=/team/a",
@@ -205,7 +205,7 @@ describe("a token for a directory", () => {
     assert.equal((await upload("files/write?create=true&arg=/team/a/w", "x", secret)).status, 200);
   });
 
-  test("to look at it changes nothing", async () => {
+  test("that is read-only changes nothing", async () => {
     const secret = await secretOf(["mfs:read:/team/a"]);
     assert.equal((await call("files/read?arg=/team/a/f", secret)).body, "hello");
     for (const path of [
@@ -217,9 +217,24 @@ describe("a token for a directory", () => {
   });
 });
 
-test("each command says whether it reads or writes, and only those of the MFS have its paths", () => {
+test("a token for add writes to the MFS with to-files only if it also opens that path", async () => {
+  for (const [scopes, path, status] of [
+    [["rpc:add"], "/other/x", 403],
+    [["rpc:add", "mfs:read:/team"], "/team/x", 403],
+    [["rpc:add", "mfs:/team"], "/other/x", 403],
+    [["rpc:add", "mfs:/team"], "/team/x", 200],
+    [["rpc:add", "rpc:files"], "/other/x", 200],
+    [["rpc:*"], "/other/y", 200],
+  ] as const) {
+    const response = await upload(`add?to-files=${path}`, "hello", await secretOf(scopes));
+    assert.equal(response.status, status, `${scopes} ${path}: ${response.body}`);
+  }
+  assert.equal((await upload("add", "hello", await secretOf(["rpc:add"]))).status, 200);
+});
+
+test("each command declares whether it reads or writes, and only MFS commands have MFS paths", () => {
   const paths: string[] = [];
-  const walk = ({ path, entry, children }: TableNode): void => {
+  const walk = ({ path, entry, children }: CommandNode): void => {
     if (isCommand(entry)) {
       assert.ok(["read", "write"].includes(entry.effect), path);
       assert.ok(entry.readOnly !== true || entry.effect === "read", `${path} is served on the read-only port`);

@@ -1,7 +1,7 @@
 /**
- * The recorded conversations about HTTP itself, against commands that stand in for those that need a node: they are
- * declared as the real ones and answer what the recordings need of them. Steps whose answers only a store can give are
- * left to the tests of the whole.
+ * Replays recorded conversations about HTTP itself. Commands that need a node are replaced by
+ * stand-ins with the same declarations, which respond as the recordings require. Steps that only a
+ * store can serve are left to the tests of the whole.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -52,7 +52,7 @@ const refuse = (text: string) => {
   throw new NodeError(`invalid path "${text}": ${reasons[text] ?? "unknown"}`);
 };
 
-/** Ends without a value when the call is given up. */
+/** Ends without a value when the call is aborted. */
 const silence = (signal: AbortSignal): AsyncIterable<never> => ({
   [Symbol.asyncIterator]: () => ({ next: () => once(signal, "abort").then(() => ({ done: true, value: undefined })) }),
 });
@@ -167,7 +167,7 @@ const stand: Commands = {
   }),
 };
 
-/** Only a store or a configuration answers these. */
+/** Steps that need a store or a configuration. */
 const left = new Set([
   "paths 13: config/Discovery.MDNS.Interval",
   "paths 14: block/stat/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn",
@@ -192,13 +192,13 @@ describe("recorded conversations about HTTP itself", () => {
     await using host = await startApi([listed, { version: version.version }, stand]);
     const report = join(host.folder, "report.json");
     const args = [replayer, "replay", "--api", `http://127.0.0.1:${host.http}`, "--only", "^wire/", "--json", report];
-    // It ends with 1 when anything differs: which steps do is for the tests to say.
+    // It exits with 1 if anything differs; the test decides which steps matter.
     await promisify(execFile)(process.execPath, args).catch(() => undefined);
     steps = JSON.parse(await readFile(report, "utf8")) as Step[];
     await rm(report);
   });
 
-  test("every step that needs no store goes as it was recorded", () => {
+  test("every step that needs no store goes as recorded", () => {
     const title = ({ scenario, step, call }: Step) => `${scenario} ${step}: ${call}`;
     const compared = steps.filter((step) => !left.has(title(step)));
     const different = compared.filter(({ ok }) => !ok).map((step) => [title(step), step.differences]);

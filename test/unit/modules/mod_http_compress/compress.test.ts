@@ -10,7 +10,7 @@ import { Readable } from "node:stream";
 import { describe, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { brotliDecompressSync, createGunzip, gunzipSync, zstdDecompressSync } from "node:zlib";
-import { event_stream } from "#core/http/index.ts";
+import { event_stream, type HttpModule } from "#core/http/index.ts";
 import type { HttpProvider, Module, ModuleFunction, ResponseHeaders } from "#core/types.ts";
 import { startHost } from "#test/support/host.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
@@ -158,6 +158,15 @@ describe("an answer", () => {
     }
     const part = await app.ask("/files/a.txt", "br", { Range: "bytes=0-3" });
     assert.deepEqual([part.status, part.text, part.header("content-encoding")], [206, long.slice(0, 4), undefined]);
+    // A cache would give the part to clients that asked for another coding.
+    for (const [range, status] of [
+      ["0-3", 206],
+      ["0-1,3-4", 206],
+      ["99999999-", 416],
+    ] as const) {
+      const reply = await app.ask("/files/a.txt", "br", { Range: `bytes=${range}` });
+      assert.deepEqual([reply.status, reply.header("vary")], [status, "Accept-Encoding"], range);
+    }
   });
 
   test("that comes in pieces is compressed as it comes, with its trailers", async () => {
@@ -266,7 +275,7 @@ describe("an answer", () => {
 describe("a file", () => {
   const enabled = { modules_enabled: ["http", "http_openmetrics", "http_files", "http_compress"] };
 
-  test("is compressed once, however many ask for it at the same time, and anew when it has changed", async () => {
+  test("is compressed once for all concurrent requests, and again after a change", async () => {
     await using app = await serving({ "*": {} }, {}, { config: enabled, files: { "a.json": long } });
     const replies = await Promise.all(Array.from({ length: 8 }, () => app.ask("/files/a.json", "br")));
     for (const reply of replies) {
@@ -337,11 +346,21 @@ describe("the option http_compress", () => {
     assert.deepEqual(await codings(), ["gzip", undefined]);
     await server.apply({ ...common, http_compress: { "*": {}, one: { encodings: [] } } });
     assert.deepEqual(await codings(), [undefined, "gzip"]);
-    for (const wrong of [{ encodings: ["deflate"] }, { types: ["text"] }, { except: ["account"] }]) {
+    for (const wrong of [
+      { encodings: ["deflate"] },
+      { types: ["text"] },
+      { except: ["account"] },
+      { except: ["/a//b"] },
+    ]) {
       await assert.rejects(server.apply({ ...common, http_compress: { two: wrong } }), /http_compress\.two/);
     }
     assert.deepEqual(await codings(), [undefined, "gzip"]);
     await server.apply({ ...common, http_compress: {} });
     assert.deepEqual(await codings(), [undefined, undefined]);
+    assert.deepEqual(
+      server.host.exports<HttpModule>("http").middleware(),
+      [],
+      "nothing stands before apps for nothing",
+    );
   });
 });

@@ -17,7 +17,8 @@ test("so many jobs run at once; whoever may not wait is told at once, and the ot
     await ends[at]?.promise;
     if (at === 1) throw new Error("it failed");
   };
-  const [first, second] = [jobs.try(job(0)), jobs.try(job(1))];
+  const first = jobs.try(job(0));
+  const second = jobs.try(job(1));
   assert.equal(jobs.try(job(9)), undefined);
   const waiting = [jobs.wait(job(2)), jobs.wait(job(3))];
   assert.deepEqual(begun, [0, 1]);
@@ -44,7 +45,9 @@ test("the cache keeps the files that were asked for last, within its bytes, and 
   const cache = new FileCache(10_000);
   const jobs = new Jobs(1);
   const pack = async () => randomBytes(4000);
-  const [a, b, c] = [await file("a"), await file("b"), await file("c")];
+  const a = await file("a");
+  const b = await file("b");
+  const c = await file("c");
   for (const each of [a, b]) await cache.make(each, "br", pack, jobs);
   assert.ok(cache.find(a, "br"));
   await cache.make(c, "br", pack, jobs);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 
-test("answers of the RPC stay as they are under *, and are compressed where the app is named", async () => {
+test("responses of the RPC are not compressed under *, only when the entry names the app", async () => {
   const answers = async (http_compress: unknown) => {
     const modules_enabled = ["http", "http_api", "http_compress"];
     await using host = await startRpc({ modules_enabled, http_compress });

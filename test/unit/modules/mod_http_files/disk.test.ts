@@ -15,7 +15,7 @@ const isDirect = (folders: Folders, path: string) => folders.diskOf(path).read !
 /** Else all is asked through threads, which these tests then show. */
 const isLocal = process.platform === "linux" && [0xef53, 0x01021994, 0x794c7630].includes((await statfs(own)).type);
 
-describe("how a folder is asked", {
+describe("how a folder is accessed", {
   skip: !isLocal && "the folder for temporary files is on no disk that is known",
 }, () => {
   test("through threads until it is known to be on a disk of this machine, and then at once", async () => {
@@ -41,8 +41,9 @@ describe("how a folder is asked", {
     await eventually("it is known", () => isDirect(folders, later));
   });
 
-  test("through threads for a while when it answers slowly", async () => {
-    let [now, step] = [0, 0];
+  test("through threads for a while when it responds slowly", async () => {
+    let now = 0;
+    let step = 0;
     const folders = new Folders(() => (now += step));
     await eventually("it is known", () => isDirect(folders, own));
     const ask = () => {
@@ -58,7 +59,7 @@ describe("how a folder is asked", {
     assert.equal(isDirect(folders, own), true);
   });
 
-  test("what is no longer as it was is not read", async () => {
+  test("a file that has changed is not read", async () => {
     const folders = new Folders();
     await eventually("it is known", () => isDirect(folders, own));
     const disk = folders.diskOf(own);

@@ -176,7 +176,7 @@ describe("nothing outside of the folder", () => {
     assert.equal((await server.fetch("/app/open/.hidden/secret.txt")).text, "hidden");
   });
 
-  test("what is neither file nor folder is 403 and not opened", async () => {
+  test("anything but a file or folder is 403 and is never opened", async () => {
     assert.equal((await get("/pipe")).status, 403);
   });
 });
@@ -244,7 +244,7 @@ describe("ranges", () => {
     }
   });
 
-  test("several ranges come as parts, in the order asked for, with the right length", async () => {
+  test("several ranges are sent as parts, in the requested order, with the right length", async () => {
     const { status, headers, text } = await range("bytes=8-9, 0-1 ,-1");
     assert.equal(status, 206);
     assert.equal(headers["content-range"], undefined);

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
-import type { HttpFiles } from "#core/types.ts";
 import files from "#modules/mod_http_files/index.ts";
+import type { HttpFiles } from "#modules/mod_http_files/types.ts";
 import { Harness } from "#test/unit/modules/harness.ts";
 
 export const page = "<!DOCTYPE html><title>hi</title>";

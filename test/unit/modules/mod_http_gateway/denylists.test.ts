@@ -32,7 +32,7 @@ async function startSite(t: TestContext) {
   return { host, name, root: of("site"), bad: of("site/bad.txt"), page: of("site/sub/page.txt"), folder, becomes };
 }
 
-test("what is denied is 410, and 451 where the list says law, in every form, and at once", async (t) => {
+test("denied content is 410, or 451 for legal reasons, in every format and at once", async (t) => {
   const { host, root, bad, page, folder, becomes } = await startSite(t);
   const site = `/ipfs/${root}`;
   const { headers } = await host.ask(`${site}/bad.txt`);

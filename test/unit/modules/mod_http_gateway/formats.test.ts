@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { blocksIn } from "#test/support/car_blocks.ts";
 import { type GatewayHost, startGatewayWith } from "./support.ts";
 
 describe("forms of content", () => {
@@ -47,7 +48,22 @@ describe("forms of content", () => {
   test("a root that is not here has no archive, by GET nor by HEAD", async () => {
     const missing = "/ipfs/bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e?format=car";
     for (const method of ["GET", "HEAD"]) assert.equal((await host.ask(missing, {}, method)).status, 404, method);
-    assert.equal((await host.ask(`/ipfs/${cids.tree}/absent?format=car`)).status, 404);
+  });
+
+  test("an archive of a path that does not exist holds the blocks that prove it", async () => {
+    for (const scope of ["all", "entity", "block"]) {
+      const path = `/ipfs/${cids.tree}/absent/x?format=car&dag-scope=${scope}`;
+      const response = await fetch(`http://127.0.0.1:${host.http}${path}`);
+      assert.deepEqual([response.status, response.headers.get("x-ipfs-roots")], [200, cids.tree], scope);
+      const blocks = blocksIn(await response.bytes());
+      assert.deepEqual(
+        blocks.map(({ cid }) => String(cid)),
+        [cids.tree],
+        scope,
+      );
+    }
+    const other = await host.ask(`/ipfs/${cids.tree}/absent?format=raw`);
+    assert.equal(other.status, 404);
   });
 
   test("parameters of an archive that nobody knows are 400", async () => {
@@ -66,7 +82,7 @@ describe("forms of content", () => {
     }
   });
 
-  test("what is no file and no directory has no tar, and no codec is made into another", async () => {
+  test("only files and directories can be sent as tar, and no codec is converted", async () => {
     for (const query of ["tar", "dag-json", "json"]) {
       const { status, body } = await host.ask(`/ipfs/${cids.cbor}?format=${query}`);
       assert.deepEqual([status, /raw/.test(body)], [406, true], query);
@@ -97,10 +113,12 @@ describe("forms of content", () => {
     assert.match(String(saved.headers["content-disposition"]), /^attachment; filename=".*\.cbor"/);
   });
 
-  test("a path into a document that ends at a value is 501, and a field that is not there 404", async () => {
+  test("a path into a document that ends at a value is 501, its block can be had, and a field that does not exist is 404", async () => {
     const value = await host.ask(`/ipfs/${cids.cbor}/text`);
     assert.deepEqual([value.status, /the rest of the path, text,/.test(value.body)], [501, true]);
     assert.equal((await host.ask(`/ipfs/${cids.cbor}/none`)).status, 404);
+    const block = await host.ask(`/ipfs/${cids.cbor}/text?format=raw`);
+    assert.deepEqual([block.status, block.headers.etag], [200, `"${cids.cbor}.raw"`]);
     assert.equal((await host.ask(`/ipfs/${cids.cbor}/file`)).body, "<script>");
   });
 });

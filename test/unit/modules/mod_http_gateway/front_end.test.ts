@@ -7,7 +7,9 @@ import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { type Answer, askAt, prepareRepo } from "./support.ts";
 
 test("a front end at the origin of the API finds the gateway, and gets previews, downloads and blocks from it as a browser asks", async () => {
-  let [file, folder, repoFolder] = ["", "", ""];
+  let file = "";
+  let folder = "";
+  let repoFolder = "";
   await using host = await startRpc(
     { modules_enabled: ["http", "http_api", "http_gateway"] },
     {
@@ -31,7 +33,9 @@ test("a front end at the origin of the API finds the gateway, and gets previews,
   const url = new URL(await readFile(join(repoFolder, "gateway"), "utf8"));
   const port = Number(url.port);
 
-  /** What a page may read of: its browser asks first where the request has more than a plain GET. */
+  /**
+   * What a page may read of: its browser asks first where the request has more than a plain GET.
+   */
   async function asked(
     path: string,
     headers: Record<string, string> = {},
@@ -78,7 +82,8 @@ test("a front end at the origin of the API finds the gateway, and gets previews,
   const block = await asked(`${path}?format=raw`);
   assert.deepEqual([block.headers["content-type"], block.body], ["application/vnd.ipld.raw", "0123456789"]);
 
-  // What goes on elsewhere, or fails, may be read as well: else the page knows no more than that it failed.
+  // What goes on elsewhere, or fails, may be read as well: else the page knows no more than that it
+  // failed.
   assert.equal((await asked(`/ipfs/${folder}`)).status, 301);
   const page = await asked(`/ipfs/${folder}/`);
   assert.match(page.body, /video\.mp4/);

@@ -50,7 +50,7 @@ test("what is kept is at hand without asking as long as nothing has left the sto
   await assert.rejects(async () => soon(), { message: "gone" });
 });
 
-test("what is here and not in the store is asked for each time", async () => {
+test("blocks that are not in the store are checked each time", async () => {
   const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from("of MFS")));
   const store = { removals: 0, has: async () => false };
   const blocks = { has: async () => true, store };

@@ -2,10 +2,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { CID } from "multiformats/cid";
 import type { NodeModule } from "#node/index.ts";
+import { byteText } from "#node/util/byte_text.ts";
 import { failure } from "#node/util/errors.ts";
 import { type GatewayHost, startGatewayWith } from "./support.ts";
 
 const CHUNK = 262_144;
+/** A name with these bytes. */
+const latin = (bytes: string) => byteText(Buffer.from(bytes, "latin1"));
 /** Three leaves. */
 const large = Buffer.alloc(CHUNK * 2 + 1000).map((_, at) => at % 251);
 
@@ -14,6 +17,8 @@ describe("the path gateway", () => {
   let site = "";
   let film = "";
   let holey = "";
+  /** A page of more than one leaf, without a name. */
+  let long = "";
   before(async () => {
     host = await startGatewayWith(async (node) => {
       const files = [
@@ -21,8 +26,13 @@ describe("the path gateway", () => {
         { path: "site/sub/<b>&.txt", content: "a name that is markup" },
         { path: "site/empty.txt", content: "" },
         { path: "site/page", content: "<!doctype html><p>page" },
+        { path: `site/latin/${latin("caf\xe8")}`, content: "one" },
+        { path: `site/latin/${latin("caf\xe9")}`, content: "two" },
+        { path: "site/latin/caf%E9", content: "a percent sign" },
+        { path: `site/latin/${latin("d\xff")}/x`, content: "below" },
       ];
       for await (const { path, cid } of node.addAll(files, { cidVersion: 1 })) if (path === "site") site = String(cid);
+      long = String((await node.add(`<!doctype html>${"a".repeat(CHUNK * 2)}`)).cid);
       film = String((await node.add(large, { cidVersion: 1, rawLeaves: true })).cid);
       const made = await node.add(Buffer.from(large.map((byte) => byte ^ 1)), { cidVersion: 1, rawLeaves: true });
       holey = String(made.cid);
@@ -53,6 +63,31 @@ describe("the path gateway", () => {
     assert.deepEqual([status, /<p>[^<]*\/ipfs\/CID or \/ipns\/NAME/.test(body)], [400, true]);
   });
 
+  test("names that are not UTF-8 keep their bytes in paths, listings, redirects and the headers of errors", async () => {
+    for (const [name, content] of [
+      ["caf%E8", "one"],
+      ["caf%e9", "two"],
+      ["caf%25E9", "a percent sign"],
+      ["d%FF/x", "below"],
+    ]) {
+      assert.equal((await host.ask(`/ipfs/${site}/latin/${name}`)).body, content, name);
+    }
+    assert.equal((await host.ask(`/ipfs/${site}/latin/caf%EF`)).status, 404);
+    const { headers } = await host.ask(`/ipfs/${site}/latin/caf%E9`);
+    assert.equal(headers["x-ipfs-path"], `/ipfs/${site}/latin/caf\xe9`);
+    for (const [name, bytes] of [
+      ["none%E9", "none\xe9"],
+      ["none%C3%A9", "none\xc3\xa9"],
+    ]) {
+      const absent = await host.ask(`/ipfs/${site}/latin/${name}`);
+      assert.deepEqual([absent.status, absent.headers["x-ipfs-path"]], [404, `/ipfs/${site}/latin/${bytes}`]);
+    }
+    const folder = await host.ask(`/ipfs/${site}/latin/d%FF`);
+    assert.deepEqual([folder.status, folder.headers.location], [301, `/ipfs/${site}/latin/d%FF/`]);
+    const { body } = await host.ask(`/ipfs/${site}/latin/`, { accept: "text/html" });
+    for (const name of ["caf%E8", "caf%E9", "caf%25E9", "d%FF"]) assert.ok(body.includes(`/latin/${name}`), name);
+  });
+
   test("a suffix that is longer than the file is the whole of it", async () => {
     const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/a.txt`, { range: "bytes=-9000" });
     assert.deepEqual([status, headers["content-range"], body], [206, "bytes 0-5/6", "in sub"]);
@@ -81,7 +116,8 @@ describe("the path gateway", () => {
 
   test("HEAD has the headers of GET, and the type that only the content tells", async () => {
     for (const path of [`/ipfs/${film}`, `/ipfs/${site}/page`, `/ipfs/${site}/sub/`, `/ipfs/${site}/empty.txt`]) {
-      const [get, head] = [await host.ask(path), await host.ask(path, {}, "HEAD")];
+      const get = await host.ask(path);
+      const head = await host.ask(path, {}, "HEAD");
       for (const name of ["date", "connection", "transfer-encoding"]) {
         delete get.headers[name];
         delete head.headers[name];
@@ -89,6 +125,27 @@ describe("the path gateway", () => {
       assert.deepEqual([head.status, head.headers, head.body], [get.status, get.headers, ""], path);
     }
     assert.equal((await host.ask(`/ipfs/${site}/page`)).headers["content-type"], "text/html");
+  });
+
+  test("the beginning of a file shows its type, whichever range of it is requested", async () => {
+    for (const method of ["GET", "HEAD"]) {
+      const { status, headers } = await host.ask(`/ipfs/${long}`, { range: `bytes=${CHUNK + 10}-` }, method);
+      assert.deepEqual([status, headers["content-type"]], [206, "text/html"], method);
+    }
+  });
+
+  test("a percent sign that escapes nothing is 400, and so is one in a path that exists", async () => {
+    for (const path of [`/ipfs/${site}/%`, `/ipfs/${site}/%zz`, `/ipfs/${site}/sub/a.txt%4`]) {
+      const { status, body } = await host.ask(path);
+      assert.deepEqual([status, /^invalid URL escape "%/.test(body)], [400, true], path);
+    }
+    assert.equal((await host.ask(`/ipfs/${site}/latin/caf%25E9`)).body, "a percent sign");
+  });
+
+  test("a redirect to the slash names the path and the blocks that led there", async () => {
+    const { status, headers } = await host.ask(`/ipfs/${site}/sub`);
+    assert.deepEqual([status, headers["x-ipfs-path"]], [301, `/ipfs/${site}/sub`]);
+    assert.match(String(headers["x-ipfs-roots"]), new RegExp(`^${site},baf\\w+$`));
   });
 
   test("a page shows names as they are, and nothing of them runs", async () => {
@@ -101,7 +158,7 @@ describe("the path gateway", () => {
     assert.ok(body.includes(`<a href="/ipfs/${site}/sub/a.txt">a.txt</a>`));
   });
 
-  test("a directory is JSON for whoever asks for it", async () => {
+  test("a directory is JSON for clients that request it", async () => {
     const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/?format=json`);
     assert.deepEqual([status, headers["content-type"]], [200, "application/json"]);
     const listed = JSON.parse(body) as { name: string; size: number }[];
@@ -173,7 +230,7 @@ test("a directory that has left the node is not served from memory", async () =>
   assert.equal((await host.ask(`/ipfs/${cid}/a.txt`)).status, 404);
 });
 
-test("what is wrong with this machine is in its log, and in no answer", async () => {
+test("faults of this machine are logged and not shown to clients", async () => {
   let cid = "";
   await using host = await startGatewayWith(async (node) => {
     cid = String((await node.add("a secret place", { cidVersion: 1 })).cid);

@@ -7,7 +7,7 @@ import { askAt, prepareRepo } from "./support.ts";
 /** The empty directory, which every repo has. */
 const PATH = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn/";
 
-test("each client of the gateway may ask so much in a time, by whichever port, and is then told to wait", async () => {
+test("each client of the gateway has one rate limit for all ports, and gets 429 beyond it", async () => {
   await using host = await startRpc(
     {
       modules_enabled: ["http", "http_api", "http_gateway", "serving"],

@@ -34,7 +34,7 @@ function pieces({ signal }: Reading) {
   return { body: body(), give: () => given.resolve() };
 }
 
-describe("an answer waits for its bytes", () => {
+describe("a response waits for its bytes", () => {
   test("until the time for that is over: then it breaks off", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { reading } = started();

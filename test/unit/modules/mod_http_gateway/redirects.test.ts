@@ -80,7 +80,7 @@ function counted(path: readonly string[]): readonly [readonly string[], () => nu
   return [read, () => looks];
 }
 
-test("a website is asked for its rules where it has nothing, and no other content is", async () => {
+test("rules are read for missing paths of websites only", async () => {
   let site = "";
   let broken = "";
   await using host = await startGatewayWith(async (node) => {

@@ -1,4 +1,7 @@
-/** Clients that take nothing for a while hold all blocks that are lent as they are: everybody is served in slices then. */
+/**
+ * Clients that take nothing for a while hold all blocks that are lent as they are: everybody is
+ * served in slices then.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request as request1 } from "node:http";

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { clientNode } from "#node/client_node.ts";
-import { openNode } from "#node/open.ts";
+import { clientNode } from "#node/library/client_node.ts";
+import { openNode } from "#node/node/open.ts";
 import { provider } from "../mod_node/network/http_retrieval/support.ts";
 import { startGatewayWith } from "./support.ts";
 

@@ -1,4 +1,6 @@
-/** What guards tell people of themselves: `describe` of their middleware, which the Admin API shows. */
+/**
+ * What guards tell people of themselves: `describe` of their middleware, which the Admin API shows.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { DescribedLayer } from "#core/http/index.ts";

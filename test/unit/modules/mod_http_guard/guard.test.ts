@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import type { HttpModule } from "#core/http/index.ts";
 import type { Module, ModuleFunction } from "#core/types.ts";
 import { keepPassword } from "#modules/mod_http_guard/passwords.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -124,6 +125,7 @@ describe("a guard", () => {
     assert.equal((await app.ask("/hello/", { "X-Remote-User": "anna" })).text, "anna anna");
     assert.equal((await app.ask("/hello/", { "X-Remote-User": "anna", X_Remote_User: "root" })).text, "anna anna");
     assert.equal((await app.ask("/hello/", { X_Remote_User: "root" })).status, 403);
+    assert.equal((await app.ask("/hello/", { "X-Remote-User": "anna", "X.Remote.User": "root" })).text, "anna anna");
     assert.equal((await app.ask("/hello/", { "X-Remote-User": ["root", "anna"] })).status, 403);
     await using direct = await guarded(http_guard, { http_guard_users, trusted_proxies: [] });
     assert.equal((await direct.ask("/hello/", { "X-Remote-User": "anna" })).status, 403);
@@ -187,7 +189,7 @@ describe("a guard", () => {
     assert.match(JSON.stringify(status), /guards hello/);
   });
 
-  test("goes by the options of the virtual host, also when they change", async () => {
+  test("follows the options of the virtual host, also when they change", async () => {
     const deny = { hello: { deny: ["127.0.0.1"] } };
     const { load } = counted();
     const set = (b: unknown) => ({
@@ -230,7 +232,7 @@ test("a changed guard is in force at once, and leaves open websockets and the ap
   const { seen, load } = counted();
   const line = async (name: string) => `# of this test\n${name}:${await keepPassword("a", CHEAP)}\n`;
   const users = { "users.txt": await line("anna") };
-  const rest = { modules_enabled: ["http", "http_guard"], http_guard_users_file: "users.txt" };
+  const rest = { modules_enabled: ["http", "http_guard"], http_guard_users_file: "users.txt", unload_grace: 0 };
   const open = { ...rest, http_guard: { hello: { rate: "100/h", burst: 100 } } };
   await using server = await reconfigured(open, [{ name: "mod_hello", load }], users);
   const url = `http://127.0.0.1:${server.port()}/hello/ws`;
@@ -244,11 +246,27 @@ test("a changed guard is in force at once, and leaves open websockets and the ap
     assert.equal(await one.next(), "still there?");
   }
   await writeFile(join(server.folder, "users.txt"), await line("benjamin"));
-  await eventually("the file is read again", () => /users was read again/.test(server.log()));
+  await eventually("the file is read again", () => /Read the file of users again/.test(server.log()));
   assert.match(await server.get("/hello/", { authorization: basic("anna:a") }), /401/, "taken out of the file");
   await assert.rejects(server.apply({ ...rest, http_guard: { hello: { rate: "no" } } }), /http_guard\.hello\.rate/);
   assert.match(await server.get("/hello/"), /401/, "what is refused changes nothing");
+  const unguarded = { ...open, modules_enabled: ["http"] };
+  const refused = /http_guard is set, but the module http_guard is not loaded/;
+  await server.write(unguarded);
+  await assert.rejects(server.host.plan(), refused);
+  await assert.rejects(server.host.apply(), refused);
+  assert.match(await server.get("/hello/"), /401/, "a reload that would take the guard away changes nothing");
+  await server.apply({ ...unguarded, modules_disabled: ["http_guard"] });
+  assert.match(await server.get("/hello/"), /undefined nobody/);
+  await assert.rejects(server.apply(unguarded), refused);
+  await server.apply({ ...rest, http_guard: { hello: { users: ["*"] } } });
+  assert.match(await server.get("/hello/"), /401/);
   await server.apply({ ...rest, http_guard: {} });
   assert.match(await server.get("/hello/"), /undefined nobody/);
-  assert.deepEqual([seen.loads, seen.requests], [1, 3]);
+  assert.deepEqual(server.host.exports<HttpModule>("http").middleware(), [], "no guard is listed that guards nothing");
+  for (const one of [socket, known]) {
+    one.send("still there, without the guard?");
+    assert.equal(await one.next(), "still there, without the guard?");
+  }
+  assert.deepEqual([seen.loads, seen.requests], [1, 4]);
 });

@@ -2,20 +2,20 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
-import { isPassword, type KeptPassword, keepPassword, readKept } from "#modules/mod_http_guard/passwords.ts";
+import { isPassword, keepPassword, readStored, type StoredPassword } from "#modules/mod_http_guard/passwords.ts";
 import { Users } from "#modules/mod_http_guard/users.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
 
-test("kept passwords that are of another form, or cost too much to check, are none", async () => {
+test("stored passwords of another format or with excessive costs are ignored", async () => {
   const kept = await keepPassword("x", { ln: 4, r: 8, p: 1 });
-  assert.deepEqual([readKept(kept)?.ln, readKept(kept)?.hash.length], [4, 32]);
+  assert.deepEqual([readStored(kept)?.ln, readStored(kept)?.hash.length], [4, 32]);
   for (const wrong of ["", "x", kept.slice(0, -30), kept.replace("ln=4", "ln=20"), kept.replace("p=1", "p=17")]) {
-    assert.equal(readKept(wrong), undefined, wrong);
+    assert.equal(readStored(wrong), undefined, wrong);
   }
 });
 
 test("one check runs at a time, the same one once, and beyond a number of them nobody waits", async () => {
-  const kept = readKept(await keepPassword("right", { ln: 4, r: 8, p: 1 }));
+  const kept = readStored(await keepPassword("right", { ln: 4, r: 8, p: 1 }));
   assert.ok(kept);
   const users = new Users(new Map([["anna", kept]]), () => 0);
   assert.equal(users.check("anna", "right"), users.check("anna", "right"));
@@ -28,7 +28,7 @@ test("modhost password makes what the options take, and shows nothing of the pas
   const made = await ran(tmpdir(), ["password", "anna"], { stdin: "open: sesame\n" });
   const [name, text = ""] = made.stdout.trimEnd().split(":");
   assert.deepEqual([made.code, name, made.stderr], [0, "anna", ""]);
-  assert.ok(await isPassword(readKept(text) as KeptPassword, "open: sesame"));
+  assert.ok(await isPassword(readStored(text) as StoredPassword, "open: sesame"));
   assert.equal((await ran(tmpdir(), ["password", "an:na"], { stdin: "x\n" })).code, 2);
   assert.equal((await ran(tmpdir(), ["password"], { stdin: "" })).code, 2);
 });

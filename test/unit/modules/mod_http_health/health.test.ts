@@ -36,7 +36,7 @@ describe("health", () => {
     return [status, JSON.parse(text)];
   };
 
-  test("live answers as long as anything does", async () => {
+  test("live responds as long as the server does", async () => {
     const { status, headers, text } = await server.fetch("/health/live");
     assert.deepEqual([status, text, headers["content-type"]], [200, "ok\n", "text/plain; charset=utf-8"]);
   });
@@ -131,9 +131,10 @@ describe("health of a host that stops", () => {
     using probe = await readyConnection(running.http);
     using slow = await RawConnection.open(running.http);
     slow.write(get("/slow"));
-    const [begun, rest] = ["GET /health/rea", "dy HTTP/1.1\r\nHost: localhost\r\n\r\n"];
-    // A kept connection without a request is closed by the stop; one whose request has begun is answered. The pipelined
-    // answer tells that the beginning has arrived.
+    const begun = "GET /health/rea";
+    const rest = "dy HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    // A kept connection without a request is closed by the stop; one whose request has begun is
+    // answered. The pipelined answer tells that the beginning has arrived.
     probe.write(get("/health/live") + begun);
     assert.equal((await probe.until(answer))[2], "ok\n");
     probe.text = "";

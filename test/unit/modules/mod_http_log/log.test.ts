@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { HttpEvent } from "#core/types.ts";
+import { shownQuery, shownReferer, shownText } from "#core/util/masked_text.ts";
 import log from "#modules/mod_http_log/index.ts";
-import { shownQuery, shownReferer, shownText } from "#modules/mod_http_log/query.ts";
 import { Harness } from "#test/unit/modules/harness.ts";
 
 describe("query strings in the log", () => {
@@ -18,6 +18,7 @@ describe("query strings in the log", () => {
     for (const name of [
       "token",
       "access_token",
+      "bearer",
       "accessToken",
       "id-token",
       "key",
@@ -70,6 +71,11 @@ describe("query strings in the log", () => {
 
   test("other texts hide what follows a name of a secret", () => {
     assert.equal(shownText("/a;token=abc/b;v=1", "redacted"), "/a;token=***;v=1");
+    const secret = `mht_abcdefghij_${"x".repeat(32)}`;
+    for (const written of [secret, secret.replaceAll("_", "%5F"), secret.replaceAll("_", "%255f")]) {
+      assert.equal(shownText(`/a/${written}/b;v=${written}`, "redacted"), "/a/mht_.../b;v=mht_...");
+      assert.equal(redacted(`x=${written}&b=2`), "x=mht_...&b=2");
+    }
     assert.equal(shownText("tool/1.0 (api_key=abc; os=linux)", "redacted"), "tool/1.0 (api_key=***; os=linux)");
     assert.equal(shownText("sid=abc; theme=dark, auth=x", "redacted"), "sid=***; theme=dark, auth=***");
     assert.equal(shownText("token=abc", "full"), "token=abc");
@@ -93,6 +99,9 @@ describe("query strings in the log", () => {
     assert.equal(shownReferer("https://x/a?b=1", "none"), "https://x/a");
     assert.equal(shownReferer("https://x/a#token=1", "full"), "https://x/a");
     assert.equal(shownReferer("https://x/a", "redacted"), "https://x/a");
+    assert.equal(shownReferer("https://me:pa:s@s@x/a?b=1", "redacted"), "https://***@x/a?b=1");
+    assert.equal(shownReferer("https://me:pass@x", "none"), "https://***@x");
+    assert.equal(shownText("bot (+https://secret@x/a, b@c)", "redacted"), "bot (+https://***@x/a, b@c)");
     assert.equal(shownReferer(undefined, "full"), undefined);
   });
 });
@@ -121,6 +130,8 @@ describe("the log of requests", () => {
           "GET /*": () => "hello",
           "GET /fails": () => 500,
           "GET /never": (event: HttpEvent) => {
+            // It notices that the client leaves.
+            event.response.on_destroy = () => {};
             server.events.emit("waiting", event);
             return true;
           },
@@ -186,7 +197,7 @@ describe("the log of requests", () => {
     assert.deepEqual(queries, [undefined, undefined, "arg=seen"]);
   });
 
-  test("says when the client left before the answer was complete", async () => {
+  test("says when the client left before the response was complete", async () => {
     start();
     const finished = once(server.events, "finished");
     const waiting = once(server.events, "waiting");

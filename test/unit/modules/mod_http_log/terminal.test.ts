@@ -99,7 +99,7 @@ describe("requests on a terminal", () => {
     assert.equal(made(), 60);
   });
 
-  test("what was summed up is told at the end", (t) => {
+  test("the summary is shown at the end", (t) => {
     const { all, add, written } = lines(t);
     add(41);
     all.flush();

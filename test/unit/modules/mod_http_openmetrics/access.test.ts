@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestHost } from "#core/testing/index.ts";
 import type { HttpRequest, Module, ServerTokens } from "#core/types.ts";
+import { scopes as rpcScopes } from "#modules/mod_http_api/scopes.ts";
 import { accessOf } from "#modules/mod_http_openmetrics/access.ts";
+import { sentHeaders } from "#test/support/sent_headers.ts";
+import { declaring } from "#test/support/token_scopes.ts";
 
 function accessWith(given: Record<string, unknown>) {
   const get = (name: string) => given[name];
@@ -14,7 +17,7 @@ function accessWith(given: Record<string, unknown>) {
 }
 
 const request = (ip: string, headers: Record<string, string> = {}) =>
-  ({ ip, headers: { host: "10.0.0.1:5280", ...headers }, url: {} }) as unknown as HttpRequest;
+  ({ ip, ...sentHeaders({ host: "10.0.0.1:5280", ...headers }), url: {} }) as unknown as HttpRequest;
 
 test("addresses and ranges that may read, and names under which they ask", () => {
   const mayRead = accessWith({
@@ -52,8 +55,9 @@ test("wrong values are named, tokens are not shown", () => {
 test("a token with the scope metrics may read from everywhere; others are refused as they are everywhere", async (t) => {
   let tokens: ServerTokens | undefined;
   const running = await createTestHost({
-    config: { modules_enabled: ["http_openmetrics"] },
+    config: { modules_enabled: ["http_openmetrics", "http_admin"] },
     modules: [
+      declaring(...rpcScopes),
       function mod_make(module: Module) {
         tokens = module.server.tokens;
       },

@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { metricFaults } from "#core/index.ts";
 import type { MetricDeclarations } from "#core/types.ts";
 import { httpMetrics } from "#modules/mod_http/metrics.ts";
-import { commandMetrics } from "#modules/mod_http_api/http/figures.ts";
+import { commandMetricDeclarations } from "#modules/mod_http_api/http/command_metrics.ts";
 import { certificateMetrics } from "#modules/mod_http_openmetrics/certificates.ts";
 import { moduleMetrics } from "#modules/mod_http_openmetrics/modules.ts";
 import { gcMetrics, processMetrics } from "#modules/mod_http_openmetrics/process.ts";
@@ -16,7 +16,7 @@ import { requestMetrics } from "#modules/mod_http_openmetrics/requests.ts";
 const rooms = {
   httpMetrics,
   certificateMetrics,
-  commandMetrics,
+  commandMetrics: commandMetricDeclarations,
   moduleMetrics,
   gcMetrics,
   processMetrics,
@@ -39,7 +39,9 @@ const rules = groups.flatMap((group) => group.rules);
 const { panels } = JSON.parse(read("grafana.json")) as { panels: { title: string; targets?: { expr: string }[] }[] };
 const shown = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ name: title, expr })));
 
-/** Whether a name in an expression is a declared metric: histograms are asked for by their parts. */
+/**
+ * Whether a name in an expression is a declared metric: histograms are asked for by their parts.
+ */
 function declarationOf(name: string) {
   const histogram = declared[name.replace(/_(?:bucket|sum|count)$/, "")];
   return declared[name] ?? (histogram?.kind === "histogram" ? histogram : undefined);

@@ -1,13 +1,50 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createFigures } from "#core/index.ts";
+import { createMetrics } from "#core/index.ts";
 import type { Module } from "#core/types.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { type ReadFamily, readExposition } from "#test/support/exposition.ts";
 import { serving, type TestHost, withHost } from "#test/support/host.ts";
 
 const secret = "a-long-random-text";
+/** What `collectDefaultMetrics` of prom-client 15.1.3 gives. */
+const promClient: readonly (readonly [string, (readonly string[])?])[] = [
+  ["process_cpu_user_seconds_total counter"],
+  ["process_cpu_system_seconds_total counter"],
+  ["process_cpu_seconds_total counter"],
+  ["process_start_time_seconds gauge"],
+  ["process_resident_memory_bytes gauge"],
+  ["process_virtual_memory_bytes gauge"],
+  ["process_heap_bytes gauge"],
+  ["process_open_fds gauge"],
+  ["process_max_fds gauge"],
+  ["nodejs_eventloop_lag_seconds gauge"],
+  ["nodejs_eventloop_lag_min_seconds gauge"],
+  ["nodejs_eventloop_lag_max_seconds gauge"],
+  ["nodejs_eventloop_lag_mean_seconds gauge"],
+  ["nodejs_eventloop_lag_stddev_seconds gauge"],
+  ["nodejs_eventloop_lag_p50_seconds gauge"],
+  ["nodejs_eventloop_lag_p90_seconds gauge"],
+  ["nodejs_eventloop_lag_p99_seconds gauge"],
+  ["nodejs_active_resources gauge", ["type"]],
+  ["nodejs_active_resources_total gauge"],
+  ["nodejs_active_handles gauge", ["type"]],
+  ["nodejs_active_handles_total gauge"],
+  ["nodejs_active_requests gauge", ["type"]],
+  ["nodejs_active_requests_total gauge"],
+  ["nodejs_heap_size_total_bytes gauge"],
+  ["nodejs_heap_size_used_bytes gauge"],
+  ["nodejs_external_memory_bytes gauge"],
+  ["nodejs_heap_space_size_total_bytes gauge", ["space"]],
+  ["nodejs_heap_space_size_used_bytes gauge", ["space"]],
+  ["nodejs_heap_space_size_available_bytes gauge", ["space"]],
+  ["nodejs_version_info gauge", ["version", "major", "minor", "patch"]],
+  ["nodejs_gc_duration_seconds histogram", ["kind"]],
+];
+
 /** Kept by the module `faulty`, to be told what to do. */
 const faulty = { mode: "works" };
 
@@ -30,7 +67,7 @@ const host = withHost({
       },
     }),
     mod_orders: (module: Module) => {
-      const figures = createFigures({ orders_total: { kind: "counter", help: "Orders", labels: ["state"] } });
+      const figures = createMetrics({ orders_total: { kind: "counter", help: "Orders", labels: ["state"] } });
       module.provides("metrics", figures);
       figures.add("orders_total", 3, "paid");
       return figures;
@@ -87,7 +124,7 @@ async function scrapeUntil(holds: (families: Map<string, ReadFamily>) => boolean
   return families;
 }
 
-describe("figures of a host", () => {
+describe("metrics of a host", () => {
   const get = (path: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${host().http}${path}`, init).then((response) => response.text());
 
@@ -168,10 +205,32 @@ describe("figures of a host", () => {
     }
     assert.ok((sampleOf(families, "nodejs_eventloop_active_seconds_total") ?? 0) > 0);
     assert.ok((sampleOf(families, "nodejs_eventloop_lag_max_seconds") ?? -1) >= 0);
-    assert.equal(sampleOf(families, "nodejs_version_info", { version: process.version }), 1);
+    const [major, minor, patch] = process.versions.node.split(".") as [string, string, string];
+    assert.equal(sampleOf(families, "nodejs_version_info", { version: process.version, major, minor, patch }), 1);
   });
 
-  test("a module's own figures come and go with it, and wrong ones keep it out", async () => {
+  test("the default metrics of prom-client are there, with its kinds and labels", async () => {
+    const families = await scrape(host());
+    for (const [line, labels = []] of promClient) {
+      const [name = "", kind] = line.split(" ");
+      const { type, samples = [] } = families.get(name) ?? {};
+      assert.equal(type, kind, name);
+      // Nothing is collected, and no request to libuv is under way, unless it happens to be so.
+      if (name === "nodejs_gc_duration_seconds" || name === "nodejs_active_requests") continue;
+      assert.ok(samples.length > 0, name);
+      for (const sample of samples) {
+        assert.deepEqual(Object.keys(sample.labels), labels, name);
+        assert.ok(Number.isFinite(sample.value) && sample.value >= 0, `${name} ${sample.value}`);
+      }
+    }
+    const [pages = ""] = readFileSync("/proc/self/statm", "utf8").split(" ");
+    const virtual = sampleOf(families, "process_virtual_memory_bytes") ?? 0;
+    const pageSize = Number(execFileSync("getconf", ["PAGESIZE"], { encoding: "utf8" }));
+    assert.ok(Math.abs(virtual / (Number(pages) * pageSize) - 1) < 0.5, "in pages of this system's size");
+    assert.ok(sampleOf(families, "nodejs_heap_space_size_used_bytes", { space: "old" }), "spaces without _space");
+  });
+
+  test("a module's metrics exist while it is loaded, and invalid ones prevent loading it", async () => {
     assert.equal(sampleOf(await scrape(host()), "orders_total", { state: "paid" }), 3);
     await host().host.unload("orders");
     const families = await scrape(host());
@@ -186,7 +245,7 @@ describe("figures of a host", () => {
     assert.equal(sampleOf(families, "modhost_module_up", { module: "fragile" }), 0);
   });
 
-  test("a module that fails to give its figures is left out, told of once and counted; the others are there", async () => {
+  test("a module that fails to provide metrics is left out, logged once and counted, and the others are collected", async () => {
     assert.equal(sampleOf(await scrape(host()), "faulty_things"), 5);
     for (const mode of ["throws", "hangs"]) {
       faulty.mode = mode;
@@ -201,7 +260,7 @@ describe("figures of a host", () => {
     assert.equal(
       host()
         .log()
-        .match(/its figures are left out/g)?.length,
+        .match(/cannot collect its metrics/g)?.length,
       1,
     );
   });
@@ -245,11 +304,11 @@ describe("while nobody looks", () => {
   const plain = withHost({
     config: { modules_enabled: ["http"] },
     modules: {
-      mod_quiet: (module: Module) => module.provides("metrics", createFigures({ a: { kind: "gauge", help: "A" } })),
+      mod_quiet: (module: Module) => module.provides("metrics", createMetrics({ a: { kind: "gauge", help: "A" } })),
     },
   });
 
-  test("figures that nobody takes are no reason for a warning", async () => {
+  test("metrics that nobody collects cause no warning", async () => {
     await delay(0);
     assert.doesNotMatch(plain().log(), /no loaded module takes/);
   });

@@ -19,7 +19,7 @@ const host = withHost({
   }),
 });
 
-test("the node and its commands are among the figures, under the names of go-ipfs where it has them", async () => {
+test("metrics of the node and its commands are included, under the names of go-ipfs where it has them", async () => {
   const base = `http://127.0.0.1:${host().http}`;
   const call = async (path: string) => {
     const response = await fetch(`${base}/api/v0/${path}`, { method: "POST" });

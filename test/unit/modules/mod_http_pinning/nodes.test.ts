@@ -5,7 +5,7 @@ import { create } from "kubo-rpc-client";
 import type { NodeModule } from "modhost/node";
 import { CID } from "multiformats/cid";
 import type { Module } from "#core/types.ts";
-import type { LowLevelNode } from "#node/low_level_node.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
 import { untilRight } from "#test/support/network/report.ts";
 import { addUnpinned, pinsOf, type ServiceHost, startPinning } from "./support.ts";
@@ -158,7 +158,7 @@ test("a token that is not known is refused, in the words of the service", async 
   await anna.call("pin/remote/service/rm?arg=closed");
 });
 
-test("what is asked for before anybody has it is pinned when somebody does", { timeout: 300_000 }, async () => {
+test("a CID that is requested before anybody has it is pinned once somebody does", { timeout: 300_000 }, async () => {
   const offline = await startPinning();
   try {
     const text = content(11);

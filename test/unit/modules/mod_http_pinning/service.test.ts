@@ -67,7 +67,7 @@ describe("a service without a network", () => {
     assert.ok((await host.call("pin/ls?name=kept")).text.includes(cid), "the node's pin has the name, too");
   });
 
-  test("what is missing has failed, with the reason", async () => {
+  test("a pin whose content is missing fails with the reason", async () => {
     const { requestid } = await host.pin({ cid: unknown(0) });
     const { status, info } = await host.until(requestid, "failed");
     assert.deepEqual([status, info], ["failed", { status_details: "merkledag: not found" }]);
@@ -193,7 +193,8 @@ describe("a service without a network", () => {
   });
 
   test("one pin takes the place of another, under an id of its own", async () => {
-    const [first, second] = [await addUnpinned(host, "first\n"), await addUnpinned(host, "second\n")];
+    const first = await addUnpinned(host, "first\n");
+    const second = await addUnpinned(host, "second\n");
     const old = await host.pin({ cid: first, name: "site" });
     await host.until(old.requestid, "pinned");
     const { status, body } = await host.ask("POST", `/pins/${old.requestid}`, { cid: second, name: "site" });
@@ -274,7 +275,8 @@ test("fetching goes on in the background, so many at a time, and after a restart
   const data_path = `${kept.folder}/service`;
   let host = await startPinning({ ...online, data_path });
   try {
-    const [first, second] = [await host.pin({ cid: unknown(2) }), await host.pin({ cid: unknown(3), name: "second" })];
+    const first = await host.pin({ cid: unknown(2) });
+    const second = await host.pin({ cid: unknown(3), name: "second" });
     assert.equal((await host.until(first.requestid, "pinning")).status, "pinning");
     const { status, delegates } = await host.until(second.requestid, "queued");
     assert.equal(status, "queued");
@@ -351,7 +353,7 @@ test("a reload goes on with what was under way", { timeout: 300_000 }, async () 
   }
 });
 
-test("tokens that are none stop the start, and are not told", async () => {
+test("invalid tokens prevent the start, and are not shown", async () => {
   for (const pinning_tokens of ["text", [3], [""], { "a-secret": { user: 3 } }, { "a-secret": { paths: [] } }]) {
     await assert.rejects(startPinning({ pinning_tokens }), ({ message }: Error) => {
       assert.match(message, /pinning_tokens/);
@@ -360,7 +362,7 @@ test("tokens that are none stop the start, and are not told", async () => {
   }
   const open = await startPinning({ pinning_tokens: undefined });
   try {
-    assert.match(open.log(), /nobody can pin here/);
+    assert.match(open.log(), /the option pinning_tokens is not set/);
     assert.equal((await open.ask("GET", "/pins")).status, 401);
   } finally {
     await open.stop();

@@ -1,4 +1,7 @@
-/** One pinning service on several hosts of a shared store: each request is worked on by one of them, as long as that is there. */
+/**
+ * One pinning service on several hosts of a shared store: each request is worked on by one of them,
+ * as long as that is there.
+ */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createNode, type Node, parseCid } from "modhost/node";
@@ -26,7 +29,10 @@ interface Host {
   shown(): Promise<readonly unknown[]>;
 }
 
-/** A host whose fetching waits for `go`; it looks for what others have left every `lookEvery` milliseconds. */
+/**
+ * A host whose fetching waits for `go`; it looks for what others have left every `lookEvery`
+ * milliseconds.
+ */
 async function start(t: TestContext, place: SharedPlace, lookEvery: number): Promise<Host> {
   const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: () => place.join() });
   const { lowLevel } = node;
@@ -100,7 +106,8 @@ const isDone = (host: Host, id: string) =>
 
 test("both list and answer the same; a request is fetched by the host that took it, and by another when that is gone", async (t) => {
   const place = new SharedPlace();
-  const [one, other] = [await start(t, place, never), await start(t, place, 2)];
+  const one = await start(t, place, never);
+  const other = await start(t, place, 2);
   const cid = await content(one, "content");
   const id = await one.pin(cid);
   await eventually("it is being fetched", async () => one.begun.length === 1);
@@ -129,7 +136,8 @@ test("both list and answer the same; a request is fetched by the host that took 
 
 test("a request that is removed by way of one host is ended by the one that fetches it", async (t) => {
   const place = new SharedPlace();
-  const [one, other] = [await start(t, place, 2), await start(t, place, 2)];
+  const one = await start(t, place, 2);
+  const other = await start(t, place, 2);
   const cid = await content(one, "content");
   const id = await one.pin(cid);
   await eventually("it is being fetched", async () => one.begun.length === 1);
@@ -140,7 +148,8 @@ test("a request that is removed by way of one host is ended by the one that fetc
 
 test("a pin that was asked for at both is there until both are removed; a pin of the operator stays", async (t) => {
   const place = new SharedPlace();
-  const [one, other] = [await start(t, place, 2), await start(t, place, 2)];
+  const one = await start(t, place, 2);
+  const other = await start(t, place, 2);
   for (const host of [one, other]) host.go();
   const cid = await content(one, "content");
   const ids = await Promise.all([one.pin(cid), other.pin(cid)]);
@@ -164,7 +173,8 @@ test("a pin that was asked for at both is there until both are removed; a pin of
 
 test("what a host had begun with when its module is unloaded is taken up by another at once", async (t) => {
   const place = new SharedPlace();
-  const [one, other] = [await start(t, place, never), await start(t, place, 2)];
+  const one = await start(t, place, never);
+  const other = await start(t, place, 2);
   other.go();
   const cid = await content(one, "content");
   const id = await one.pin(cid);

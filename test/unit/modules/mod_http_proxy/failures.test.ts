@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
+import { RawConnection } from "#test/support/raw.ts";
 import { proxied, track, upstream } from "./proxied.ts";
 
 /** A server of bytes: what it answers to whatever comes. */
@@ -83,14 +85,45 @@ describe("a client is answered", () => {
     assert.match(host.log(), /its answer took too long/);
   });
 
-  test("by a broken connection where an answer stops in its middle for too long", async () => {
+  test("by a closed connection when a response stalls for too long", async () => {
     await using stuck = await answering((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"));
     await using host = await proxied({ app: { upstreams: [stuck.url], idle_timeout: 0.1 } });
     await assert.rejects(host.client("HTTP/1.1").request("/app"));
-    await until(() => host.log().includes("it sends no more of its answer"));
+    await until(() => host.log().includes("it stopped sending its response"));
   });
 
-  test("503 with the time to wait where no upstream may be asked", async () => {
+  test("by the response itself when that takes longer than keep_alive", async () => {
+    await using slow = await upstream((request, response) => {
+      request.resume();
+      setTimeout(() => response.end("late"), request.url === "/now" ? 0 : 250);
+    });
+    await using host = await proxied({ app: { upstreams: [slow.url], keep_alive: 0.1, retries: 0 } });
+    const ask = async (method: string, path: string, body?: string) =>
+      (await host.client("HTTP/1.1").request({ method, path, ...(body === undefined ? {} : { body }) })).text;
+    // One of them by a connection that was kept.
+    await ask("GET", "/app/now");
+    const all = [ask("GET", "/app/"), ask("POST", "/app/", "x"), ask("POST", "/app/"), ask("PUT", "/app/", "x")];
+    assert.deepEqual(await Promise.all(all), ["late", "late", "late", "late"]);
+    assert.equal(slow.seen.length, 5, "and nothing is sent twice");
+  });
+
+  test("by a broken connection when a response stops after the client itself was slow", async () => {
+    await using stuck = await upstream((_, response) => {
+      response.writeHead(200, { "Content-Length": 2 ** 25 }).write(Buffer.alloc(2 ** 24));
+    });
+    await using host = await proxied({ app: { upstreams: [stuck.url], idle_timeout: 0.1 } });
+    using client = await RawConnection.open(host.http, { timeout: 10_000 });
+    client.write("GET /app HTTP/1.1\r\nHost: a\r\n\r\n");
+    await client.until(/HTTP\/1.1 200/);
+    client.socket.pause();
+    await sleep(300);
+    assert.doesNotMatch(host.log(), /it stopped sending/, "it is the client that does not go on");
+    client.socket.resume();
+    await client.end();
+    await until(() => host.log().includes("it stopped sending its response"));
+  });
+
+  test("503 with Retry-After when no upstream is available", async () => {
     await using server = await upstream((_, response) => void response);
     await using host = await proxied({
       busy: { upstreams: [server.url], max_connections: 1 },

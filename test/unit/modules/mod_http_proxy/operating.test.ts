@@ -1,4 +1,7 @@
-/** The proxy as its operator sees it: options, hosts, changes while it runs, figures and the Admin API. */
+/**
+ * The proxy as its operator sees it: options, hosts, changes while it runs, figures and the Admin
+ * API.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

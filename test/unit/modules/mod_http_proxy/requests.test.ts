@@ -24,6 +24,27 @@ describe("a proxied request", () => {
     }
   });
 
+  test("that is a preflight is answered by the host where the app has CORS on, and by the upstream elsewhere", async () => {
+    await using server = await upstream();
+    const entry = { upstreams: [server.url] };
+    await using host = await proxied(
+      { open: entry, closed: entry },
+      { http_default_cors_enabled: true, http_cors_override: { closed: { enabled: false } } },
+    );
+    const origin = "https://app.example";
+    const preflight = { origin, "access-control-request-method": "PUT" };
+    const ask = (path: string, headers: Record<string, string>) =>
+      host.client("HTTP/1.1").request({ method: "OPTIONS", path, headers });
+    const reply = await ask("/open/a", preflight);
+    assert.equal(reply.status, 204);
+    assert.match(reply.header("access-control-allow-methods") ?? "", /\bPUT\b/);
+    assert.equal(reply.header("access-control-allow-origin"), "*");
+    assert.deepEqual(server.seen, []);
+    assert.equal((await ask("/open/a", { origin })).status, 200, "no preflight");
+    assert.equal((await ask("/closed/a", preflight)).header("access-control-allow-methods"), undefined);
+    assert.deepEqual(server.seen, ["OPTIONS /a", "OPTIONS /a"]);
+  });
+
   test("loses what is of one connection, and what Connection names, on both ways", async () => {
     await using server = await upstream((request, response) => {
       response.writeHead(200, [
@@ -84,7 +105,7 @@ describe("a proxied request", () => {
     assert.doesNotMatch(JSON.stringify(own), /6\.6\.6\.6/);
   });
 
-  test("goes by the options: path, host and headers", async () => {
+  test("follows the options: path, host and headers", async () => {
     await using server = await upstream((request, response) => {
       response.setHeader("Server", "inner").setHeader("Location", `http://${request.headers["x-at"]}/v2/next?a`);
       response.end(JSON.stringify({ url: request.url, headers: request.headers }));
@@ -186,5 +207,91 @@ describe("a proxied request", () => {
         assert.doesNotMatch(reply.header("location") ?? "//", /^[/\\]{2}/);
       }
     }
+  });
+
+  test("keeps the bytes of headers beyond ASCII on both ways, whatever the body is", async () => {
+    const value = "caf\u00c3\u00a9";
+    await using server = await upstream((request, response) => {
+      request.resume();
+      const type = request.url === "/text" ? ["Content-Type", "text/plain"] : [];
+      const named = ["Location", `/${value}`, "Content-Disposition", `attachment; filename="${value}"`];
+      const length = request.url === "/empty" ? 0 : 2;
+      const seen = ["X-Seen", request.headers["x-name"] as string];
+      response.writeHead(302, [...named, ...seen, ...type, "Content-Length", String(length)]);
+      // Bytes: Node would write the head in the encoding of a string.
+      response.end(length === 0 ? undefined : Buffer.from("ok"));
+    });
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    for (const by of ["HTTP/1.1", "HTTP/2"] as const)
+      for (const path of ["empty", "text", "bytes"])
+        for (const method of ["GET", "HEAD", "POST"]) {
+          const headers = { "x-name": value };
+          const body = method === "POST" ? Buffer.from("sent") : undefined;
+          const { header } = await host
+            .client(by)
+            .request({ method, path: `/app/${path}`, headers, ...(body && { body }) });
+          assert.deepEqual(
+            [header("location"), header("content-disposition"), header("x-seen")],
+            [`/${value}`, `attachment; filename="${value}"`, value],
+            `${by} ${method} ${path}`,
+          );
+        }
+  });
+
+  test("leads clients to the app where the upstream leads to itself, without a scheme and in any case, too", async () => {
+    await using server = await upstream((request, response) => {
+      const location = String(request.headers["x-location"]).replace("UPSTREAM", `127.0.0.1:${server.port}`);
+      response.writeHead(302, { Location: location }).end();
+    });
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    const locations = {
+      "//UPSTREAM/x": "/app/x",
+      "http://UPSTREAM/x?y": "/app/x?y",
+      "HTTP://UPSTREAM": "/app/",
+      "//UPSTREAM1/x": `//127.0.0.1:${server.port}1/x`,
+      "https://UPSTREAM/x": `https://127.0.0.1:${server.port}/x`,
+      "//other.example/x": "//other.example/x",
+    };
+    for (const [given, wanted] of Object.entries(locations)) {
+      const { header } = await host.client("HTTP/1.1").request({ path: "/app/", headers: { "x-location": given } });
+      assert.equal(header("location"), wanted, given);
+    }
+  });
+
+  test("goes no further than Max-Forwards lets an OPTIONS or TRACE go", async () => {
+    await using server = await upstream();
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    const ask = (method: string, hops: string) =>
+      host.client("HTTP/1.1").request({ method, path: "/app/", headers: { "max-forwards": hops } });
+    const options = await ask("OPTIONS", "0");
+    assert.deepEqual([options.status, options.text], [200, ""]);
+    assert.match(options.header("allow") ?? "", /GET.*POST/);
+    assert.equal((await ask("TRACE", "0")).status, 501);
+    assert.deepEqual(server.seen, []);
+    assert.equal(told(await ask("OPTIONS", "2")).headers["max-forwards"], "1");
+    assert.equal(told(await ask("GET", "0")).headers["max-forwards"], "0", "it says nothing of other methods");
+    assert.equal(told(await ask("OPTIONS", "x")).headers["max-forwards"], undefined);
+  });
+
+  test("gets what protocol the upstream asks for by a 426", async () => {
+    await using server = await upstream((_, response) => {
+      response.writeHead(426, { Upgrade: "websocket", Connection: "Upgrade" }).end("no");
+    });
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    const { status, header } = await host.client("HTTP/1.1").request("/app/");
+    assert.deepEqual([status, header("upgrade"), header("connection")], [426, "websocket", "Upgrade"]);
+    assert.equal((await host.client("HTTP/2").request("/app/")).status, 426);
+  });
+
+  test("is 502 where the upstream sends answers before its answer without end", async () => {
+    await using server = await upstream((request, response) => {
+      const count = request.url === "/few" ? 100 : 20_000;
+      response.socket?.write("HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n".repeat(count));
+      response.end("answer");
+    });
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    assert.equal((await host.client("HTTP/1.1").request("/app/many")).status, 502);
+    assert.equal((await host.client("HTTP/1.1").request("/app/few")).text, "answer");
+    assert.match(host.log(), /too many answers before its answer/);
   });
 });

@@ -65,14 +65,35 @@ describe("a proxied websocket", () => {
     assert.equal(await handshakeStatus(`${url}/gone/ws`), 502);
   });
 
+  test("gets 502 when the upstream switches to another protocol, and a 101 without Content-Length otherwise", async () => {
+    await using server = await upstream();
+    server.server.on("upgrade", ({ url }, socket) => {
+      const protocol = url === "/other" ? "foo" : "WebSocket";
+      const accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+      socket.end(
+        `HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\nContent-Length: 9\r\n${accept}\r\n\r\n`,
+      );
+    });
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    assert.equal(await handshakeStatus(`http://127.0.0.1:${host.http}/app/other`), 502);
+    using raw = await RawConnection.open(host.http);
+    raw.write(handshake("/app/ws"));
+    await raw.until(/\r\n\r\n/);
+    assert.match(raw.text, /^HTTP\/1\.1 101 /);
+    assert.doesNotMatch(raw.text, /content-length/i);
+  });
+
   test("is ended when nothing moves on it for too long, and not before", async () => {
     await using server = await echoing();
     await using host = await proxied({ app: { upstreams: [server.url], idle_timeout: 1 } });
-    // On a busy machine a pause between two messages may be too long by itself, which shows nothing: then it begins again.
+    // On a busy machine a pause between two messages may be too long by itself, which shows
+    // nothing: then it begins again.
     for (let isShown = false; !isShown; ) {
       using client = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
       const began = performance.now();
-      let [last, longest, isAnswered] = [began, 0, true];
+      let last = began;
+      let longest = 0;
+      let isAnswered = true;
       while (isAnswered && last - began < 1500) {
         client.send("a");
         isAnswered = await client.next().then(

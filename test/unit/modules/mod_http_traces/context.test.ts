@@ -35,6 +35,25 @@ test("the headers of W3C: what is malformed names no span", () => {
   assert.equal(readContext(`00-${traceId}-${spanId}-00`, "a".repeat(600))?.traceState, undefined);
 });
 
+test("without an SDK there are no spans, and lines of the log carry no ids", async () => {
+  await using host = await startHost({
+    config: { modules_enabled: ["http", "http_traces"] },
+    modules: {
+      mod_a(module) {
+        module.depends("http");
+        const logs = () => {
+          module.log.info("a line");
+          return "";
+        };
+        module.provides("http", { route: { "GET /": logs } });
+      },
+    },
+  });
+  await fetch(`http://127.0.0.1:${host.http}/a`);
+  assert.match(host.log(), /"a line"/);
+  assert.doesNotMatch(host.log(), /trace_id/);
+});
+
 test("where no SDK keeps contexts, the module does: handlers see their span", async () => {
   trace.setGlobalTracerProvider(new BasicTracerProvider());
   let seen: string | undefined;

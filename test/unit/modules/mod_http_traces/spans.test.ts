@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { tracingChannel } from "node:diagnostics_channel";
+import { channel, subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
+import { readFile } from "node:fs/promises";
+import { type IncomingMessage, Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { after, beforeEach, describe, test } from "node:test";
-import { context, SpanStatusCode, trace } from "@opentelemetry/api";
+import { context, createContextKey, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import {
   BasicTracerProvider,
@@ -13,7 +15,10 @@ import {
 import type { NodeModule } from "modhost/node";
 import { request } from "#core/net/http.ts";
 import { parseCid } from "#node/formats/cid/text.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { withHost } from "#test/support/host.ts";
+import { rawExchange } from "#test/support/raw.ts";
+import type { Call, Client } from "#test/support/transports.ts";
 
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -28,10 +33,25 @@ let handedOn: Record<string, string | undefined> = {};
 
 const host = withHost({
   config: (folder) => ({
-    modules_enabled: ["http", "http_api", "http_traces"],
+    modules_enabled: ["http", "http_api", "http_log", "http_traces", "apart"],
+    http_log: true,
+    http_log_file: join(folder, "requests.log"),
+    api_tokens: ["hunter2-the-second-one"],
     node_offline: true,
     node_repo: join(folder, "repo"),
   }),
+  plugins: {
+    mod_apart: `export const isolated = true;
+      export const depends = ["http"];
+      export default function apart(module) {
+        const answer = async () => {
+          await new Promise((resolve) => setImmediate(resolve));
+          module.log.info("within an isolated module");
+          return "";
+        };
+        module.provides("http", { route: { "GET /": answer } });
+      }`,
+  },
   modules: {
     mod_shop(module) {
       module.depends("http");
@@ -60,6 +80,14 @@ const host = withHost({
           "GET /fails": () => {
             throw new Error("on purpose");
           },
+          "GET /secret": () => {
+            throw new Error("cannot sign in with hunter2-the-second-one");
+          },
+          "GET /logs": async () => {
+            await new Promise((resolve) => setImmediate(resolve));
+            module.log.info({ user: 7 }, "within a request");
+            return "";
+          },
         },
       });
     },
@@ -81,6 +109,29 @@ const named = (all: readonly ReadableSpan[], name: string) => {
   assert.ok(found !== undefined, `${name} is among ${all.map((span) => span.name).join(", ")}`);
   return found;
 };
+
+/**
+ * Does what `@opentelemetry/instrumentation-http` does to Node's servers, until the function that
+ * it returns is called.
+ */
+function instrumentServers(): () => void {
+  const emit = Server.prototype.emit as (...values: unknown[]) => boolean;
+  const metadataKey = createContextKey("OpenTelemetry SDK Context Key RPC_METADATA");
+  Server.prototype.emit = function (this: Server, event: string, ...values: unknown[]) {
+    if (event !== "request") return emit.call(this, event, ...values);
+    const span = trace.getTracer("instrumentation").startSpan("GET", { kind: SpanKind.SERVER }, ROOT_CONTEXT);
+    const metadata: { type: string; route?: string } = { type: "http" };
+    const [, response] = values as [IncomingMessage, ServerResponse];
+    response.once("close", () => {
+      span.updateName(metadata.route ?? "none");
+      span.end();
+    });
+    return context.with(trace.setSpan(ROOT_CONTEXT, span).setValue(metadataKey, metadata), () =>
+      emit.call(this, event, ...values),
+    );
+  } as typeof Server.prototype.emit;
+  return () => void (Server.prototype.emit = emit as typeof Server.prototype.emit);
+}
 
 describe("an OpenTelemetry SDK", () => {
   beforeEach(() => exporter.reset());
@@ -158,11 +209,120 @@ describe("an OpenTelemetry SDK", () => {
     assert.equal(block.attributes["ipfs.cid"], text);
   });
 
+  test("attributes follow the conventions for HTTP servers", async () => {
+    const ask = async (call: Call, by: Client["name"] = "HTTP/1.1") => {
+      exporter.reset();
+      await host().client(by).request(call);
+      const [span] = await spans(1);
+      return span as ReadableSpan;
+    };
+    const head = await ask({ method: "HEAD", path: "/shop/logs?page=2", headers: { host: "shop.example:8080" } });
+    assert.deepEqual([head.name, head.kind], ["HEAD /shop/logs", SpanKind.SERVER]);
+    assert.deepEqual(
+      ["http.request.method", "server.address", "server.port", "network.protocol.version", "url.query"].map(
+        (name) => head.attributes[name],
+      ),
+      ["HEAD", "shop.example", 8080, "1.1", "page=2"],
+    );
+    const bare = await ask({ path: "/shop/logs", headers: { host: "[::1]" } });
+    assert.deepEqual([bare.attributes["server.address"], bare.attributes["server.port"]], ["::1", 80]);
+    const failed = await ask({ path: "/shop/fails" });
+    assert.equal(failed.attributes["error.type"], "500");
+    const invented = await ask({ method: "PROPFIND", path: "/shop/logs" });
+    assert.deepEqual(
+      [invented.name, invented.attributes["http.request.method"], invented.attributes["http.request.method_original"]],
+      ["HTTP", "_OTHER", "PROPFIND"],
+    );
+    const second = await ask({ path: "/shop/logs" }, "HTTP/2");
+    assert.equal(second.attributes["network.protocol.version"], "2");
+  });
+
+  test("a request that is refused before it comes to an app has its span", async () => {
+    await rawExchange(host().http, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    const [span] = await spans(1);
+    assert.deepEqual([span?.name, span?.attributes["http.response.status_code"]], ["GET", 400], "it names no host");
+  });
+
+  test("spans hold no secret that the log would mask", async () => {
+    await get("/shop/logs;token=hidden?api_key=hidden&page=2", { "user-agent": "tool/1 (?token=hidden)" });
+    await get("/api/v0/nothing?arg=hidden", {}, "POST");
+    await get("/shop/secret");
+    const all = await spans(3);
+    const shown = JSON.stringify(all.map(({ attributes, events, status }) => [attributes, events, status]));
+    assert.doesNotMatch(shown, /hidden|hunter2/);
+    assert.match(shown, /"url\.path":"\/shop\/logs;token=\*\*\*".*"url\.query":"api_key=\*\*\*&page=2"/);
+    assert.match(shown, /cannot sign in with \(secret\)/);
+  });
+
+  test("inside of the span that an instrumentation has made, and tells it the route", async () => {
+    const stop = instrumentServers();
+    try {
+      await get("/shop/outer/1", { traceparent });
+    } finally {
+      stop();
+    }
+    const all = await spans(5);
+    const [outer, inner] = all.filter(({ kind }) => kind === SpanKind.SERVER).toReversed();
+    assert.deepEqual([outer?.name, inner?.name], ["/shop/outer/*", "/shop/inner"], "spans of the instrumentation");
+    const own = all.filter(({ kind, name }) => kind === SpanKind.INTERNAL && name !== "own work").toReversed();
+    assert.deepEqual(
+      own.map(({ name, parentSpanContext }) => [name, parentSpanContext?.spanId]),
+      [
+        ["GET /shop/outer/*", outer?.spanContext().spanId],
+        ["GET /shop/inner", inner?.spanContext().spanId],
+      ],
+    );
+  });
+
+  test("adds no second traceparent to what an instrumentation of undici sends", async () => {
+    const instrumentation = () => undefined;
+    subscribe("undici:request:create", instrumentation);
+    await get("/shop/outer/1");
+    unsubscribe("undici:request:create", instrumentation);
+    assert.equal(handedOn.traceparent, undefined);
+    assert.match(handedOn.given ?? "", /^\w+-\w+$/, "the id of the request goes on");
+    await spans(3);
+  });
+
+  test("lines of the log carry the ids of the span that they belong to", async () => {
+    await get("/shop/logs", { traceparent });
+    await get("/apart/", { traceparent });
+    await get("/shop/fails", { traceparent });
+    const all = await spans(3);
+    const lines = (text: string) =>
+      text
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const idsOf = (line: Record<string, unknown> | undefined) => [line?.trace_id, line?.span_id];
+    const own = (name: string) => [caller.traceId, named(all, name).spanContext().spanId];
+    const logged = lines(host().log());
+    assert.deepEqual(idsOf(logged.findLast(({ msg }) => msg === "within a request")), own("GET /shop/logs"));
+    assert.deepEqual(idsOf(logged.findLast(({ level }) => level === "error")), own("GET /shop/fails"));
+    const apart = () => lines(host().log()).find(({ msg }) => msg === "within an isolated module");
+    await eventually("the line of the isolated module", apart);
+    assert.deepEqual(idsOf(apart()), own("GET /apart/"));
+    assert.deepEqual(idsOf(logged[0]), [undefined, undefined], "no request, no span");
+    await host().host.reopenLogs();
+    const requests = await eventuallyLines();
+    assert.deepEqual(idsOf(requests.findLast(({ path }) => path === "/shop/logs")), own("GET /shop/logs"));
+
+    async function eventuallyLines(): Promise<Record<string, unknown>[]> {
+      let found: Record<string, unknown>[] = [];
+      await eventually("the line of the request", async () => {
+        found = lines(await readFile(join(host().folder, "requests.log"), "utf8"));
+        return found.at(-1)?.path === "/shop/fails";
+      });
+      return found;
+    }
+  });
+
   test("nothing is left of it after its unload", async () => {
     await host().host.unload("http_traces");
     for (const name of ["request", "command", "block"]) {
       assert.equal(tracingChannel(`modhost:${name}`).hasSubscribers, false, name);
     }
+    for (const name of ["client", "log"]) assert.equal(channel(`modhost:${name}`).hasSubscribers, false, name);
     assert.deepEqual(host().host.residue("http_traces"), []);
     await get("/shop/outer/1", { traceparent });
     assert.equal(handedOn.traceparent, undefined);

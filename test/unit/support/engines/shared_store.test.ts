@@ -7,7 +7,8 @@ import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
 test("each test gets an empty store on the engines of its process", { skip: noSharedStore }, async () => {
-  const [one, other] = [await sharedStore(), await sharedStore()];
+  const one = await sharedStore();
+  const other = await sharedStore();
   assert.equal(one.sql, other.sql);
   assert.notEqual(one.settings.sql, other.settings.sql);
   for (const { settings } of [one, other]) {

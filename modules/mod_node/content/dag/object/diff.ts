@@ -16,11 +16,15 @@ export interface Change {
   readonly after: CID | undefined;
 }
 
-/** Differences that are listed at most: two small graphs can differ at more paths than there is memory. */
+/**
+ * Differences that are listed at most: two small graphs can differ at more paths than there is
+ * memory.
+ */
 const MAX_CHANGES = 100_000;
 
 /**
- * Changes in the order of the links before, then links that exist only before, then links that exist only after.
+ * Changes in the order of the links before, then links that exist only before, then links that
+ * exist only after.
  *
  * @throws NodeError when there are too many
  */

@@ -37,7 +37,10 @@ export async function withLink(
   return rebuild(way, names, (node) => ({ ...node, links: replaced(node.links, { name: last, ...child }) }));
 }
 
-/** Before links are added, or removed. @throws NodeError, in the words of Kubo 0.43, for what is no plain directory of UnixFS */
+/**
+ * Before links are added, or removed. @throws NodeError, in the words of Kubo 0.43, for what is no
+ * plain directory of UnixFS
+ */
 export function requireDirectory({ data }: ObjectNode, adds: boolean): void {
   const what = adds ? "add named links to" : "remove links from";
   const type = unixfsTypeOf(data);

@@ -10,7 +10,8 @@ import { readObjectXml } from "./xml.ts";
 const MAX_INPUT = 2 * 1024 * 1024 + 10;
 
 /**
- * Bytes of the node that is described. `form`: `json`, `xml` or `protobuf`; `encoding` of the data: `text` or `base64`.
+ * Bytes of the node that is described. `form`: `json`, `xml` or `protobuf`; `encoding` of the data:
+ * `text` or `base64`.
  *
  * @throws NodeError with the reference's text
  */

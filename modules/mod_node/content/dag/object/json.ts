@@ -15,7 +15,10 @@ export interface SerializedObject {
   links: { name: string; hash: string; size: number }[];
 }
 
-/** `{"Data": "...", "Links": [{"Name", "Hash", "Size"}]}`. @throws NodeError with the reference's text */
+/**
+ * `{"Data": "...", "Links": [{"Name", "Hash", "Size"}]}`. @throws NodeError with the reference's
+ * text
+ */
 export function* readObjectJson(bytes: Uint8Array): Steps<SerializedObject> {
   const reader = new StructReader(bytes, "first", true);
   const draft: SerializedObject = { data: new Uint8Array(), links: [] };

@@ -1,4 +1,7 @@
-/** The nodes of the `object` commands: dag-pb nodes with their CID, written again with a CID of the same form. */
+/**
+ * The nodes of the `object` commands: dag-pb nodes with their CID, written again with a CID of the
+ * same form.
+ */
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { hashCoded, hashUnavailable, identity, sha256 } from "../../../formats/cid/hashes.ts";
@@ -38,7 +41,9 @@ export function pbBlock(bytes: Uint8Array, like?: CID): Promise<Block> {
   return makeBlock(bytes, { codec, hash, length: code === identity.code ? -1 : digest.length });
 }
 
-/** Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it. */
+/**
+ * Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it.
+ */
 export function sizeOf(cid: CID, bytes: Uint8Array): number {
   if (cid.code !== dagPb) return bytes.length;
   return cumulativeSize({ length: bytes.length, links: decodePb(bytes).links });

@@ -9,8 +9,8 @@ import type { SerializedObject } from "./json.ts";
 const MAX_DEPTH = 3;
 
 /**
- * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are ignored, and the root may have any
- * name.
+ * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are ignored, and the
+ * root may have any name.
  *
  * @throws NodeError with the reference's text
  */

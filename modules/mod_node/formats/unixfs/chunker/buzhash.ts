@@ -6,7 +6,10 @@ const MAX_CHUNK = 512 * 1024;
 const window = 32;
 const mask = (1 << 17) - 1;
 
-/** The boundaries of the reference's `buzhash`: a rolling hash of 32 bytes, a cut where its low 17 bits are zero. */
+/**
+ * The boundaries of the reference's `buzhash`: a rolling hash of 32 bytes, a cut where its low 17
+ * bits are zero.
+ */
 export class BuzhashChunker implements Chunker {
   readonly maxLength = MAX_CHUNK;
   #state = 0;

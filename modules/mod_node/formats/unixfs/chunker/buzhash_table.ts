@@ -1,4 +1,6 @@
-/** The 256 words of the reference's buzhash, by byte; they decide boundaries, so none may change. */
+/**
+ * The 256 words of the reference's buzhash, by byte; they decide boundaries, so none may change.
+ */
 export const buzhashTable = new Uint32Array([
   0x6236e7d5, 0x10279b0b, 0x72818182, 0xdc526514, 0x2fd41e3d, 0x777ef8c8, 0x83ee5285, 0x2c8f3637, 0x2f049c1a,
   0x57df9791, 0x9207151f, 0x9b544818, 0x74eef658, 0x2028ca60, 0x0271d91a, 0x27ae587e, 0xecf9fa5f, 0x236e71cd,

@@ -1,7 +1,8 @@
 /** Parses chunker options such as `size-262144`, `rabin-1024-4096-8192`, `buzhash`. */
 import { NodeError } from "../../../util/errors.ts";
+import type { Names } from "../../cid/codecs.ts";
 import { BuzhashChunker } from "./buzhash.ts";
-import { type Chunker, SizeChunker } from "./chunker.ts";
+import { type Chunker, SizeChunker, WholeChunker } from "./chunker.ts";
 import { RabinChunker } from "./rabin.ts";
 
 export const defaultChunkSize = 262_144;
@@ -12,18 +13,40 @@ const MIN_RABIN = 16;
 const tooLong = (maxChunk: number) =>
   new NodeError(`chunker parameters may not exceed the maximum chunk size of ${maxChunk}`);
 
-/** The function makes a new chunker for each file. @throws NodeError with the reference's text */
-export function parseChunker(text: string, maxChunk = MAX_CHUNK): () => Chunker {
+/**
+ * Kubo subtracts the window of 16 bytes from the minimum chunk size as an unsigned number. If the
+ * minimum is smaller, the result wraps around and the whole file becomes one chunk. A file is
+ * refused only if that chunk is too long for a block.
+ */
+const tooSmall = (average: number, maxChunk: number) =>
+  new NodeError(
+    `rabin min must be greater than 16: rabin-${average} makes one chunk of the whole file, and this file is longer than the maximum ` +
+      `chunk size of ${maxChunk}; use rabin-${3 * MIN_RABIN} or more`,
+  );
+
+/**
+ * The function makes a new chunker for each file. With `names` "multicodec" a size has no second
+ * number, and what follows `buzhash-` does not matter, as in Kubo 0.43.
+ *
+ * @throws NodeError with the reference's text
+ */
+export function parseChunker(text: string, maxChunk = MAX_CHUNK, names?: Names): () => Chunker {
+  const isLater = names === "multicodec";
+  const [name, number, ...more] = text.split("-");
   if (text === "" || text === "default") return () => new SizeChunker(defaultChunkSize);
-  if (text === "buzhash") return () => new BuzhashChunker();
-  if (text.startsWith("size-")) {
-    const size = integer(text.split("-")[1] as string);
+  if (isLater ? name === "buzhash" : text === "buzhash") return () => new BuzhashChunker();
+  if (isLater && name === "size" && (number === undefined || more.length > 0)) {
+    throw new NodeError("incorrect chunker string format (expected size-{size})");
+  }
+  if (name === "size" && number !== undefined) {
+    const size = integer(number);
     if (size <= 0) throw new NodeError("chunker size must be greater than 0");
     if (size > maxChunk) throw tooLong(maxChunk);
     return () => new SizeChunker(size);
   }
   if (text === "rabin" || text.startsWith("rabin-")) {
     const { shortest, average, longest } = parseRabin(text, maxChunk);
+    if (shortest < MIN_RABIN) return () => new WholeChunker(maxChunk, tooSmall(average, maxChunk));
     return () => new RabinChunker(shortest, average, longest);
   }
   throw new NodeError(`unrecognized chunker option: ${text}`);

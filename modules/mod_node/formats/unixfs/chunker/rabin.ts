@@ -7,7 +7,8 @@ const window = 16;
 
 interface Tables {
   /**
-   * What to remove for a byte that leaves the window, and how to reduce the byte above the degree; in 32-bit halves.
+   * What to remove for a byte that leaves the window, and how to reduce the byte above the degree;
+   * in 32-bit halves.
    */
   readonly outHigh: Uint32Array;
   readonly outLow: Uint32Array;
@@ -42,8 +43,8 @@ function makeTables(): Tables {
 let tables: Tables | undefined;
 
 /**
- * The boundaries of the reference's `rabin`: a cut where the low bits of the fingerprint of the last 16 bytes are zero,
- * as many bits as the logarithm of the average size.
+ * The boundaries of the reference's `rabin`: a cut where the low bits of the fingerprint of the
+ * last 16 bytes are zero, as many bits as the logarithm of the average size.
  */
 export class RabinChunker implements Chunker {
   readonly maxLength: number;

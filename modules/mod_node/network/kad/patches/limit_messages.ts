@@ -1,45 +1,46 @@
 /**
- * Bounds DHT messages, and what of one is read. The library takes messages of four megabytes, which it decodes in one piece,
- * announces every peer in a response and dials them all: one response could make work for minutes. Of provider records it gets only
- * those that say something new of a peer.
+ * Limits DHT messages, and how much of each is read. The library accepts messages of four
+ * megabytes, decodes them in one piece, announces every peer in a response and dials them all: a
+ * single response could cause minutes of work. The library only receives provider records that
+ * contain new addresses of a peer.
  */
 import { type PeerId, type Stream, StreamMessageEvent } from "@libp2p/interface";
 import type { Patch, PatchNotices } from "../../swarm/patches/notices.ts";
 import { withOverrides } from "../../swarm/patches/with_overrides.ts";
 import { boundsOfStream } from "../message_bounds.ts";
-import { keepRecords } from "../received_records.ts";
+import { storeProviderRecords } from "../received_records.ts";
 import type { RecordStore } from "../record_store.ts";
 
 export const patch: Patch = {
   library: "@libp2p/kad-dht",
   version: "16.4.5",
-  without: "what one DHT message may hold is not bounded",
+  without: "the contents of DHT messages are not limited",
 };
 
-/** What is used of the library's `network`, which reads responses. */
+/** The part of the library's `network` that reads responses. */
 export interface KadNetwork {
   _writeReadMessage(stream: Stream, message: unknown, options: unknown): Promise<unknown>;
 }
 
-/** What is used of the library's `rpc`, which answers the requests of others. */
+/** The part of the library's `rpc` that responds to requests of other peers. */
 export interface KadRpc {
   onIncomingStream(stream: Stream, connection: { readonly remotePeer: PeerId }): Promise<void>;
 }
 
 /**
- * Takes the first peers of each message and leaves out the rest; a message beyond the bounds resets its stream. To be
- * called before the DHT starts.
+ * Passes only the first peers of each message on to the library; a message that exceeds the total
+ * limits resets its stream. Must be called before the DHT starts.
  */
-export function limitMessages(kad: object, records: Pick<RecordStore, "keepOf">, notices: PatchNotices): void {
+export function limitMessages(kad: object, records: Pick<RecordStore, "addProvider">, notices: PatchNotices): void {
   const { network, rpc } = kad as { readonly network?: Partial<KadNetwork>; readonly rpc?: Partial<KadRpc> };
   const { _writeReadMessage: read } = network ?? {};
-  const { onIncomingStream: answer } = rpc ?? {};
-  const parts = { "network._writeReadMessage": read, "rpc.onIncomingStream": answer };
+  const { onIncomingStream: respond } = rpc ?? {};
+  const parts = { "network._writeReadMessage": read, "rpc.onIncomingStream": respond };
   if (!notices.isApplicable(patch, parts) || network === undefined || read === undefined) return;
-  if (rpc !== undefined && answer !== undefined) {
+  if (rpc !== undefined && respond !== undefined) {
     rpc.onIncomingStream = (stream, connection) => {
-      const bounded = boundsOfStream((messages) => keepRecords(messages, connection.remotePeer, records));
-      return answer.call(rpc as KadRpc, withinBounds(stream, bounded), connection);
+      const bounded = boundsOfStream((messages) => storeProviderRecords(messages, connection.remotePeer, records));
+      return respond.call(rpc as KadRpc, withinBounds(stream, bounded), connection);
     };
   }
   network._writeReadMessage = (stream, message, options) =>
@@ -48,7 +49,10 @@ export function limitMessages(kad: object, records: Pick<RecordStore, "keepOf">,
 
 type Listener = (event: StreamMessageEvent) => void;
 
-/** The stream, of which the one who listens gets whole messages within the bounds. One beyond them resets it. */
+/**
+ * Wraps a stream so that its listener receives whole messages within the limits. A message that
+ * exceeds them resets the stream.
+ */
 function withinBounds(stream: Stream, bounded = boundsOfStream()): Stream {
   const listeners = new Map<unknown, Listener>();
   const boundedListener = (listener: Listener): Listener => {

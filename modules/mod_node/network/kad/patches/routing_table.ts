@@ -1,6 +1,7 @@
 /**
- * The routing table inside the library's DHT. The library shows neither who is in it, nor when a peer comes or goes,
- * nor lets an unreachable peer be removed from it; `stats dht` shows the first, and providing waits for the second.
+ * Accesses the routing table inside the library's DHT. The library exposes neither the peers in the
+ * table nor events for added and removed peers, and cannot remove an unreachable peer. `stats dht`
+ * lists the peers, and providing waits for the first one.
  */
 import type { Connection } from "@libp2p/interface";
 import type { KadDHTComponents } from "@libp2p/kad-dht";
@@ -10,10 +11,10 @@ import type { Patch, PatchNotices } from "../../swarm/patches/notices.ts";
 export const patch: Patch = {
   library: "@libp2p/kad-dht",
   version: "16.4.5",
-  without: "all connected peers are taken for the routing table, and stats dht shows no buckets",
+  without: "all connected peers count as the routing table, and stats dht shows no buckets",
 };
 
-/** What is used of the library's DHT. */
+/** The parts of the library's DHT that this patch uses. */
 interface KadInternals {
   readonly routingTable: EventTarget & {
     readonly size: number;
@@ -31,23 +32,29 @@ interface KadInternals {
 
 export interface TablePeer {
   readonly id: PeerId;
-  /** Leading bits that its key shares with the node's own: the number of its bucket. */
+  /**
+   * Number of leading bits that its key shares with the node's own, which is the index of its
+   * bucket.
+   */
   readonly commonPrefix: number;
   /** Milliseconds since 1970. */
   readonly lastPing: number;
 }
 
 export interface RoutingTableView {
-  /** Peers in the table. */
+  /** Number of peers in the table. */
   readonly size: number;
   peers(): Iterable<TablePeer>;
-  /** When the bucket of that number was refreshed last. */
+  /** Returns the time of the last refresh of that bucket. */
   refreshedAt(commonPrefix: number): Date | undefined;
   onAdded(listener: () => void): void;
   onRemoved(listener: (id: PeerId) => void): void;
   /** Never rejects. */
   remove(id: PeerId): Promise<void>;
-  /** To be called before the DHT stops: a refresh that is under way would set its timer again when it ends. */
+  /**
+   * Must be called before the DHT stops: otherwise a running refresh would restart its timer when
+   * it ends.
+   */
   stopRefreshing(): void;
 }
 
@@ -55,7 +62,10 @@ type Components = Pick<KadDHTComponents, "events"> & {
   readonly connectionManager: { getConnections(): readonly Connection[] };
 };
 
-/** The table of a DHT of the library; where it is hidden, the peers that are connected. */
+/**
+ * Returns the table of a DHT of the library; if it is not accessible, the connected peers serve as
+ * the table.
+ */
 export function routingTableOf(kad: object, components: Components, notices: PatchNotices): RoutingTableView {
   const { routingTable, routingTableRefresh } = kad as Partial<KadInternals>;
   const parts = {
@@ -106,7 +116,7 @@ function connectedPeers({ events, connectionManager }: Components): RoutingTable
   };
 }
 
-/** Leading bits that two keys of the same length share. */
+/** Returns the number of leading bits that two keys of the same length share. */
 export function commonPrefixLength(one: Uint8Array, other: Uint8Array): number {
   const at = one.findIndex((byte, index) => byte !== other[index]);
   if (at < 0) return one.length * 8;

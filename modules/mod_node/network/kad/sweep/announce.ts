@@ -1,57 +1,66 @@
-/** Announces the keys of one region: finds its peers, and hands each of them all of its keys at once. */
+/**
+ * Announces the keys of one region: finds its peers, and sends each of them all of its keys at
+ * once.
+ */
 import { NodeError } from "../../../util/errors.ts";
 import { allocate } from "./allocate.ts";
 import { type Exploring, explore, split } from "./explore.ts";
-import type { Figures } from "./figures.ts";
-import { isWithin, type Placed, type Prefix } from "./keyspace.ts";
+import { type HasKadId, isWithin, type Prefix } from "./keyspace.ts";
 import type { SweepKey } from "./keystore.ts";
+import type { SweepMetrics } from "./sweep_metrics.ts";
 
-/** What a DHT does for announcements. */
-export interface SweepNetwork<P extends Placed> {
-  /** Which DHT it is: each has its own regions. */
+/** Operations of a DHT that announcements use. */
+export interface SweepNetwork<P extends HasKadId> {
+  /** Name of the DHT; each DHT has its own regions. */
   readonly name: string;
   readonly closestPeers: Exploring<P>["network"]["closestPeers"];
-  /** Sends provider records over one stream, and resolves with how many were sent: fewer when the peer goes meanwhile. */
+  /**
+   * Sends provider records over one stream, and resolves to the number of sent records, which is
+   * smaller if the peer disconnects meanwhile.
+   */
   addProvider(peer: P, multihashes: readonly Uint8Array[], signal: AbortSignal): Promise<number>;
-  /** Notes that this node provides them, for those who ask it. */
-  keep(multihashes: readonly Uint8Array[]): void;
+  /** Stores locally that this node provides them, for peers that ask this node. */
+  storeLocally(multihashes: readonly Uint8Array[]): void;
 }
 
-export interface Announcing<P extends Placed> extends Exploring<P> {
+export interface Announcing<P extends HasKadId> extends Exploring<P> {
   readonly network: SweepNetwork<P>;
-  /** Peers that are sent to at a time. */
+  /** Maximum number of peers to send to concurrently. */
   readonly connections: number;
-  readonly figures: Figures;
+  readonly metrics: SweepMetrics;
 }
 
 export interface Announced {
-  /** The smallest regions with enough peers in which the keys were announced. Together they may be more than was asked for. */
+  /**
+   * The smallest regions with enough peers in which the keys were announced. Together they may be
+   * larger than the requested region.
+   */
   readonly prefixes: readonly Prefix[];
-  /** Keys that at least one peer was given. */
+  /** Number of keys that at least one peer accepted. */
   readonly keys: number;
 }
 
-/** Keys of a region up to which each is looked up by itself. */
+/** Maximum number of keys in a region that are looked up individually. */
 const FEW_KEYS = 2;
-/** Share of the peers of a region that have to take records. */
+/** Minimum share of a region's peers that must accept records. */
 const MIN_REACHED = 0.2;
 
 /**
  * Announces the keys of a region.
  *
- * @param keysOf those of a region, which may be larger than the one that was asked for
- * @throws NodeError when its peers are not found, or few of them take records
+ * @param keysOf yields the keys of a region, which may be larger than the requested one @throws
+ * NodeError if its peers are not found, or few of them accept records
  */
-export async function announceRegion<P extends Placed>(
+export async function announceRegion<P extends HasKadId>(
   prefix: Prefix,
   keysOf: (prefix: Prefix) => AsyncIterable<readonly SweepKey[]>,
   announcing: Announcing<P>,
 ): Promise<Announced> {
   const region = await explore(prefix, announcing);
   if (region.peers.length === 0) throw new NodeError("no peers were found");
-  const { figures, replication } = announcing;
+  const { metrics, replication } = announcing;
   const parts = split(region, replication);
-  figures.explored(parts.map(({ peers }) => peers.length));
+  metrics.explored(parts.map(({ peers }) => peers.length));
   const tally = new Tally();
   for await (const keys of keysOf(region.prefix)) {
     for (const part of parts) {
@@ -59,15 +68,20 @@ export async function announceRegion<P extends Placed>(
       await send(own, allocate(own, part.peers, replication, part.prefix.length), announcing, tally);
     }
   }
-  figures.reached(tally.reached.size, tally.asked.size);
-  if (tally.reached.size < tally.asked.size * MIN_REACHED) {
-    throw new NodeError(`${tally.asked.size - tally.reached.size} of ${tally.asked.size} peers took no records`);
+  metrics.reached(tally.reached.size, tally.requested.size);
+  if (tally.reached.size < tally.requested.size * MIN_REACHED) {
+    throw new NodeError(
+      `${tally.requested.size - tally.reached.size} of ${tally.requested.size} peers accepted no records`,
+    );
   }
   return { prefixes: parts.map((part) => part.prefix), keys: tally.keys };
 }
 
-/** Announces keys one by one, where they are too few for a region to be explored. @throws NodeError when nobody took one */
-export async function announceKeys<P extends Placed>(
+/**
+ * Announces keys one by one, if they are too few to explore a region. @throws NodeError if no peer
+ * accepted any
+ */
+export async function announceKeys<P extends HasKadId>(
   keys: readonly SweepKey[],
   announcing: Announcing<P>,
 ): Promise<number> {
@@ -77,47 +91,47 @@ export async function announceKeys<P extends Placed>(
     const peers = await announcing.network.closestPeers(key.multihash, announcing.signal);
     await send([key], new Map(peers.map((peer) => [peer, [key]])), announcing, tally);
   }
-  if (tally.keys === 0) throw new NodeError("no peer took a record");
+  if (tally.keys === 0) throw new NodeError("no peer accepted a record");
   return tally.keys;
 }
 
 export const areFew = (keys: number): boolean => keys <= FEW_KEYS;
 
 class Tally {
-  readonly asked = new Set<Placed>();
-  readonly reached = new Set<Placed>();
+  readonly requested = new Set<HasKadId>();
+  readonly reached = new Set<HasKadId>();
   keys = 0;
 }
 
-async function send<P extends Placed>(
+async function send<P extends HasKadId>(
   keys: readonly SweepKey[],
   shares: ReadonlyMap<P, readonly SweepKey[]>,
-  { network, connections, figures, signal }: Announcing<P>,
+  { network, connections, metrics, signal }: Announcing<P>,
   tally: Tally,
 ): Promise<void> {
   if (keys.length === 0) return;
-  network.keep(keys.map(({ multihash }) => multihash));
+  network.storeLocally(keys.map(({ multihash }) => multihash));
   const sent = new Map<P, number>();
   const left = shares.entries();
   const work = async () => {
     for (const [peer, share] of left) {
       signal.throwIfAborted();
-      tally.asked.add(peer);
+      tally.requested.add(peer);
       const multihashes = share.map(({ multihash }) => multihash);
       const count = await network.addProvider(peer, multihashes, signal).catch(() => 0);
       signal.throwIfAborted();
       sent.set(peer, count);
-      figures.sent(count);
+      metrics.sent(count);
       if (count > 0) tally.reached.add(peer);
     }
   };
   await Promise.all(Array.from({ length: Math.min(connections, shares.size) }, work));
   const lost = countLost(shares, sent);
   tally.keys += keys.length - lost;
-  figures.keysAnnounced(keys.length - lost, lost);
+  metrics.keysAnnounced(keys.length - lost, lost);
 }
 
-/** Keys that no peer was given. */
+/** Counts the keys that no peer received. */
 function countLost<P>(shares: ReadonlyMap<P, readonly SweepKey[]>, sent: ReadonlyMap<P, number>): number {
   const sentTo = (peer: P) => sent.get(peer) ?? 0;
   const lost = new Set<SweepKey>();

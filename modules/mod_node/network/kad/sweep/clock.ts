@@ -1,12 +1,15 @@
-/** Time, which a simulation has of its own. */
+/** Abstracts time, so that a simulation can supply its own. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** Runs it once, so many milliseconds later, unless what is returned is called before. */
+  /**
+   * Runs the function once after that many milliseconds, unless the returned function is called
+   * before.
+   */
   after(milliseconds: number, run: () => void): () => void;
 }
 
-/** Longest time that a timer can be set to, in milliseconds. */
+/** Longest delay that a timer supports, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

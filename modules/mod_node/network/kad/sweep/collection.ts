@@ -1,4 +1,7 @@
-/** Keeps the keys as the strategy and the share of this host have them: collected when they are not, and for each cycle. */
+/**
+ * Maintains the keys that the strategy selects for this host's part: collects them if they are
+ * missing, and for each cycle.
+ */
 import type { Division, WorkShares } from "../../../storage/shared/work_shares.ts";
 import type { Clock } from "./clock.ts";
 import { type Keystore, type SweepKey, sweepKey } from "./keystore.ts";
@@ -6,29 +9,32 @@ import { type Keystore, type SweepKey, sweepKey } from "./keystore.ts";
 export interface CollectionDeps {
   readonly keystore: Keystore;
   readonly clock: Clock;
-  /** The multihashes of what is announced by the configuration of now; `name` tells one choice from another. */
+  /**
+   * Returns the multihashes to announce by the current configuration; `name` distinguishes one
+   * selection from another.
+   */
   readonly source: () => { readonly name: string; readonly keys: (signal: AbortSignal) => AsyncIterable<Uint8Array> };
-  /** Where several hosts have the blocks: each has the keys whose first byte is of its share. */
+  /** If several hosts share the blocks: divides keys among them by their first byte. */
   readonly shares?: Pick<WorkShares, "division"> | undefined;
   readonly signal: AbortSignal;
   readonly warn: (text: string) => void;
 }
 
-/** Milliseconds until a collection that failed is tried again, while the former keys are at hand. */
+/** Milliseconds until a failed collection is tried again, while the previous keys are available. */
 const RETRY_AFTER_MS = 5 * 60_000;
 
 export class Collection {
   readonly #deps: CollectionDeps;
   #running: Promise<void> | undefined;
   #division: Division | undefined;
-  /** Milliseconds since 1970 before which a collection that failed is not tried again. */
+  /** Time in milliseconds since 1970 before which a failed collection is not tried again. */
   #notBefore = 0;
 
   constructor(deps: CollectionDeps) {
     this.#deps = deps;
   }
 
-  /** Keys that were added, of the share of this host. */
+  /** Adds new keys that are in this host's part. */
   add(keys: readonly SweepKey[]): void {
     const division = this.#division;
     const isMine = ({ kadId }: SweepKey) => division?.isMine(kadId.subarray(0, 1)) !== false;
@@ -36,7 +42,8 @@ export class Collection {
   }
 
   /**
-   * Collects the keys unless that was done since then, from the same source. While others are at hand it does not wait.
+   * Collects the keys unless they were collected since the given time from the same source. If
+   * older keys of that source are available, it does not wait for the collection.
    *
    * @param since milliseconds since 1970
    */
@@ -50,11 +57,11 @@ export class Collection {
     if (clock.now() < this.#notBefore) return;
     this.collect().catch((error: Error) => {
       this.#notBefore = clock.now() + RETRY_AFTER_MS;
-      if (!signal.aborted) warn(`what is announced was not collected anew: ${error.message}`);
+      if (!signal.aborted) warn(`cannot collect the keys to announce again: ${error.message}`);
     });
   }
 
-  /** Collects the keys now, or goes with a collection that is under way. */
+  /** Collects the keys now, or joins a running collection. */
   collect(): Promise<void> {
     this.#running ??= this.#collect().finally(() => {
       this.#running = undefined;

@@ -1,7 +1,10 @@
-/** Whether there are peers to announce to, and since when that is so. */
+/** Tracks whether there are peers to announce to, and since when. */
 import type { Clock } from "./clock.ts";
 
-/** `disconnected`: without peers for a short time; `offline`: for `offlineAfter` or longer, or since the start. */
+/**
+ * `disconnected`: without peers for less than `offlineAfter`; `offline`: for longer, or since the
+ * start.
+ */
 export type ConnectivityStatus = "online" | "disconnected" | "offline";
 
 export class Connectivity {
@@ -12,15 +15,18 @@ export class Connectivity {
   /** Milliseconds since 1970. */
   #changed: number;
 
-  /** @param offlineAfter milliseconds without peers after which the node counts as offline */
+  /**
+   * @param offlineAfter returns the milliseconds without peers after which the node counts as
+   * offline
+   */
   constructor(clock: Clock, offlineAfter: () => number) {
     this.#clock = clock;
     this.#offlineAfter = offlineAfter;
     this.#changed = clock.now();
   }
 
-  /** Records whether there are peers now; may be called again when nothing has changed. */
-  note(isOnline: boolean): void {
+  /** Records whether there are peers now; may be called repeatedly without a change. */
+  record(isOnline: boolean): void {
     if (isOnline === this.#isOnline) return;
     this.#isOnline = isOnline;
     this.#wasOnline ||= isOnline;
@@ -32,12 +38,17 @@ export class Connectivity {
     return this.#wasOnline && this.since > this.#clock.now() - this.#offlineAfter() ? "disconnected" : "offline";
   }
 
-  /** When the first peer came or the last one went, in milliseconds since 1970; at first when the node began. */
+  /**
+   * When the first peer arrived or the last one left, in milliseconds since 1970; initially when
+   * the node started.
+   */
   get since(): number {
     return this.#changed;
   }
 
-  /** Since when there have been peers, in milliseconds since 1970; undefined while there are none. */
+  /**
+   * Since when there have been peers, in milliseconds since 1970; undefined while there are none.
+   */
   get onlineSince(): number | undefined {
     return this.#isOnline ? this.#changed : undefined;
   }

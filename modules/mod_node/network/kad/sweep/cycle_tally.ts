@@ -1,6 +1,6 @@
-/** What was announced, cycle by cycle. */
+/** Counts what was announced in each cycle. */
 
-/** What was announced in a cycle, or by one call. */
+/** Totals of a cycle, or of one call. */
 export interface SweptKeys {
   readonly provided: number;
   readonly regions: number;
@@ -10,16 +10,17 @@ export interface SweptKeys {
 const nothing: SweptKeys = { provided: 0, regions: 0, durationMs: 0 };
 
 export class CycleTally {
-  /** The last whole cycle, or a call since. */
+  /** Totals of the last complete cycle, or of a later call. */
   last = nothing;
   #began = 0;
   #current = nothing;
 
-  /** @param began when the cycle did in which it was announced, in milliseconds since 1970 */
+  /** @param began start of the cycle of the announcement, in milliseconds since 1970 */
   add(began: number, swept: SweptKeys): void {
     if (began !== this.#began) {
       if (this.#began !== 0) this.last = this.#current;
-      [this.#began, this.#current] = [began, nothing];
+      this.#began = began;
+      this.#current = nothing;
     }
     const { provided, regions, durationMs } = this.#current;
     this.#current = {

@@ -1,20 +1,23 @@
-/** The regions of one DHT (the public one, or that of the local network), and how large they are to be. */
+/** The regions of one DHT (the public one, or that of the local network), and their target size. */
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
 import type { Announcing, SweepNetwork } from "./announce.ts";
 import { estimatedLength } from "./explore.ts";
-import type { Figures } from "./figures.ts";
-import { kadIdOf, Lookups, type Placed, type Prefix, prefixesBelow } from "./keyspace.ts";
+import { type HasKadId, kadIdOf, Lookups, type Prefix, prefixesBelow } from "./keyspace.ts";
 import type { SweepKey } from "./keystore.ts";
 import { Regions } from "./regions.ts";
+import type { SweepMetrics } from "./sweep_metrics.ts";
 
-/** Peers that a record is given to, as in the specification of the DHT. */
+/** Number of peers that receive a record, as in the DHT specification. */
 export const REPLICATION = 20;
-/** Bits of the keys that are looked up to estimate how many peers there are: one key for each value of them. */
+/**
+ * Number of leading bits of the sample keys that are looked up to estimate the number of peers: one
+ * key per value of these bits.
+ */
 const SAMPLE_BITS = 2;
 
 export interface DhtRegionsDeps {
   readonly metadata: MetadataStore;
-  readonly figures: Figures;
+  readonly metrics: SweepMetrics;
   readonly resumes: boolean;
   readonly connections: () => number;
   readonly signal: AbortSignal;
@@ -22,11 +25,11 @@ export interface DhtRegionsDeps {
 
 const lookups = new Lookups();
 
-export class DhtRegions<P extends Placed> {
+export class DhtRegions<P extends HasKadId> {
   readonly regions: Regions;
   network: SweepNetwork<P>;
   readonly #deps: DhtRegionsDeps;
-  /** Bits of a region; undefined until peers were looked for. */
+  /** Number of bits of a region's prefix; undefined until it was estimated. */
   #length: number | undefined;
   #estimating: Promise<void> | undefined;
 
@@ -36,14 +39,17 @@ export class DhtRegions<P extends Placed> {
     this.#deps = deps;
   }
 
-  static async open<P extends Placed>(network: SweepNetwork<P>, deps: DhtRegionsDeps): Promise<DhtRegions<P>> {
+  static async open<P extends HasKadId>(network: SweepNetwork<P>, deps: DhtRegionsDeps): Promise<DhtRegions<P>> {
     const regions = new Regions(deps.metadata, network.name);
     await regions.open();
     if (!deps.resumes) regions.forget();
     return new DhtRegions(network, regions, deps);
   }
 
-  /** Estimates how large regions are to be from the peers closest to a few keys; once, until `reconsider` is called. */
+  /**
+   * Estimates the size of regions from the peers closest to a few keys; only once, until
+   * `reconsider` is called.
+   */
   estimate(): Promise<void> {
     if (this.#length !== undefined) return Promise.resolve();
     this.#estimating ??= this.#estimate().finally(() => {
@@ -63,26 +69,26 @@ export class DhtRegions<P extends Placed> {
     this.regions.cut(this.#length);
   }
 
-  /** Has the size estimated again: the number of peers may have changed. */
+  /** Makes the next call estimate the size again, because the number of peers may have changed. */
   reconsider(): void {
     this.#length = undefined;
   }
 
   announcing(): Announcing<P> {
     const { network } = this;
-    const { connections, figures, signal } = this.#deps;
+    const { connections, metrics, signal } = this.#deps;
     return {
       network,
       lookups,
       replication: REPLICATION,
       connections: connections(),
-      figures,
+      metrics,
       signal,
       manyPeers: (this.#length ?? 0) > 0,
     };
   }
 
-  /** Keys by the region that each is in. */
+  /** Groups keys by the region that contains them. */
   grouped(keys: readonly SweepKey[]): Map<Prefix, SweepKey[]> {
     return this.regions.grouped(keys);
   }

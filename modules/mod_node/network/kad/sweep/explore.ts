@@ -2,42 +2,48 @@
 import { NodeError } from "../../../util/errors.ts";
 import { commonPrefixLength } from "../patches/routing_table.ts";
 import {
+  type HasKadId,
   isWithin,
   kadIdOf,
   type Lookups,
   MAX_LOOKUP_BITS,
-  type Placed,
   type Prefix,
   parentOf,
   prefixOf,
   siblingOf,
 } from "./keyspace.ts";
 
-export interface Exploring<P extends Placed> {
+export interface Exploring<P extends HasKadId> {
   readonly lookups: Lookups;
-  /** Peers that a lookup finds, and that a record is given to. */
+  /** Number of peers that a lookup finds, and that receive a record. */
   readonly replication: number;
   readonly network: {
-    /** The peers closest to a multihash: `replication` of them, or all there are. */
+    /**
+     * Resolves to the peers closest to a multihash: `replication` of them, or all if there are
+     * fewer.
+     */
     closestPeers(multihash: Uint8Array, signal: AbortSignal): Promise<readonly P[]>;
   };
   readonly signal: AbortSignal;
-  /** The DHT is estimated to have more peers than one lookup finds: a lookup that finds fewer has failed. */
+  /**
+   * Whether the DHT is estimated to have more peers than one lookup finds. If so, a lookup that
+   * finds fewer has failed.
+   */
   readonly manyPeers: boolean;
 }
 
-export interface Region<P extends Placed> {
+export interface Region<P extends HasKadId> {
   readonly prefix: Prefix;
   readonly peers: readonly P[];
 }
 
 /**
- * All peers of the region: those whose keys begin with the prefix, or with the longest shorter one that has enough of them. So
- * they are the closest to each key in it.
+ * Finds all peers of a region: those whose keys begin with the prefix, or with the longest shorter
+ * prefix that has enough peers. They include the closest peers of each key in the region.
  *
- * @throws NodeError when a lookup finds too few
+ * @throws NodeError if a lookup finds too few peers
  */
-export async function explore<P extends Placed>(prefix: Prefix, exploring: Exploring<P>): Promise<Region<P>> {
+export async function explore<P extends HasKadId>(prefix: Prefix, exploring: Exploring<P>): Promise<Region<P>> {
   const found = new Map<string, P>();
   let open = [prefix];
   for (let within = prefix; ; within = parentOf(within)) {
@@ -50,8 +56,8 @@ export async function explore<P extends Placed>(prefix: Prefix, exploring: Explo
   }
 }
 
-/** Notes the peers that are found, and returns what of the part is not covered by them. */
-async function lookUp<P extends Placed>(
+/** Records the found peers, and returns the parts of the region that they do not cover. */
+async function lookUp<P extends HasKadId>(
   part: Prefix,
   found: Map<string, P>,
   { lookups, network, replication, signal, manyPeers }: Exploring<P>,
@@ -62,14 +68,17 @@ async function lookUp<P extends Placed>(
   const peers = await network.closestPeers(key, signal);
   for (const peer of peers) found.set(Buffer.from(peer.kadId).toString("latin1"), peer);
   if (peers.length < replication) {
-    if (peers.length === 0 || manyPeers) throw new NodeError(`a lookup found ${peers.length} peers alone`);
+    if (peers.length === 0 || manyPeers) throw new NodeError(`a lookup found only ${peers.length} peers`);
     return [];
   }
   return uncovered(part, kadId, peers);
 }
 
-/** Of the peers that share fewer bits with the key than the farthest that was found, some may not have been found. */
-function uncovered(part: Prefix, kadId: Uint8Array, peers: readonly Placed[]): Prefix[] {
+/**
+ * Returns the parts in which peers may be missing: those that share fewer bits with the key than
+ * the farthest found peer does.
+ */
+function uncovered(part: Prefix, kadId: Uint8Array, peers: readonly HasKadId[]): Prefix[] {
   const shared = Math.min(...peers.map((peer) => commonPrefixLength(kadId, peer.kadId)));
   const covered = Math.min(shared + 1, MAX_LOOKUP_BITS);
   const rest: Prefix[] = [];
@@ -77,8 +86,8 @@ function uncovered(part: Prefix, kadId: Uint8Array, peers: readonly Placed[]): P
   return rest;
 }
 
-/** The region in its smallest parts that have enough peers each. */
-export function split<P extends Placed>({ prefix, peers }: Region<P>, replication: number): readonly Region<P>[] {
+/** Splits the region into its smallest parts that have enough peers each. */
+export function split<P extends HasKadId>({ prefix, peers }: Region<P>, replication: number): readonly Region<P>[] {
   if (prefix.length >= MAX_LOOKUP_BITS) return [{ prefix, peers }];
   const halves = ["0", "1"].map((bit) => {
     const half = prefix + bit;
@@ -88,9 +97,12 @@ export function split<P extends Placed>({ prefix, peers }: Region<P>, replicatio
   return halves.flatMap((half) => split(half, replication));
 }
 
-/** Bits of regions that have about half as many peers again as a record is given to, by the density around some keys. */
+/**
+ * Estimates the prefix length of regions that contain about 1.5 times the number of peers that
+ * receive a record, from the density of peers around the sample keys.
+ */
 export function estimatedLength(
-  found: readonly { readonly kadId: Uint8Array; readonly peers: readonly Placed[] }[],
+  found: readonly { readonly kadId: Uint8Array; readonly peers: readonly HasKadId[] }[],
   replication: number,
 ): number {
   if (found.some(({ peers }) => peers.length < replication)) return 0;
@@ -99,7 +111,10 @@ export function estimatedLength(
   return Math.max(0, Math.min(MAX_LOOKUP_BITS, Math.floor(-mean - Math.log2(1.5))));
 }
 
-/** Distance of two keys as the binary logarithm of its share of the key space; not positive. */
+/**
+ * Returns the distance of two keys as the binary logarithm of its share of the key space; never
+ * positive.
+ */
 function logDistance(one: Uint8Array, other: Uint8Array): number {
   let distance = 0;
   for (let at = 0; at < 6; at += 1) distance = distance * 256 + ((one[at] as number) ^ (other[at] as number));

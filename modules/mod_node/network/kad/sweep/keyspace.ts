@@ -1,11 +1,14 @@
 /** The key space of Kademlia: SHA-256 of multihashes and peer ids, and prefixes of such keys. */
 import { hash } from "node:crypto";
 
-/** The first bits of keys, as a text of `0` and `1`: all keys that begin with them. Empty: all keys. */
+/**
+ * The first bits of keys, as a text of `0` and `1`; stands for all keys that begin with them. The
+ * empty text stands for all keys.
+ */
 export type Prefix = string;
 
-/** Whoever has a place in the key space. */
-export interface Placed {
+/** Anything that has a key in the key space. */
+export interface HasKadId {
   /** 32 bytes. */
   readonly kadId: Uint8Array;
 }
@@ -21,42 +24,52 @@ export function prefixOf(kadId: Uint8Array, length: number): Prefix {
   return prefix;
 }
 
-export function isWithin({ kadId }: Placed, prefix: Prefix): boolean {
+export function isWithin({ kadId }: HasKadId, prefix: Prefix): boolean {
   for (let at = 0; at < prefix.length; at += 1) if (bitOf(kadId, at) !== Number(prefix[at])) return false;
   return true;
 }
 
-/** The other half of the next shorter prefix. Of the empty one there is none. */
+/** Returns the other half of the next shorter prefix. The empty prefix has no sibling. */
 export const siblingOf = (prefix: Prefix): Prefix => prefix.slice(0, -1) + (prefix.endsWith("0") ? "1" : "0");
 
 export const parentOf = (prefix: Prefix): Prefix => prefix.slice(0, -1);
 
-/** Where a region begins in the key space, from 0 to below 1. */
+/** Returns the start of a region in the key space, from 0 to below 1. */
 export const positionOf = (prefix: Prefix): number =>
   prefix === "" ? 0 : Number.parseInt(prefix, 2) / 2 ** prefix.length;
 
-/** All prefixes of that length below one. */
+/** Returns all prefixes of that length that extend the given prefix. */
 export function prefixesBelow(prefix: Prefix, length: number): readonly Prefix[] {
   const rest = length - prefix.length;
   if (rest <= 0) return [prefix];
   return Array.from({ length: 2 ** rest }, (_, at) => prefix + at.toString(2).padStart(rest, "0"));
 }
 
-/** Leading bits of which the first multihash that was found for each is remembered. */
+/**
+ * Number of leading bits for which the table remembers a multihash: for each value of them the
+ * first one that was found.
+ */
 const TABLE_BITS = 12;
 /**
- * Leading bits of keys that can be found, and so of regions: of 16,384 hashes one has them on average, which takes some milliseconds. So
- * many regions are enough for half a million peers; peers that say that there are more make no more of them.
+ * Maximum number of leading bits of lookup keys, and so of regions. On average, one of 16,384
+ * hashes has a given 14-bit prefix, and finding it takes a few milliseconds. So many regions
+ * suffice for half a million peers; peers that fake a larger network do not create more regions.
  */
 export const MAX_LOOKUP_BITS = 14;
 
-/** Keys to look up: peers are asked with what they hash themselves, so one is found by trying. */
+/**
+ * Finds lookup keys. Peers hash the key that they are queried with, so a key with a given prefix
+ * can only be found by trial.
+ */
 export class Lookups {
-  /** A number by leading bits: one more than that of the multihash, or 0. */
+  /** Number of the found multihash plus one by leading bits; 0 if none was found. */
   readonly #found = new Uint32Array(2 ** TABLE_BITS);
   #tried = 0;
 
-  /** A multihash (of SHA-256) whose key begins with the prefix, of at most `MAX_LOOKUP_BITS` bits. */
+  /**
+   * Returns a SHA-256 multihash whose key begins with the prefix, which has at most
+   * `MAX_LOOKUP_BITS` bits.
+   */
   keyIn(prefix: Prefix): Uint8Array {
     const rest = TABLE_BITS - prefix.length;
     const first = rest >= 0 ? Number.parseInt(prefix || "0", 2) * 2 ** rest : undefined;

@@ -1,24 +1,25 @@
 /**
- * The keys that are announced again and again, by region, on disk. They are collected anew for each cycle; what is added
- * meanwhile joins them. The store is of one host: hosts of a shared store have the keys of their shares.
+ * Stores the keys that are announced regularly on disk, by region. They are collected again for
+ * each cycle, and keys that are added meanwhile join them. The store belongs to one host: hosts of
+ * a shared store each have the keys of their part.
  */
 
 import { pagedRange } from "../../../storage/metadata/paged_range.ts";
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
 import { ownBytes } from "../../../util/own_bytes.ts";
-import { bitOf, isWithin, kadIdOf, type Placed, type Prefix, prefixesBelow } from "./keyspace.ts";
+import { bitOf, type HasKadId, isWithin, kadIdOf, type Prefix, prefixesBelow } from "./keyspace.ts";
 
-/** A block whose provider records are to be kept. */
-export interface SweepKey extends Placed {
+/** A block whose provider records have to be renewed. */
+export interface SweepKey extends HasKadId {
   readonly multihash: Uint8Array;
 }
 
 export const sweepKey = (multihash: Uint8Array): SweepKey => ({ multihash, kadId: kadIdOf(multihash) });
 
-/** What was collected, and when it was, in milliseconds since 1970. */
+/** Identifies a collection of keys, with its time in milliseconds since 1970. */
 export interface Collected {
   readonly at: number;
-  /** What says which keys these are: others are collected when it is another. */
+  /** Identifies the selection of keys: if it changes, the keys are collected again. */
   readonly from: string;
 }
 
@@ -31,14 +32,14 @@ interface State extends Collected {
 
 const STATE_KEY = "routing/sweep/keys";
 const chunksOf = (generation: number): string => `routing/sweep/keys/${generation}/`;
-/** Leading bits of the keys that are stored together. */
+/** Number of leading bits that keys in one bucket share. */
 const BUCKET_BITS = 8;
-/** Leading bits by which it is known where there are keys at all. */
+/** Number of leading bits for which the store knows whether any key exists. */
 const PRESENCE_BITS = 16;
-/** Milliseconds until keys that were added are written; a crash loses them until keys are collected again. */
+/** Milliseconds until added keys are written; a crash loses them until the next collection. */
 const WRITE_AFTER_MS = 1000;
 
-/** Keys that wait to be written. */
+/** Keys that are waiting to be written. */
 class Pending {
   readonly #byBucket = new Map<number, Uint8Array[]>();
   count = 0;
@@ -51,7 +52,7 @@ class Pending {
     this.count += 1;
   }
 
-  /** A chunk of each bucket, and begins anew. */
+  /** Returns one chunk per bucket, and clears the keys. */
   take(): readonly (readonly [bucket: number, chunk: Uint8Array])[] {
     const chunks = [...this.#byBucket].map(([bucket, keys]) => [bucket, packed(keys)] as const);
     this.#byBucket.clear();
@@ -62,14 +63,14 @@ class Pending {
 
 export class Keystore {
   readonly #metadata: MetadataStore;
-  /** Keys that are written, and given, at a time. */
+  /** Returns the number of keys to write, and to yield, at a time. */
   readonly #batchSize: () => number;
   #generation = 0;
   #collected: Collected | undefined;
   #size = 0;
   #present = new Uint8Array(2 ** PRESENCE_BITS / 8);
   readonly #pending = new Pending();
-  /** Of the keys that are being collected. */
+  /** State of the collection in progress. */
   #next: { readonly pending: Pending; present: Uint8Array; size: number } | undefined;
   #sequence = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -81,7 +82,7 @@ export class Keystore {
     this.#batchSize = batchSize;
   }
 
-  /** Takes up what was there when the node ended. A collection that had not come to its end is dropped. */
+  /** Loads what was stored when the node stopped. An incomplete collection is dropped. */
   async open(): Promise<void> {
     const bytes = await this.#metadata.get(STATE_KEY);
     if (bytes !== undefined) {
@@ -97,17 +98,23 @@ export class Keystore {
     await this.#dropOthers();
   }
 
-  /** Undefined: nothing was collected yet. */
+  /** The current collection; undefined if nothing was collected yet. */
   get collected(): Collected | undefined {
     return this.#collected;
   }
 
-  /** Keys; one that was added and is collected, too, may count twice until the next collection. */
+  /**
+   * Number of keys; a key that is both added and collected may count twice until the next
+   * collection.
+   */
   get size(): number {
     return this.#size;
   }
 
-  /** Whether there are keys with that prefix. Of a prefix of more than 16 bits, whether there are some with these bits. */
+  /**
+   * Whether there are keys with that prefix. For a prefix of more than 16 bits, only its first 16
+   * bits are checked.
+   */
   has(prefix: Prefix): boolean {
     const bits = prefix.slice(0, PRESENCE_BITS);
     const count = 2 ** (PRESENCE_BITS - bits.length);
@@ -135,7 +142,10 @@ export class Keystore {
     else this.#timer ??= setTimeout(() => void this.#write().catch(() => undefined), WRITE_AFTER_MS).unref();
   }
 
-  /** Collects the keys anew. The former ones stay until all are there, and when the source fails. */
+  /**
+   * Collects the keys again. The previous ones stay in use until the collection is complete, and if
+   * the source fails.
+   */
   async collect(source: AsyncIterable<SweepKey>, about: Collected): Promise<void> {
     const generation = this.#generation + 1;
     const next = { pending: new Pending(), present: new Uint8Array(2 ** PRESENCE_BITS / 8), size: 0 };
@@ -149,9 +159,11 @@ export class Keystore {
       }
       await this.#put(generation, next.pending);
       await this.#flush();
-      [this.#generation, this.#collected] = [generation, about];
-      [this.#size, this.#present] = [next.size, next.present];
-      // What was added while this was written.
+      this.#generation = generation;
+      this.#collected = about;
+      this.#size = next.size;
+      this.#present = next.present;
+      // Writes the keys that were added during the previous write.
       await this.#put(generation, next.pending);
     } finally {
       this.#next = undefined;
@@ -159,7 +171,7 @@ export class Keystore {
     await this.#dropOthers();
   }
 
-  /** The keys of a region, each once, so many at a time. */
+  /** Yields the keys of a region, each once, in batches. */
   async *within(prefix: Prefix): AsyncGenerator<readonly SweepKey[], void, undefined> {
     await this.#flush();
     let batch: SweepKey[] = [];
@@ -200,7 +212,7 @@ export class Keystore {
     return this.#writing;
   }
 
-  /** One chunk of each bucket; of the generation in force, with what is known of it. */
+  /** Writes one chunk per bucket; for the current generation also the state. */
   async #put(generation: number, pending: Pending): Promise<void> {
     const chunks = pending.take();
     const sequence = (this.#sequence++).toString(16).padStart(SEQUENCE_DIGITS, "0");
@@ -222,7 +234,7 @@ export class Keystore {
     return Buffer.from(JSON.stringify(state));
   }
 
-  /** Chunks of other generations, page by page. */
+  /** Deletes the chunks of other generations, page by page. */
   async #dropOthers(): Promise<void> {
     const own = chunksOf(this.#generation);
     let page: string[] = [];
@@ -249,14 +261,17 @@ const nameOf = (bucket: number): string => `${bucket.toString(16).padStart(2, "0
 const bucketsOf = (prefix: Prefix): readonly number[] =>
   prefixesBelow(prefix.slice(0, BUCKET_BITS), BUCKET_BITS).map((each) => Number.parseInt(each, 2));
 
-function set(bits: Uint8Array, { kadId }: Placed): void {
+function set(bits: Uint8Array, { kadId }: HasKadId): void {
   const at = (kadId[0] as number) * 32 + ((kadId[1] as number) >> 3);
   bits[at] = (bits[at] as number) | (0x80 >> ((kadId[1] as number) & 7));
 }
 
 const isSet = (bits: Uint8Array, at: number): boolean => bitOf(bits, at) === 1;
 
-/** Multihashes one after the other, each behind its length: a byte, as identity hashes are never announced. */
+/**
+ * Concatenates multihashes, each after its length. One byte suffices for the length, because
+ * identity hashes are never announced.
+ */
 function packed(multihashes: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(multihashes.reduce((sum, { length }) => sum + 1 + length, 0));
   let at = 0;

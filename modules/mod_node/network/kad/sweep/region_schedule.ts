@@ -1,23 +1,28 @@
-/** When each region is announced next: those whose moment has passed, except while they are being announced or have just failed. */
+/**
+ * Decides when each region is announced next. Regions that are due are announced, except while they
+ * are in progress or have just failed.
+ */
 import type { Clock } from "./clock.ts";
 import type { Prefix } from "./keyspace.ts";
 import type { Cycle, Due, Regions } from "./regions.ts";
 
-/** Milliseconds that a region may be late before the node says that it falls behind, as in Kubo. */
+/**
+ * Milliseconds that a region may be late before the node reports that it falls behind, as in Kubo.
+ */
 export const MAX_DELAY_MS = 3600 * 1000;
-/** Milliseconds until a region that failed is tried again. */
+/** Milliseconds until a failed region is tried again. */
 const RETRY_AFTER_MS = 5 * 60_000;
 
 export class RegionSchedule {
   readonly #clock: Clock;
   readonly #hasKeys: (prefix: Prefix) => boolean;
   cycle: Cycle = { began: 0, interval: 0 };
-  /** Those of the DHT that was announced to last. */
+  /** The regions of the DHT that was last used. */
   regions: Regions | undefined;
-  /** Milliseconds since 1970 before which no region is late. */
+  /** Time in milliseconds since 1970 before which no region counts as late. */
   notBefore = 0;
   readonly #busy = new Set<Prefix>();
-  /** When regions that failed may be tried again. */
+  /** Times at which failed regions may be tried again. */
   readonly #retries = new Map<Prefix, number>();
 
   constructor(clock: Clock, hasKeys: (prefix: Prefix) => boolean) {
@@ -35,23 +40,23 @@ export class RegionSchedule {
     else this.#retries.set(prefix, this.#clock.now() + RETRY_AFTER_MS);
   }
 
-  /** Regions that wait to be tried again. */
+  /** Number of regions that are waiting for another try. */
   get retries(): number {
     return this.#retries.size;
   }
 
-  /** The region that waits longest. Those without keys have had their turn. */
+  /** Returns the region that has been due for longest. Regions without keys are skipped. */
   first(regions: Regions): Due | undefined {
     const now = this.#clock.now();
     let first: Due | undefined;
     for (const due of [...regions.due(this.cycle, now)]) {
       if (!this.#hasKeys(due.prefix)) regions.skip(due.prefix, now);
-      else if ((first === undefined || due.at < first.at) && !this.#isHeld(due.prefix, now)) first = due;
+      else if ((first === undefined || due.at < first.at) && !this.#isPaused(due.prefix, now)) first = due;
     }
     return first;
   }
 
-  #isHeld(prefix: Prefix, now: number): boolean {
+  #isPaused(prefix: Prefix, now: number): boolean {
     return this.#isBusy(prefix) || (this.#retries.get(prefix) ?? 0) > now;
   }
 
@@ -60,7 +65,7 @@ export class RegionSchedule {
     return false;
   }
 
-  /** The region that is next, and its moment, which may have passed. */
+  /** Returns the next region and its due time, which may have passed. */
   next(): Due | undefined {
     const { regions, cycle } = this;
     if (regions === undefined || cycle.interval <= 0) return undefined;
@@ -74,7 +79,10 @@ export class RegionSchedule {
     return first ?? regions.next(cycle, now, this.#hasKeys);
   }
 
-  /** Milliseconds by which the region that waits longest is late, where there have been peers since then. */
+  /**
+   * Returns by how many milliseconds the most overdue region is late, counting only the time with
+   * peers.
+   */
   behindMs(onlineSince: number | undefined): number {
     const { regions, cycle } = this;
     if (regions === undefined || cycle.interval <= 0 || onlineSince === undefined) return 0;
@@ -86,7 +94,7 @@ export class RegionSchedule {
     return behind;
   }
 
-  /** Whether all regions that have keys were announced in the last interval. */
+  /** Whether all regions with keys were announced in the last interval. */
   isCovered(now: number): boolean {
     const since = now - this.cycle.interval;
     const { wanted, regions } = this;

@@ -1,36 +1,37 @@
 /**
- * The regions into which the key space is cut, and when each was announced last. It survives restarts, and hosts of a shared store
- * have it in common. What is due follows from the time: each region has its moment in the interval.
+ * Divides the key space into regions, and stores when each was last announced. The data survives
+ * restarts, and hosts of a shared store share it. The time determines which regions are due: each
+ * region has its own offset in the interval.
  */
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
 import { WriteBehind } from "../../../storage/metadata/write_behind.ts";
-import { type Placed, type Prefix, positionOf, prefixesBelow, prefixOf, siblingOf } from "./keyspace.ts";
+import { type HasKadId, type Prefix, positionOf, prefixesBelow, prefixOf, siblingOf } from "./keyspace.ts";
 
-/** Milliseconds until a change is written: a crash loses that regions were announced within them. */
+/** Milliseconds until a change is written; a crash loses the announcements of that period. */
 const WRITE_AFTER_MS = 1000;
 
-/** Bits of a key by which its region is found: more than any has. */
-const MOST_BITS = 32;
+/** Number of bits of a key that suffice to find its region; no region has more. */
+const MAX_BITS = 32;
 const isRegion = /^[01]{0,32}$/;
 
 export interface Due {
   readonly prefix: Prefix;
-  /** When it was to be announced, in milliseconds since 1970. */
+  /** When the region was due, in milliseconds since 1970. */
   readonly at: number;
 }
 
-/** When regions are announced: each once in an interval, both in milliseconds. */
+/** The schedule of announcements: each region once per interval, in milliseconds. */
 export interface Cycle {
-  /** When the first one began, since 1970. */
+  /** When the first cycle began, in milliseconds since 1970. */
   readonly began: number;
   readonly interval: number;
 }
 
-/** When the cycle of that moment began. */
+/** Returns when the cycle at that time began. */
 export const cycleAt = ({ began, interval }: Cycle, now: number): number =>
   began + Math.floor((now - began) / interval) * interval;
 
-/** The latest moment at which the region is due that is not after `now`. */
+/** Returns the latest time up to `now` at which the region was due. */
 function momentBefore(cycle: Cycle, prefix: Prefix, now: number): number {
   const offset = positionOf(prefix) * cycle.interval;
   return offset + cycleAt(cycle, now - offset);
@@ -38,15 +39,18 @@ function momentBefore(cycle: Cycle, prefix: Prefix, now: number): number {
 
 export class Regions {
   readonly #store: WriteBehind;
-  /** When each region was announced; 0 for never. No prefix is below another one, and all of the key space is in one. */
+  /**
+   * When each region was announced; 0 for never. No prefix extends another one, and together they
+   * cover the key space.
+   */
   readonly #announced = new Map<Prefix, number>([["", 0]]);
 
-  /** @param name whose regions: each DHT has its own */
+  /** @param name name of the DHT, which has its own regions */
   constructor(metadata: MetadataStore, name: string) {
     this.#store = new WriteBehind(metadata, `routing/sweep/regions/${name}/`, { delayMs: WRITE_AFTER_MS });
   }
 
-  /** Takes up what is stored. */
+  /** Loads the stored regions. */
   async open(): Promise<void> {
     const stored: (readonly [Prefix, number])[] = [];
     for await (const [name, bytes] of this.#store.range("")) {
@@ -56,7 +60,7 @@ export class Regions {
     for (const [prefix, at] of stored.toSorted((a, b) => a[1] - b[1])) this.#put(prefix, at);
   }
 
-  /** Forgets when regions were announced: all are due. */
+  /** Forgets when regions were announced, so that all are due. */
   forget(): void {
     for (const prefix of this.prefixes()) this.#write(prefix, undefined);
     this.#announced.clear();
@@ -67,13 +71,16 @@ export class Regions {
     return [...this.#announced.keys()];
   }
 
-  /** When it was announced; of one that is no region, when the one was that it is in. 0 for never. */
+  /** Returns when the prefix was last announced, or the region that contains it. 0 for never. */
   announced(prefix: Prefix): number {
-    return this.#announced.get(this.around(prefix) ?? prefix) ?? 0;
+    return this.#announced.get(this.regionContaining(prefix) ?? prefix) ?? 0;
   }
 
-  /** The region that a prefix is in; undefined where it is cut into several. */
-  around(prefix: Prefix): Prefix | undefined {
+  /**
+   * Returns the region that contains a prefix; undefined if the prefix is divided into several
+   * regions.
+   */
+  regionContaining(prefix: Prefix): Prefix | undefined {
     for (let length = prefix.length; length >= 0; length -= 1) {
       const shorter = prefix.slice(0, length);
       if (this.#announced.has(shorter)) return shorter;
@@ -81,30 +88,31 @@ export class Regions {
     return undefined;
   }
 
-  /** By the region that each is in. */
-  grouped<K extends Placed>(keys: readonly K[]): Map<Prefix, K[]> {
-    return Map.groupBy(keys, ({ kadId }) => this.around(prefixOf(kadId, MOST_BITS)) as Prefix);
+  /** Groups keys by the region that contains them. */
+  grouped<K extends HasKadId>(keys: readonly K[]): Map<Prefix, K[]> {
+    return Map.groupBy(keys, ({ kadId }) => this.regionContaining(prefixOf(kadId, MAX_BITS)) as Prefix);
   }
 
-  /** Makes one region of all that is below the prefix, which was announced then. */
+  /** Merges everything below the prefix into one region, with the time of its announcement. */
   set(prefix: Prefix, at: number): void {
     this.#put(prefix, at);
     this.#write(prefix, at);
   }
 
-  /** Notes that nothing had to be announced; after a restart it is looked at again. */
+  /** Records that there was nothing to announce; after a restart the region is checked again. */
   skip(prefix: Prefix, at: number): void {
     this.#announced.set(prefix, at);
   }
 
-  /** The regions that a prefix is in, or that are in it, are due as if they had never been announced. */
+  /** Makes the regions that contain the prefix, or are contained in it, due immediately. */
   bringForward(prefix: Prefix): void {
-    const around = this.around(prefix);
-    const late = around === undefined ? this.prefixes().filter((each) => each.startsWith(prefix)) : [around];
+    const regionContaining = this.regionContaining(prefix);
+    const late =
+      regionContaining === undefined ? this.prefixes().filter((each) => each.startsWith(prefix)) : [regionContaining];
     for (const each of late) this.set(each, 0);
   }
 
-  /** Cuts regions that are larger than those of that many bits. */
+  /** Divides regions whose prefix is shorter than that length. */
   cut(length: number): void {
     for (const [prefix, at] of [...this.#announced]) {
       if (prefix.length >= length) continue;
@@ -117,7 +125,7 @@ export class Regions {
     }
   }
 
-  /** Regions whose moment has passed since they were announced. */
+  /** Yields the regions that were not announced since they became due. */
   *due(cycle: Cycle, now: number): Generator<Due, void, undefined> {
     for (const [prefix, announced] of this.#announced) {
       const at = momentBefore(cycle, prefix, now);
@@ -125,7 +133,7 @@ export class Regions {
     }
   }
 
-  /** The next moment of a region after now. */
+  /** Returns the region that becomes due next. */
   next(cycle: Cycle, now: number, isWanted: (prefix: Prefix) => boolean): Due | undefined {
     let next: Due | undefined;
     for (const prefix of this.#announced.keys()) {
@@ -140,12 +148,12 @@ export class Regions {
   }
 
   #put(prefix: Prefix, at: number): void {
-    const around = this.around(prefix);
-    if (around === undefined) for (const other of this.#below(prefix)) this.#remove(other);
-    if (around !== undefined && around !== prefix) {
-      const before = this.#announced.get(around) as number;
-      this.#remove(around);
-      for (let length = prefix.length; length > around.length; length -= 1) {
+    const regionContaining = this.regionContaining(prefix);
+    if (regionContaining === undefined) for (const other of this.#below(prefix)) this.#remove(other);
+    if (regionContaining !== undefined && regionContaining !== prefix) {
+      const before = this.#announced.get(regionContaining) as number;
+      this.#remove(regionContaining);
+      for (let length = prefix.length; length > regionContaining.length; length -= 1) {
         const sibling = siblingOf(prefix.slice(0, length));
         this.#announced.set(sibling, before);
         if (before > 0) this.#write(sibling, before);
@@ -154,7 +162,10 @@ export class Regions {
     this.#announced.set(prefix, at);
   }
 
-  /** The regions into which a prefix is cut. As all of the key space is in one, a walk down comes to each of them. */
+  /**
+   * Returns the regions into which a prefix is divided. Since the regions cover the key space,
+   * descending through both halves finds each of them.
+   */
   #below(prefix: Prefix): Prefix[] {
     return ["0", "1"].flatMap((bit) => {
       const half = prefix + bit;
@@ -172,5 +183,5 @@ export class Regions {
   }
 }
 
-/** In front of a stored prefix, which may be empty. */
+/** Put before a stored prefix, because the prefix may be empty. */
 const PREFIX_MARK = "p";

@@ -1,24 +1,24 @@
-/** What the configuration says of the sweep. */
+/** Reads the settings of the sweep from the configuration. */
 import type { Repo } from "../../../storage/repo/repo.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { parseDuration } from "../../../util/go/duration.ts";
 import { SEND_TIMEOUT_MS } from "../announcer.ts";
 import { announcingSettings } from "../strategies.ts";
-import type { WorkPlaces } from "./workers.ts";
+import type { WorkerLimits } from "./workers.ts";
 
 export interface SweepSettings {
-  /** Milliseconds in which everything is announced once; not positive for never. */
+  /** Milliseconds in which everything is announced once; zero or negative for never. */
   readonly interval: number;
-  /** Goes on after a restart where it was; otherwise it begins anew. */
+  /** Whether the sweep resumes after a restart; otherwise it begins again. */
   readonly resumes: boolean;
-  readonly workers: WorkPlaces;
-  /** Peers that a worker sends to at a time. */
+  readonly workers: WorkerLimits;
+  /** Maximum number of peers that a worker sends to concurrently. */
   readonly connections: number;
-  /** Keys that are held in memory at a time, of each region that is announced. */
+  /** Maximum number of keys in memory for each region that is being announced. */
   readonly batchSize: number;
   /** Milliseconds without peers after which the node counts as offline. */
   readonly offlineAfter: number;
-  /** Milliseconds in which a peer has to take records, or some of them. */
+  /** Milliseconds in which a peer must accept all or some of the records. */
   readonly sendTimeout: number;
 }
 
@@ -35,7 +35,7 @@ export function sweepSettings(config: Pick<Repo["config"], "value">): SweepSetti
     },
   };
   if (workers.max < 1 || workers.dedicated.periodic + workers.dedicated.burst > workers.max) {
-    throw new NodeError("Provide.DHT.MaxWorkers must be at least 1, and as many as are dedicated");
+    throw new NodeError("Provide.DHT.MaxWorkers must be at least 1, and at least the number of dedicated workers");
   }
   return {
     interval,

@@ -1,6 +1,7 @@
 /**
- * Announces everything again by region of the key space, spread over an interval, and new keys at once. All keys of a region
- * go to its peers together: that takes few lookups, and one connection to each peer.
+ * Announces everything regularly by region of the key space, spread over an interval, and new keys
+ * at once. All keys of a region go to its peers together, which takes few lookups, and one
+ * connection to each peer.
  */
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
 import type { WorkShares } from "../../../storage/shared/work_shares.ts";
@@ -12,23 +13,23 @@ import { Collection, type CollectionDeps } from "./collection.ts";
 import { Connectivity } from "./connectivity.ts";
 import { CycleTally, type SweptKeys } from "./cycle_tally.ts";
 import { DhtRegions } from "./dht_regions.ts";
-import { Figures } from "./figures.ts";
-import type { Placed, Prefix } from "./keyspace.ts";
+import type { HasKadId, Prefix } from "./keyspace.ts";
 import { Keystore, type SweepKey, sweepKey } from "./keystore.ts";
 import { MAX_DELAY_MS, RegionSchedule } from "./region_schedule.ts";
 import { cycleAt } from "./regions.ts";
 import type { SweepSettings } from "./settings.ts";
+import { SweepMetrics } from "./sweep_metrics.ts";
 import { Workers } from "./workers.ts";
 
-export interface SweeperDeps<P extends Placed> {
-  /** Of all hosts of a shared store: when regions were announced. */
+export interface SweeperDeps<P extends HasKadId> {
+  /** Metadata of all hosts of a shared store, with the times of announcements. */
   readonly metadata: MetadataStore;
-  /** Of this host: the keys. */
+  /** Metadata of this host, with the keys. */
   readonly hostMetadata: MetadataStore;
   readonly log: Pick<NodeLog, "write">;
-  /** Throws a NodeError where the configuration is invalid. */
+  /** Returns the settings. Throws a NodeError if the configuration is invalid. */
   readonly settings: () => SweepSettings;
-  /** The DHT that announcements go to; undefined while it has no peers. */
+  /** Returns the DHT for announcements; undefined while it has no peers. */
   readonly network: () => SweepNetwork<P> | undefined;
   readonly source: CollectionDeps["source"];
   readonly shares?: Pick<WorkShares, "division"> | undefined;
@@ -36,38 +37,41 @@ export interface SweeperDeps<P extends Placed> {
 }
 
 export interface NewKeys {
-  /** They are announced again with the others. */
+  /** Whether the keys are added to the regular announcements. */
   readonly stays: boolean;
-  /** Told of the keys of each region, whether they were announced or not. */
+  /** Called with the keys of each region, whether or not they were announced. */
   readonly settled: (multihashes: readonly Uint8Array[], error?: Error) => void;
 }
 
-/** Milliseconds from the start to the first region, and between looks at what is due. */
-const FIRST_AFTER_MS = 60_000;
-const LOOK_EVERY_MS = 60_000;
-const MIN_LOOK_MS = 100;
-/** In the metadata store: when the first cycle began, in milliseconds since 1970. */
+/**
+ * Milliseconds from the start to the first region, and the bounds of the time between two checks
+ * for due regions.
+ */
+const FIRST_REGION_AFTER_MS = 60_000;
+const CHECK_EVERY_MS = 60_000;
+const MIN_CHECK_MS = 100;
+/** Metadata key of the time at which the first cycle began, in milliseconds since 1970. */
 const CYCLE_KEY = "routing/sweep/cycle";
 
-export class Sweeper<P extends Placed> {
+export class Sweeper<P extends HasKadId> {
   readonly #deps: SweeperDeps<P>;
   #settings: SweepSettings;
   readonly clock: Clock;
-  /** When it was made, in milliseconds since 1970. */
+  /** When the sweeper was created, in milliseconds since 1970. */
   readonly began: number;
-  readonly figures: Figures;
+  readonly metrics: SweepMetrics;
   readonly workers: Workers;
   readonly connectivity: Connectivity;
   readonly keystore: Keystore;
   readonly schedule: RegionSchedule;
   readonly tally = new CycleTally();
   readonly #collection: Collection;
-  readonly #places = new Map<string, Promise<DhtRegions<P>>>();
+  readonly #regionsByDht = new Map<string, Promise<DhtRegions<P>>>();
   readonly #stop = new AbortController();
   #cancelTimer: () => void = () => undefined;
   #isStarted = false;
   #opened: Promise<void> | undefined;
-  #turning = false;
+  #isAnnouncing = false;
   #running = false;
   #isBehind = false;
 
@@ -78,7 +82,7 @@ export class Sweeper<P extends Placed> {
     this.#settings = settings();
     this.clock = clock;
     this.began = clock.now();
-    this.figures = new Figures(() => clock.now());
+    this.metrics = new SweepMetrics(() => clock.now());
     this.workers = new Workers(() => this.#settings.workers);
     this.connectivity = new Connectivity(clock, () => this.#settings.offlineAfter);
     const keystore = new Keystore(hostMetadata, () => this.#settings.batchSize);
@@ -98,7 +102,7 @@ export class Sweeper<P extends Placed> {
     return this.#settings;
   }
 
-  /** What the last whole cycle announced, or a call since. */
+  /** Totals of the last complete cycle, or of a later call. */
   get last(): SweptKeys {
     return this.tally.last;
   }
@@ -114,7 +118,10 @@ export class Sweeper<P extends Placed> {
     this.#begin();
   }
 
-  /** Goes by the configuration as it is now. @throws NodeError for an invalid one: the former stays */
+  /**
+   * Applies the current configuration. @throws NodeError for an invalid one; the previous settings
+   * then stay in effect
+   */
   async renew(): Promise<void> {
     this.#settings = this.#deps.settings();
     if (this.#opened === undefined) return;
@@ -125,18 +132,18 @@ export class Sweeper<P extends Placed> {
 
   #begin(): void {
     const { interval } = this.#settings;
-    const first = Math.min(FIRST_AFTER_MS, interval);
+    const first = Math.min(FIRST_REGION_AFTER_MS, interval);
     this.schedule.notBefore = this.clock.now() + first;
     this.#cancelTimer();
     this.#wakeAfter(first);
   }
 
   #open(): Promise<void> {
-    this.#opened ??= this.#takeUp();
+    this.#opened ??= this.#loadState();
     return this.#opened;
   }
 
-  async #takeUp(): Promise<void> {
+  async #loadState(): Promise<void> {
     const { metadata } = this.#deps;
     const { interval, resumes } = this.#settings;
     const now = Buffer.from(String(this.clock.now()));
@@ -147,7 +154,7 @@ export class Sweeper<P extends Placed> {
     await this.keystore.open();
   }
 
-  /** No further region by itself. */
+  /** Stops scheduled announcements. */
   pause(): void {
     this.#isStarted = false;
     this.#cancelTimer();
@@ -157,21 +164,21 @@ export class Sweeper<P extends Placed> {
     this.pause();
     this.#stop.abort(new NodeError("the node is closed"));
     await this.keystore.close();
-    for (const place of this.#places.values()) {
-      await place.then(({ regions }) => regions.close()).catch(() => undefined);
+    for (const dhtRegions of this.#regionsByDht.values()) {
+      await dhtRegions.then(({ regions }) => regions.close()).catch(() => undefined);
     }
   }
 
-  /** To be called when a peer enters a routing table. */
+  /** Must be called when a peer enters a routing table. */
   runIfDue(): void {
-    this.#look();
+    this.#currentNetwork();
     this.#wakeAfter(0);
   }
 
-  /** The DHT to announce to; notes whether there is one. */
-  #look(): SweepNetwork<P> | undefined {
+  /** Returns the DHT to announce to, and records whether there is one. */
+  #currentNetwork(): SweepNetwork<P> | undefined {
     const network = this.#deps.network();
-    this.connectivity.note(network !== undefined);
+    this.connectivity.record(network !== undefined);
     return network;
   }
 
@@ -179,43 +186,43 @@ export class Sweeper<P extends Placed> {
     this.#cancelTimer();
     if (this.isClosed || !this.#isStarted || this.#settings.interval <= 0) return;
     const wait = Math.max(milliseconds, this.schedule.notBefore - this.clock.now());
-    this.#cancelTimer = this.clock.after(wait, () => void this.#turn());
+    this.#cancelTimer = this.clock.after(wait, () => void this.#announceDue());
   }
 
-  /** Begins with what is due, as far as there are places. Never rejects. */
-  async #turn(): Promise<void> {
-    if (this.#turning || this.isClosed) return;
-    this.#turning = true;
+  /** Starts announcing the due regions, as far as workers are available. Never rejects. */
+  async #announceDue(): Promise<void> {
+    if (this.#isAnnouncing || this.isClosed) return;
+    this.#isAnnouncing = true;
     try {
-      this.#wakeAfter(await this.#workOnDue());
+      this.#wakeAfter(await this.#startDueRegions());
     } catch (error) {
-      if (!this.isClosed) this.#warn(`what is due is not known: ${(error as Error).message}`);
-      this.#wakeAfter(LOOK_EVERY_MS);
+      if (!this.isClosed) this.#warn(`cannot determine the due regions: ${(error as Error).message}`);
+      this.#wakeAfter(CHECK_EVERY_MS);
     } finally {
-      this.#turning = false;
+      this.#isAnnouncing = false;
     }
   }
 
-  /** Milliseconds until the next look; the end of a region is a reason to look, too. */
-  async #workOnDue(): Promise<number> {
-    const network = this.#look();
-    this.#tellIfBehind();
-    if (network === undefined) return LOOK_EVERY_MS;
+  /** Returns the milliseconds until the next check; the end of a region also causes one. */
+  async #startDueRegions(): Promise<number> {
+    const network = this.#currentNetwork();
+    this.#logIfBehind();
+    if (network === undefined) return CHECK_EVERY_MS;
     await this.#collection.renew(cycleAt(this.schedule.cycle, this.clock.now()));
-    const place = await this.#placeOf(network);
-    await place.estimate();
+    const dhtRegions = await this.#regionsOfDht(network);
+    await dhtRegions.estimate();
     for (;;) {
-      if (!this.workers.hasPlace("periodic")) return LOOK_EVERY_MS;
-      const due = this.schedule.first(place.regions);
+      if (!this.workers.hasFreeWorker("periodic")) return CHECK_EVERY_MS;
+      const due = this.schedule.first(dhtRegions.regions);
       if (due === undefined) break;
-      void this.#periodic(place, due.prefix);
+      void this.#periodic(dhtRegions, due.prefix);
     }
     const next = this.schedule.next()?.at ?? Number.POSITIVE_INFINITY;
-    return Math.min(LOOK_EVERY_MS, Math.max(MIN_LOOK_MS, next - this.clock.now()));
+    return Math.min(CHECK_EVERY_MS, Math.max(MIN_CHECK_MS, next - this.clock.now()));
   }
 
-  /** Says when announcements fall behind, and when they no longer do. */
-  #tellIfBehind(): void {
+  /** Logs when announcements fall behind, and when they have caught up. */
+  #logIfBehind(): void {
     const { behindMs } = this;
     const isBehind = behindMs > MAX_DELAY_MS;
     if (isBehind === this.#isBehind) return;
@@ -225,77 +232,84 @@ export class Sweeper<P extends Placed> {
   }
 
   /** Never rejects. */
-  async #periodic(place: DhtRegions<P>, prefix: Prefix): Promise<void> {
-    await this.#sweep(place, prefix).catch(() => 0);
+  async #periodic(dhtRegions: DhtRegions<P>, prefix: Prefix): Promise<void> {
+    await this.#sweep(dhtRegions, prefix).catch(() => 0);
     this.#wakeAfter(0);
   }
 
-  /** Announces the keys of a region, and notes it. Resolves with how many they were. @throws NodeError */
-  async #sweep(place: DhtRegions<P>, prefix: Prefix): Promise<number> {
+  /**
+   * Announces the keys of a region, and records it. Resolves to the number of keys. @throws
+   * NodeError
+   */
+  async #sweep(dhtRegions: DhtRegions<P>, prefix: Prefix): Promise<number> {
     const { signal } = this.#stop;
     this.schedule.begin(prefix);
     try {
       const keys = await this.workers.run("periodic", signal, () =>
-        this.figures.measure("periodic", 0, () => this.#announceStored(place, prefix)),
+        this.metrics.measure("periodic", 0, () => this.#announceStored(dhtRegions, prefix)),
       );
       this.schedule.end(prefix, "announced");
       return keys;
     } catch (error) {
       this.schedule.end(prefix, "failed");
-      place.reconsider();
-      if (!signal.aborted) this.#warn(`keys of the region "${prefix}" wait: ${(error as Error).message}`);
+      dhtRegions.reconsider();
+      if (!signal.aborted)
+        this.#warn(
+          `cannot announce the keys of region "${prefix}", which will be tried again: ${(error as Error).message}`,
+        );
       throw error;
     }
   }
 
-  async #announceStored(place: DhtRegions<P>, prefix: Prefix): Promise<number> {
+  async #announceStored(dhtRegions: DhtRegions<P>, prefix: Prefix): Promise<number> {
     const began = this.clock.now();
     const { prefixes, keys } = await announceRegion(
       prefix,
       (within) => this.keystore.within(within),
-      place.announcing(),
+      dhtRegions.announcing(),
     );
-    for (const part of prefixes) place.regions.set(part, began);
+    for (const part of prefixes) dhtRegions.regions.set(part, began);
     const durationMs = this.clock.now() - began;
     this.tally.add(cycleAt(this.schedule.cycle, began), { provided: keys, regions: prefixes.length, durationMs });
     return keys;
   }
 
-  async #placeOf(network: SweepNetwork<P>): Promise<DhtRegions<P>> {
-    const opening = this.#places.get(network.name) ?? this.#openPlace(network);
-    this.#places.set(network.name, opening);
-    opening.catch(() => this.#places.delete(network.name));
-    const place = await opening;
-    place.network = network;
-    this.schedule.regions = place.regions;
-    return place;
+  async #regionsOfDht(network: SweepNetwork<P>): Promise<DhtRegions<P>> {
+    const opening = this.#regionsByDht.get(network.name) ?? this.#openRegions(network);
+    this.#regionsByDht.set(network.name, opening);
+    opening.catch(() => this.#regionsByDht.delete(network.name));
+    const dhtRegions = await opening;
+    dhtRegions.network = network;
+    this.schedule.regions = dhtRegions.regions;
+    return dhtRegions;
   }
 
-  #openPlace(network: SweepNetwork<P>): Promise<DhtRegions<P>> {
+  #openRegions(network: SweepNetwork<P>): Promise<DhtRegions<P>> {
     const { metadata } = this.#deps;
-    const { figures } = this;
+    const { metrics } = this;
     const { signal } = this.#stop;
     const connections = () => this.#settings.connections;
-    return DhtRegions.open(network, { metadata, figures, resumes: this.#settings.resumes, connections, signal });
+    return DhtRegions.open(network, { metadata, metrics, resumes: this.#settings.resumes, connections, signal });
   }
 
   /**
    * Announces everything now.
    *
-   * @throws NodeError `reprovider is already running`, and when the routing tables are empty; the reason of the signal
+   * @throws NodeError `reprovider is already running`, and if the routing tables are empty; the
+   * reason of the signal
    */
   async run(signal: AbortSignal = this.#stop.signal): Promise<void> {
     if (this.#running) throw new NodeError("reprovider is already running");
-    const network = this.#look();
+    const network = this.#currentNetwork();
     if (network === undefined) throw failure("ROUTING_TABLE_EMPTY");
     this.#running = true;
     const began = this.clock.now();
     try {
       await this.#open();
       await this.#collection.collect();
-      const place = await this.#placeOf(network);
-      await place.estimate();
-      const swept = await this.#sweepAll(place, signal);
+      const dhtRegions = await this.#regionsOfDht(network);
+      await dhtRegions.estimate();
+      const swept = await this.#sweepAll(dhtRegions, signal);
       this.tally.last = { ...swept, durationMs: this.clock.now() - began };
     } finally {
       this.#running = false;
@@ -303,7 +317,7 @@ export class Sweeper<P extends Placed> {
   }
 
   async #sweepAll(
-    place: DhtRegions<P>,
+    dhtRegions: DhtRegions<P>,
     signal: AbortSignal,
   ): Promise<{ readonly provided: number; readonly regions: number }> {
     const done = { provided: 0, regions: 0 };
@@ -311,8 +325,8 @@ export class Sweeper<P extends Placed> {
     const work = async () => {
       for (const prefix of left) {
         signal.throwIfAborted();
-        // It may have become part of a larger one, or smaller ones, since.
-        const provided = await this.#sweep(place, prefix).catch(() => 0);
+        // The region may have been merged or divided meanwhile.
+        const provided = await this.#sweep(dhtRegions, prefix).catch(() => 0);
         done.provided += provided;
         done.regions += 1;
       }
@@ -323,31 +337,31 @@ export class Sweeper<P extends Placed> {
   }
 
   /**
-   * Announces new keys. Resolves when all were tried; where they stay, those of a region that fails are left to its turn, which
-   * is brought forward.
+   * Announces new keys. Resolves when all were tried. If they stay, keys of a region that fails are
+   * announced at its next scheduled time, which is moved to now.
    *
-   * @throws NodeError when the routing tables are empty
+   * @throws NodeError if the routing tables are empty
    */
   async provide(multihashes: readonly Uint8Array[], { stays, settled }: NewKeys): Promise<void> {
-    const network = this.#look();
+    const network = this.#currentNetwork();
     if (network === undefined) throw failure("ROUTING_TABLE_EMPTY");
     await this.#open();
     const keys = multihashes.map(sweepKey);
     if (stays) this.#collection.add(keys);
-    const place = await this.#placeOf(network);
-    if (!areFew(keys.length)) await place.estimate();
+    const dhtRegions = await this.#regionsOfDht(network);
+    if (!areFew(keys.length)) await dhtRegions.estimate();
     await Promise.all(
-      [...place.grouped(keys)].map(async ([prefix, group]) => {
-        const error = await this.#burst(place, prefix, group);
-        const told = group.map(({ multihash }) => multihash);
-        if (!this.isClosed) settled(told, error);
+      [...dhtRegions.grouped(keys)].map(async ([prefix, group]) => {
+        const error = await this.#burst(dhtRegions, prefix, group);
+        const announced = group.map(({ multihash }) => multihash);
+        if (!this.isClosed) settled(announced, error);
       }),
     );
   }
 
-  /** Resolves with the error, if there is one. */
-  async #burst(place: DhtRegions<P>, prefix: Prefix, keys: readonly SweepKey[]): Promise<Error | undefined> {
-    const announcing = place.announcing();
+  /** Resolves to the error, if any. */
+  async #burst(dhtRegions: DhtRegions<P>, prefix: Prefix, keys: readonly SweepKey[]): Promise<Error | undefined> {
+    const announcing = dhtRegions.announcing();
     const size = this.#settings.batchSize;
     async function* batches() {
       for (let at = 0; at < keys.length; at += size) yield keys.slice(at, at + size);
@@ -355,22 +369,22 @@ export class Sweeper<P extends Placed> {
     const announce = async () =>
       areFew(keys.length) ? announceKeys(keys, announcing) : (await announceRegion(prefix, batches, announcing)).keys;
     try {
-      await this.workers.run("burst", this.#stop.signal, () => this.figures.measure("burst", keys.length, announce));
+      await this.workers.run("burst", this.#stop.signal, () => this.metrics.measure("burst", keys.length, announce));
       return undefined;
     } catch (error) {
-      place.regions.bringForward(prefix);
+      dhtRegions.regions.bringForward(prefix);
       return error as Error;
     } finally {
       this.#wakeAfter(0);
     }
   }
 
-  /** How many regions multihashes are in. */
+  /** Returns the number of regions that contain these multihashes. */
   regionsOf(multihashes: readonly Uint8Array[]): number {
     return this.schedule.regions?.grouped(multihashes.map(sweepKey)).size ?? Math.min(1, multihashes.length);
   }
 
-  /** Milliseconds by which the region that waits longest is late, while there are peers. */
+  /** Milliseconds by which the most overdue region is late, while there are peers. */
   get behindMs(): number {
     return this.schedule.behindMs(this.connectivity.onlineSince);
   }

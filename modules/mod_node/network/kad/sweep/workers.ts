@@ -1,29 +1,35 @@
-/** Regions that are announced at a time: some places are for those whose turn it is, some for new keys, the others for both. */
+/**
+ * Limits the number of regions that are announced concurrently: some workers are reserved for
+ * scheduled regions, some for new keys, and the others serve both.
+ */
 
 export type WorkKind = "periodic" | "burst";
 
-export interface WorkPlaces {
+export interface WorkerLimits {
   readonly max: number;
   readonly dedicated: Readonly<Record<WorkKind, number>>;
 }
 
 export class Workers {
-  readonly #places: () => WorkPlaces;
+  readonly #limits: () => WorkerLimits;
   readonly active: Record<WorkKind, number> = { periodic: 0, burst: 0 };
-  /** Work that waits for a place, by kind. */
+  /** Work that waits for a free worker, by kind. */
   readonly #waiting: Record<WorkKind, (() => void)[]> = { periodic: [], burst: [] };
 
-  constructor(places: () => WorkPlaces) {
-    this.#places = places;
+  constructor(limits: () => WorkerLimits) {
+    this.#limits = limits;
   }
 
   queued(kind: WorkKind): number {
     return this.#waiting[kind].length;
   }
 
-  /** Runs the work when there is a place. @throws the reason of the signal, and what the work throws */
+  /**
+   * Runs the work as soon as a worker is free. @throws the reason of the signal, and what the work
+   * throws
+   */
   async run<T>(kind: WorkKind, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    while (!this.hasPlace(kind)) await this.#place(kind, signal);
+    while (!this.hasFreeWorker(kind)) await this.#freeWorker(kind, signal);
     this.active[kind] += 1;
     try {
       return await work();
@@ -33,8 +39,11 @@ export class Workers {
     }
   }
 
-  /** Resolves when a place may have become free: the caller looks again. @throws the reason of the signal */
-  async #place(kind: WorkKind, signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when a worker may have become free; the caller checks again. @throws the reason of the
+   * signal
+   */
+  async #freeWorker(kind: WorkKind, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
@@ -47,10 +56,10 @@ export class Workers {
     signal.throwIfAborted();
   }
 
-  hasPlace(kind: WorkKind): boolean {
-    const { max, dedicated } = this.#places();
+  hasFreeWorker(kind: WorkKind): boolean {
+    const { max, dedicated } = this.#limits();
     const other = kind === "burst" ? "periodic" : "burst";
-    const kept = Math.max(0, dedicated[other] - this.active[other]);
-    return max - this.active.periodic - this.active.burst - kept > 0;
+    const reserved = Math.max(0, dedicated[other] - this.active[other]);
+    return max - this.active.periodic - this.active.burst - reserved > 0;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What this node uses of gossipsub beyond its interface, to read peers no faster than their messages are dealt with and
- * to open streams again that broke. The library reads a stream as fast as it delivers, and gives a peer up for good
- * when the stream to it breaks.
+ * Accesses internals of gossipsub, to read peers no faster than their messages are handled, and to
+ * reopen broken streams. The library itself reads a stream as fast as data arrives, and never
+ * reopens a broken stream to a peer.
  */
 import type { GossipSub } from "@libp2p/gossipsub";
 import type { RPC } from "@libp2p/gossipsub/message";
@@ -11,16 +11,18 @@ import type { Patch, PatchNotices } from "../../swarm/patches/notices.ts";
 export const patch: Patch = {
   library: "@libp2p/gossipsub",
   version: "17.1.1",
-  without: "what peers send is not bounded, and a peer whose stream broke misses messages until it connects again",
+  without: "data from peers is not limited, and a peer whose stream broke misses messages until it reconnects",
 };
 
 export interface GossipsubInternals {
   isStarted(): boolean;
   /** Called for each stream that a peer opens. */
   onIncomingStream(stream: Stream, connection: Connection): void;
-  /** A peer speaks the protocol: opens a stream to it unless there is one. */
+  /** Called for a peer that speaks the protocol: opens a stream to it unless there is one. */
   onPeerConnected(id: PeerId, connection: Connection): void;
-  /** @throws Error for bytes that are no RPC, or an RPC beyond the library's bounds */
+  /**
+   * @throws Error for bytes that are not an RPC, and for an RPC that exceeds the library's limits
+   */
   decodeRpc(bytes: Uint8Array): RPC;
   /** Resolves when every message of the RPC is validated, delivered and forwarded. */
   handleReceivedRpc(from: PeerId, rpc: RPC): Promise<void>;
@@ -28,7 +30,7 @@ export interface GossipsubInternals {
 
 const METHODS = ["isStarted", "onIncomingStream", "onPeerConnected", "decodeRpc", "handleReceivedRpc"] as const;
 
-/** The router with its internals; undefined where one of them is gone. */
+/** Returns the router with its internals; undefined if one of them is missing. */
 export function internalsOf(router: GossipSub, notices: PatchNotices): (GossipSub & GossipsubInternals) | undefined {
   const whole = router as GossipSub & GossipsubInternals;
   const parts = Object.fromEntries(METHODS.map((name) => [name, whole[name]]));

@@ -1,4 +1,4 @@
-/** A router over HTTP: where it is, and requests to it, with bounds on how many and how long. */
+/** Sends requests to an HTTP router, and limits their number and duration. */
 
 import { unescape as unescaped } from "node:querystring";
 import { agentVersion } from "../../../util/agent_version.ts";
@@ -11,7 +11,7 @@ import { quote } from "../../../util/go/text.ts";
 import type { NodeLog } from "../../../util/log.ts";
 import { retryAfterMs } from "../../../util/retry_after.ts";
 
-/** How requests are made; a test may give another. */
+/** Sends requests; tests may replace it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface EndpointDeps {
@@ -19,42 +19,50 @@ export interface EndpointDeps {
   readonly fetch?: Fetch;
 }
 
-/** What a router is asked: below `/routing/v1/`. */
+/** Kinds of resources below `/routing/v1/`. */
 export type Resource = "providers" | "peers" | "ipns";
 
 export interface RouterUrl {
-  /** Without user and password, without `/routing/v1`, and without a slash at its end. */
+  /** URL without user and password, without `/routing/v1`, and without a final slash. */
   readonly base: string;
-  /** The one that the URL ends in; undefined: all of them. */
+  /** The resource at the end of the URL; undefined means all resources. */
   readonly resource: Resource | undefined;
-  /** Value of the header, from the user and password of the URL. */
+  /** Value of the authorization header, from the user and password of the URL. */
   readonly authorization: string | undefined;
 }
 
-interface Question {
+interface EndpointRequest {
   readonly method?: "GET" | "PUT";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array<ArrayBuffer>;
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds from a question to the end of its answer. */
-const MAX_ANSWER_MS = 30_000;
-/** Questions that a router is asked at a time; others wait. */
+/** Milliseconds from a request to the end of its response. */
+const MAX_RESPONSE_MS = 30_000;
+/** Maximum number of concurrent requests to a router; further ones wait. */
 const MAX_AT_A_TIME = 32;
-/** Milliseconds for which a router is left alone that wants it and does not say how long, and the most that it can want. */
-const REST_MS = 5000;
-const MAX_REST_MS = 60_000;
-/** Too many requests; not available for now. */
-const WANTS_REST: readonly number[] = [429, 503];
+/**
+ * Milliseconds for which a router gets no requests after it asked for that without a duration, and
+ * the maximum that it can ask for.
+ */
+const PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 60_000;
+/**
+ * Status codes with which a router asks for a pause: too many requests, and service unavailable.
+ */
+const PAUSE_STATUSES: readonly number[] = [429, 503];
 
-/** `https://HOST`, with `/routing/v1` and one of its resources behind it or not. @throws NodeError for anything else */
+/**
+ * Parses `https://HOST`, with an optional `/routing/v1` and one of its resources. @throws NodeError
+ * for anything else
+ */
 export function parseRouterUrl(text: string): RouterUrl {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search + url.hash !== "") {
     const shown = quote(text.replace(/\/\/[^/@]*@/, "//"));
     throw new NodeError(
-      `a router is an URL such as https://HOST or https://HOST/routing/v1/providers, and not ${shown}`,
+      `a router must be a URL such as https://HOST or https://HOST/routing/v1/providers, not ${shown}`,
     );
   }
   const { username, password, origin, pathname } = url;
@@ -68,14 +76,14 @@ export function parseRouterUrl(text: string): RouterUrl {
 }
 
 export class Endpoint {
-  /** As failures show it. */
+  /** Name of the router in error texts. */
   readonly name: string;
   readonly #authorization: string | undefined;
   readonly #fetch: Fetch;
   readonly #log: NodeLog;
   readonly #slots = new WeightedSemaphore(MAX_AT_A_TIME);
-  /** By `performance.now`. */
-  #restsUntil = 0;
+  /** End of the requested pause, by `performance.now`. */
+  #pausedUntil = 0;
   #isFailing = false;
 
   constructor({ base, authorization }: RouterUrl, { log, fetch = globalThis.fetch }: EndpointDeps) {
@@ -86,38 +94,38 @@ export class Endpoint {
   }
 
   /**
-   * What `read` makes of the answer; undefined where the router has nothing (404).
+   * Yields what `read` returns for the response; nothing if the router responds with 404.
    *
    * @throws NodeError that names the router, or the reason of the signal
    */
-  async *ask<T>(
+  async *query<T>(
     path: string,
-    { signal, ...question }: Question,
-    read: (answer: Response) => AsyncIterable<T> | Promise<Iterable<T>>,
+    { signal, ...request }: EndpointRequest,
+    read: (response: Response) => AsyncIterable<T> | Promise<Iterable<T>>,
   ): AsyncGenerator<T, void, undefined> {
-    const limit = AbortSignal.timeout(MAX_ANSWER_MS);
+    const limit = AbortSignal.timeout(MAX_RESPONSE_MS);
     const either = AbortSignal.any([signal, limit]);
-    let isHeld = false;
+    let isEntered = false;
     try {
       await this.#enter(either);
-      isHeld = true;
-      const answer = await this.#answer(path, { ...question, signal: either });
-      for await (const found of answer === undefined ? [] : await read(answer)) {
-        this.#turn(undefined);
+      isEntered = true;
+      const response = await this.#fetchResponse(path, { ...request, signal: either });
+      for await (const found of response === undefined ? [] : await read(response)) {
+        this.#noteState(undefined);
         yield found;
       }
-      this.#turn(undefined);
+      this.#noteState(undefined);
     } catch (error) {
       signal.throwIfAborted();
-      const reason = limit.aborted ? `no answer within ${formatDuration(MAX_ANSWER_MS)}` : reasonOf(error as Error);
-      this.#turn(reason);
+      const reason = limit.aborted ? `no response within ${formatDuration(MAX_RESPONSE_MS)}` : reasonOf(error as Error);
+      this.#noteState(reason);
       throw new NodeError(`router ${this.name}: ${reason}`, { cause: error });
     } finally {
-      if (isHeld) this.#slots.release(1);
+      if (isEntered) this.#slots.release(1);
     }
   }
 
-  /** Resolves when fewer questions than may be are open. */
+  /** Resolves when the number of open requests is below the limit. */
   async #enter(signal: AbortSignal): Promise<void> {
     const entry = this.#slots.acquire(1);
     if (entry === undefined) return;
@@ -127,38 +135,42 @@ export class Endpoint {
     });
   }
 
-  async #answer(path: string, { method = "GET", headers, ...question }: Question): Promise<Response | undefined> {
-    const left = this.#restsUntil - performance.now();
-    if (left > 0) throw new NodeError(`it asked to be left alone for another ${formatDuration(Math.ceil(left))}`);
-    const answer = await this.#fetch(`${this.name}/routing/v1/${path}`, {
+  async #fetchResponse(
+    path: string,
+    { method = "GET", headers, ...request }: EndpointRequest,
+  ): Promise<Response | undefined> {
+    const left = this.#pausedUntil - performance.now();
+    if (left > 0)
+      throw new NodeError(`it has requested a pause, which lasts for another ${formatDuration(Math.ceil(left))}`);
+    const response = await this.#fetch(`${this.name}/routing/v1/${path}`, {
       method,
       headers: {
         ...headers,
         "user-agent": agentVersion,
         ...(this.#authorization === undefined ? {} : { authorization: this.#authorization }),
       },
-      // Where a router sends on to may be a service of this machine.
+      // A redirect could lead to a service on this machine.
       redirect: "error",
-      ...question,
+      ...request,
     });
-    if (answer.ok) return answer;
-    await answer.body?.cancel();
-    if (answer.status === 404 && method === "GET") return undefined;
-    if (WANTS_REST.includes(answer.status)) this.#restsUntil = performance.now() + restOf(answer);
-    throw new NodeError(`status ${answer.status}`);
+    if (response.ok) return response;
+    await response.body?.cancel();
+    if (response.status === 404 && method === "GET") return undefined;
+    if (PAUSE_STATUSES.includes(response.status)) this.#pausedUntil = performance.now() + pauseOf(response);
+    throw new NodeError(`status ${response.status}`);
   }
 
-  /** Logs where it begins to fail, and where it is back. */
-  #turn(failure: string | undefined): void {
+  /** Logs when the router starts to fail, and when it works again. */
+  #noteState(failure: string | undefined): void {
     if ((failure !== undefined) === this.#isFailing) return;
     this.#isFailing = failure !== undefined;
-    if (failure === undefined) this.#log.write("core", "info", `router ${this.name} answers again`);
+    if (failure === undefined) this.#log.write("core", "info", `router ${this.name} responds again`);
     else this.#log.write("core", "warn", `router ${this.name}: ${failure}`);
   }
 }
 
 const reasonOf = (error: Error): string => (error instanceof NodeError ? error.message : fetchErrorText(error));
 
-/** Milliseconds. */
-const restOf = ({ headers }: Response): number =>
-  Math.min(retryAfterMs(headers.get("retry-after")) ?? REST_MS, MAX_REST_MS);
+/** Returns the length of the requested pause in milliseconds. */
+const pauseOf = ({ headers }: Response): number =>
+  Math.min(retryAfterMs(headers.get("retry-after")) ?? PAUSE_MS, MAX_PAUSE_MS);

@@ -1,27 +1,31 @@
-/** Lists of records as routers send them: one document of JSON, or a line for each. */
+/** Reads lists of records that routers send: one JSON document, or one line per record. */
 import { setImmediate as turn } from "node:timers/promises";
 import { readAll } from "../../../util/async/read_all.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { quote } from "../../../util/go/text.ts";
 
-/** Bytes of an answer, as Kubo reads it. Of lines those before count, a document has failed. */
-export const MAX_ANSWER_SIZE = 1024 * 1024;
-/** Records of an answer that are looked at. */
+/**
+ * Maximum size of a response in bytes, as in Kubo. Lines up to this size are used, while a longer
+ * document fails.
+ */
+export const MAX_RESPONSE_SIZE = 1024 * 1024;
+/** Maximum number of records of a response that are read. */
 export const MAX_RECORDS = 1000;
-/** Records after which other work has its turn. */
+/** Number of records after which other work may run. */
 const RECORDS_PER_TURN = 16;
 
 export const LIST_TYPES = "application/x-ndjson,application/json";
 
 /**
- * The records, whatever they are, as they come. Lines that are no JSON are left out.
+ * Yields the records as they arrive, without validation. Lines that are not valid JSON yield
+ * undefined.
  *
- * @param member of a document, which has them
- * @throws NodeError for another type, and for a document that is none
+ * @param member property of a document that contains the records @throws NodeError for another
+ * content type, and for an invalid document
  */
-export async function* listed(answer: Response, member: "Providers" | "Peers"): AsyncGenerator<unknown> {
+export async function* listed(response: Response, member: "Providers" | "Peers"): AsyncGenerator<unknown> {
   let seen = 0;
-  for await (const record of recordsOf(answer, member)) {
+  for await (const record of recordsOf(response, member)) {
     yield record;
     seen += 1;
     if (seen === MAX_RECORDS) return;
@@ -29,40 +33,40 @@ export async function* listed(answer: Response, member: "Providers" | "Peers"): 
   }
 }
 
-async function* recordsOf(answer: Response, member: string): AsyncGenerator<unknown> {
-  const { body } = answer;
-  const type = typeOf(answer);
+async function* recordsOf(response: Response, member: string): AsyncGenerator<unknown> {
+  const { body } = response;
+  const type = typeOf(response);
   if (type === "application/x-ndjson") {
     if (body === null) return;
     for await (const line of lines(body)) yield jsonOf(line);
   } else if (type === "application/json") {
     const document = body === null ? undefined : jsonOf(await whole(body));
-    if (typeof document !== "object" || document === null) throw new NodeError("the answer is no document of JSON");
+    if (typeof document !== "object" || document === null) throw new NodeError("the response is not a JSON document");
     const records = (document as Readonly<Record<string, unknown>>)[member];
     if (Array.isArray(records)) yield* records;
   } else {
     await body?.cancel();
-    throw new NodeError(`the answer is of the type ${quote(type)}, and not ${LIST_TYPES}`);
+    throw new NodeError(`the response has the type ${quote(type)} instead of ${LIST_TYPES}`);
   }
 }
 
-/** Without parameters, in small letters. */
+/** Returns the content type without parameters, in lower case. */
 export const typeOf = ({ headers }: Response): string =>
   (headers.get("content-type") ?? "").replace(/;.*/s, "").trim().toLowerCase();
 
 async function whole(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const tooLong = () => new NodeError(`the answer has more than ${MAX_ANSWER_SIZE} bytes`);
-  return Buffer.from(await readAll(body, MAX_ANSWER_SIZE, tooLong)).toString();
+  const tooLong = () => new NodeError(`the response has more than ${MAX_RESPONSE_SIZE} bytes`);
+  return Buffer.from(await readAll(body, MAX_RESPONSE_SIZE, tooLong)).toString();
 }
 
-/** Lines that are not empty, up to the most bytes. */
+/** Yields lines that are not empty, up to the maximum number of bytes. */
 async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   let begun = "";
   let size = 0;
   for await (const bytes of body) {
     size += bytes.length;
-    if (size > MAX_ANSWER_SIZE) return;
+    if (size > MAX_RESPONSE_SIZE) return;
     const parts = decoder.decode(bytes, { stream: true }).split("\n");
     parts[0] = begun + parts[0];
     begun = parts.pop() as string;
@@ -71,7 +75,7 @@ async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, v
   if (begun.trim() !== "") yield begun;
 }
 
-/** Undefined for text that is no JSON. */
+/** Returns undefined for text that is not valid JSON. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-/** What a router says of a peer, checked. */
+/** Validates the records of peers that a router sends. */
 import { type PeerId, parsePeerId } from "../../../formats/peer_id.ts";
 import { isObject } from "../../../storage/repo/json.ts";
 import type { PeerAddresses } from "../../kad/events.ts";
@@ -6,17 +6,17 @@ import { type Multiaddr, namesPeer, parseMultiaddr, splitPeer } from "../../swar
 import { type PeerRecord, recordFilter } from "../peer_record.ts";
 import { transports } from "../provider_record.ts";
 
-/** Those of former versions have their one protocol as `Protocol`. */
+/** Accepted schemas. Records of earlier versions have a single protocol as `Protocol`. */
 const SCHEMAS: readonly unknown[] = ["peer", "bitswap", "graphsync-filecoinv1"];
-/** Addresses and protocols of a record; further ones are left out. */
+/** Maximum number of addresses and of protocols of a record; further ones are ignored. */
 const MAX_ADDRESSES = 50;
 const MAX_PROTOCOLS = 16;
-/** Characters of the name of a protocol. */
+/** Maximum length of a protocol name in characters. */
 const MAX_PROTOCOL_LENGTH = 100;
 
 /**
- * What is asked for, each list in order, as caches go by the URL: addresses over transports that this node has, and ways
- * to get blocks that it knows.
+ * Filters of requests: addresses over transports that this node has, and known ways to fetch
+ * blocks. The order is fixed, because caches use the URL as their key.
  */
 const addresses = ["!webrtc-direct", "!webtransport", "quic-v1", "tcp", "unknown"];
 const protocols = [transports.bitswap, transports.gateway, "unknown"];
@@ -27,28 +27,31 @@ const filterOf = (wanted: readonly string[]) => {
   return { query: text.toString().replaceAll("%2C", ","), filter: recordFilter({ addresses, protocols: wanted }) };
 };
 
-export type AskedFor = ReturnType<typeof filterOf>;
+export type RequestFilter = ReturnType<typeof filterOf>;
 
-/** Providers, with gateways among them or without, and peers. */
-export const providersAsked = filterOf(protocols);
-export const bitswapAsked = filterOf(protocols.filter((name) => name !== transports.gateway));
-export const peersAsked = filterOf([]);
+/** Filters for providers with and without gateways, and for peers. */
+export const providerFilter = filterOf(protocols);
+export const bitswapFilter = filterOf(protocols.filter((name) => name !== transports.gateway));
+export const peerFilter = filterOf([]);
 
-/** The peer of a record, with the addresses that can be read; undefined for what is no record, or is not wanted. */
-export function peerOf(record: unknown, { filter }: AskedFor): PeerAddresses | undefined {
+/**
+ * Returns the peer of a record, with its readable addresses; undefined for an invalid record, and
+ * for one that the filter excludes.
+ */
+export function peerOf(record: unknown, { filter }: RequestFilter): PeerAddresses | undefined {
   if (!isObject(record) || !SCHEMAS.includes(record.Schema)) return undefined;
   const { ID, Addrs, Protocol, Protocols = Protocol } = record;
   if (typeof ID !== "string") return undefined;
   const id = idIn(ID);
   if (id === undefined) return undefined;
-  const kept = filter({
+  const matching = filter({
     Schema: "peer",
     ID,
     Addrs: texts(Addrs).slice(0, MAX_ADDRESSES),
     Protocols: protocolsIn(Protocols),
   } satisfies PeerRecord);
-  if (kept === undefined) return undefined;
-  return { id, multiaddrs: kept.Addrs.flatMap((text) => addressOf(id, text)), protocols: kept.Protocols };
+  if (matching === undefined) return undefined;
+  return { id, multiaddrs: matching.Addrs.flatMap((text) => addressOf(id, text)), protocols: matching.Protocols };
 }
 
 const protocolsIn = (value: unknown): readonly string[] =>
@@ -68,7 +71,10 @@ function idIn(text: string): PeerId | undefined {
   }
 }
 
-/** Without the id of that peer at its end; none where it ends in another, or cannot be read. */
+/**
+ * Returns an address without the id of that peer at its end; an empty list if it ends in another
+ * id, or cannot be parsed.
+ */
 function addressOf(id: PeerId, text: string): readonly Multiaddr[] {
   try {
     const whole = parseMultiaddr(text);

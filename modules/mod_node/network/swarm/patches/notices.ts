@@ -1,12 +1,14 @@
-/** Reports patches of libraries that cannot be applied, once each. The library then works in its own way. */
+/**
+ * Reports library patches that cannot be applied, once each. The library then works without them.
+ */
 
-/** A change to the insides of a library, or to what it is given. */
+/** A change to the internals of a library, or to its inputs. */
 export interface Patch {
-  /** The package whose insides the patch relies on. */
+  /** The package whose internals the patch relies on. */
   readonly library: string;
-  /** The version that it was written for, pinned in package.json. */
+  /** The version that the patch was written for, pinned in package.json. */
   readonly version: string;
-  /** What happens without the patch, as a clause: "frames are copied once more". */
+  /** The effect of a missing patch, as a clause: "frames are copied once more". */
   readonly without: string;
 }
 
@@ -18,7 +20,10 @@ export class PatchNotices {
     this.#report = report;
   }
 
-  /** Whether all parts that a patch relies on are there; reports when one is missing. @param parts by their names */
+  /**
+   * Whether all parts that a patch relies on exist; reports the first missing one. @param parts by
+   * their names
+   */
   isApplicable(patch: Patch, parts: Readonly<Record<string, unknown>>): boolean {
     for (const name in parts) {
       if (parts[name] !== undefined) continue;

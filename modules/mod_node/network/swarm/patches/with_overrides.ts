@@ -1,4 +1,4 @@
-/** `target` with some of its members replaced. All others are its own, methods bound to it. */
+/** Returns `target` with some of its members replaced. Other methods stay bound to `target`. */
 export function withOverrides<T extends object>(target: T, overrides: Partial<T>): T {
   return new Proxy(target, {
     get(own, name) {

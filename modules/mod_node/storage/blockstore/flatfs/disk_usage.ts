@@ -1,14 +1,19 @@
-/** The bytes that the files take, which go-ipfs keeps in a file so that they need not be added up again. */
+/**
+ * The disk usage of a flatfs. go-ipfs stores it in a file, so that it need not be computed again.
+ */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { usageFile } from "./layout.ts";
 
-/** Files of a folder that are looked at; the others are taken to have their mean size. */
+/**
+ * Maximum number of files in a folder whose size is read; the others are assumed to have the mean
+ * size.
+ */
 const MAX_SAMPLE = 2000;
 const MAX_CONCURRENT = 16;
-/** The file follows a change after this time. */
+/** Milliseconds after a change until the file is updated. */
 const WRITE_DELAY_MS = 2000;
 const mode = 0o644;
 
@@ -32,11 +37,11 @@ export class DiskUsage {
     this.#accuracy = accuracy;
   }
 
-  /** Reads the count from its file; without one the files are counted. */
+  /** Reads the usage from its file; without one, computes it from the files. */
   static async open(folder: string): Promise<DiskUsage> {
     const path = join(folder, usageFile);
-    const kept = await readKept(path);
-    if (kept !== undefined) return new DiskUsage(path, kept);
+    const content = await readUsage(path);
+    if (content !== undefined) return new DiskUsage(path, content);
     const { bytes, exact } = await folderSize(folder);
     const usage = new DiskUsage(path, {
       diskUsage: bytes,
@@ -50,7 +55,7 @@ export class DiskUsage {
     return this.#bytes;
   }
 
-  /** Adds bytes that came or, when negative, went. */
+  /** Adds bytes of written files, or subtracts bytes of removed ones. */
   add(bytes: number): void {
     this.#bytes += bytes;
     this.#dirty = true;
@@ -62,21 +67,22 @@ export class DiskUsage {
 
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    // A missing file is counted anew, and an old one is only slightly wrong.
+    // Errors do not matter: a missing file leads to a new count, and an old one is only slightly
+    // wrong.
     if (this.#dirty) this.#write().catch(() => {});
     await this.#writing;
   }
 
   #write(): Promise<void> {
     this.#dirty = false;
-    const kept: UsageFile = { diskUsage: this.#bytes, accuracy: this.#accuracy };
-    const writing = this.#writing.then(() => writeAtomically(this.#path, `${JSON.stringify(kept)}\n`, mode));
+    const content: UsageFile = { diskUsage: this.#bytes, accuracy: this.#accuracy };
+    const writing = this.#writing.then(() => writeAtomically(this.#path, `${JSON.stringify(content)}\n`, mode));
     this.#writing = writing.catch(() => {});
     return writing;
   }
 }
 
-async function readKept(path: string): Promise<UsageFile | undefined> {
+async function readUsage(path: string): Promise<UsageFile | undefined> {
   try {
     const { diskUsage, accuracy } = JSON.parse(await readFile(path, "utf8")) as Partial<UsageFile>;
     const known = Number.isSafeInteger(diskUsage) && (diskUsage as number) > 0 && typeof accuracy === "string";
@@ -86,7 +92,7 @@ async function readKept(path: string): Promise<UsageFile | undefined> {
   }
 }
 
-/** Folders count as well. */
+/** Computes the size of a folder, including its subfolders. */
 async function folderSize(folder: string): Promise<{ readonly bytes: number; readonly exact: boolean }> {
   const names = await readdir(folder);
   // Names are hashes: the first ones are as good a sample as any.

@@ -3,14 +3,14 @@ import { mkdir, open, rename, rm, stat, unlink } from "node:fs/promises";
 import { syncFolder } from "../../repo/atomic_file.ts";
 import { fileMode, folderMode } from "./layout.ts";
 
-/** The file system as the store sees it; tests inject faults here. */
+/** The file system under the store; tests inject faults here. */
 export interface FlatfsFs {
-  /** Writes a file that does not exist yet; durable when it resolves. */
+  /** Writes a new file; durable when the promise resolves. */
   write(path: string, bytes: Uint8Array): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** The bytes of the removed file; undefined when there was none. */
+  /** Removes a file. Resolves with its size; undefined when it did not exist. */
   remove(path: string): Promise<number | undefined>;
-  /** The size of the new folder; undefined when it existed. */
+  /** Creates a folder. Resolves with its size; undefined when it already existed. */
   makeFolder(path: string): Promise<number | undefined>;
   /** Resolves when the entries of a folder are durable. */
   syncFolder(path: string): Promise<void>;

@@ -1,4 +1,7 @@
-/** How the reference lays out blocks as files, spread over folders by name: one for each CID, or, as from repo version 12 on, for each multihash. */
+/**
+ * The file layout of go-ipfs: blocks are spread over folders by name, with one file for each CID
+ * or, since repo version 12, for each multihash.
+ */
 import { base32upper } from "multiformats/bases/base32";
 import { CID } from "multiformats/cid";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
@@ -8,20 +11,20 @@ import { NodeError } from "../../../util/errors.ts";
 
 export const defaultShardFunc = "/repo/flatfs/shard/v1/next-to-last/2";
 
-/** Holds the shard function as text. */
+/** The file with the shard function. */
 export const shardingFile = "SHARDING";
 export const readmeFile = "_README";
 export const usageFile = "diskUsage.cache";
-/** For files that are not complete yet. */
+/** Folder of incomplete files. */
 export const temporaryFolder = ".temp";
 export const fileMode = 0o600;
 export const folderMode = 0o755;
 
 const extension = ".data";
-/** Bytes of a file name, on common file systems. */
+/** Maximum bytes of a file name on common file systems. */
 const MAX_NAME = 255;
 
-/** Gives the folder for the name of a block, which has no extension. */
+/** Returns the folder for the name of a block without extension. */
 export type ShardFunc = (name: string) => string;
 
 const filler = "_";
@@ -31,7 +34,10 @@ const makers: Readonly<Record<string, (length: number) => ShardFunc>> = {
   "next-to-last": (length) => (name) => (filler.repeat(length + 1) + name).slice(-length - 1, -1),
 };
 
-/** @throws NodeError */
+/**
+ * Parses a shard function.
+ * @throws NodeError
+ */
 export function shardFunc(text: string): ShardFunc {
   const [, name = "", length = ""] = /^\/repo\/flatfs\/shard\/v1\/([a-z-]+)\/(\d{1,2})$/.exec(text) ?? [];
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
@@ -39,10 +45,13 @@ export function shardFunc(text: string): ShardFunc {
   return make(Number(length));
 }
 
-/** What the files of a store are named after. */
+/** Whether the files of a store are named after CIDs or multihashes. */
 export type NamedAfter = "cid" | "multihash";
 
-/** The name of a block without extension: its CID, or its multihash, in upper-case base32 without multibase prefix. */
+/**
+ * Returns the file name of a block without extension: its CID or multihash in upper-case base32
+ * without multibase prefix.
+ */
 export function nameOf(cid: CID, namedAfter: NamedAfter = "cid"): string {
   const name = base32upper.baseEncode(namedAfter === "cid" ? cid.bytes : cid.multihash.bytes);
   if (name.length + extension.length > MAX_NAME) throw new NodeError(`${cid} cannot be stored: it is too long`);
@@ -51,11 +60,14 @@ export function nameOf(cid: CID, namedAfter: NamedAfter = "cid"): string {
 
 export const fileOf = (name: string): string => name + extension;
 
-/** The name of the block that a file holds; undefined for other files. */
+/** Returns the name of the block in a file; undefined for other files. */
 export const nameIn = (file: string): string | undefined =>
   file.endsWith(extension) && !file.startsWith(".") ? file.slice(0, -extension.length) : undefined;
 
-/** Undefined for a name that is none. After a multihash, which does not tell the codec, it is a raw CID of version 1. */
+/**
+ * Returns the CID for a name; undefined for an invalid name. A multihash does not determine the
+ * codec, so its CID is a raw CID of version 1.
+ */
 export function cidNamed(name: string, namedAfter: NamedAfter = "cid"): CID | undefined {
   try {
     const bytes = base32upper.baseDecode(name);

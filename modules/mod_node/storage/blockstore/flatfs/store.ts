@@ -12,10 +12,9 @@ import { failure, NodeError } from "../../../util/errors.ts";
 import { ownBytes } from "../../../util/own_bytes.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { BufferPool } from "../buffer_pool.ts";
-import { type Block, type BlockStore, type HeldFiles, MAX_READING_BYTES, type PutOptions } from "../store.ts";
+import { type Block, type BlockStore, MAX_READING_BYTES, type PutOptions, type StoreSnapshot } from "../store.ts";
 import { DiskUsage } from "./disk_usage.ts";
 import { diskFs, type FlatfsFs } from "./files.ts";
-import { Hold } from "./hold.ts";
 import {
   cidNamed,
   defaultShardFunc,
@@ -30,16 +29,20 @@ import {
   shardingFile,
   temporaryFolder,
 } from "./layout.ts";
+import { FlatfsSnapshot } from "./snapshot.ts";
 import { MAX_CONCURRENT, type PendingBlock, Writer } from "./writer.ts";
 
 export interface FlatfsOptions {
   /** The shard function of a new store; an existing store must have the same one. */
   readonly shardFunc?: string | undefined;
-  /** What the files are named after; default is the CID, so that each CID of a multihash has one of its own. */
+  /**
+   * Whether files are named after CIDs or multihashes. By default after CIDs, so that each CID of a
+   * multihash has its own file.
+   */
   readonly namedAfter?: NamedAfter | undefined;
-  /** Bytes that are put but not written yet and may be held in memory; 16 MiB. */
+  /** Maximum bytes in memory that are put and not written yet; 16 MiB by default. */
   readonly bufferedBytes?: number;
-  /** Check every block that is read from the disk against its CID. */
+  /** Whether to check every block that is read from the disk against its CID. */
   readonly verifyOnRead?: boolean;
   /** The file system under the store; tests inject faults here. */
   readonly fs?: FlatfsFs;
@@ -49,12 +52,14 @@ const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"])
 const unshared = new BufferPool();
 
 /**
- * Blocks in the files of the reference, which can use the same folder whenever this node does not. As in its version 0.9.0
- * every CID of a multihash has a file of its own, or, as in those of today, they have one in common.
+ * Opens a store of blocks in the files of go-ipfs, which can use the same folder while this node
+ * does not. Each CID has its own file, as in version 0.9.0, or all CIDs of a multihash share one,
+ * as in current versions.
  *
- * One process at a time: whoever opens it holds the lock of the repo.
+ * Only one process may use the store at a time: the caller must have the lock of the repo.
  *
- * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it is not such a store
+ * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it is not
+ * such a store
  */
 export async function openFlatfs(folder: string, options: FlatfsOptions = {}): Promise<BlockStore> {
   try {
@@ -69,7 +74,7 @@ export async function openFlatfs(folder: string, options: FlatfsOptions = {}): P
   }
 }
 
-/** Turns an empty folder into a store. */
+/** Opens the layout of a store. Turns an empty folder into a store. */
 async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
   await mkdir(folder, { recursive: true, mode: folderMode });
   const sharding = join(folder, shardingFile);
@@ -79,7 +84,7 @@ async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
   }
   const folderOf = shardFunc(wanted);
   if (found !== undefined) return folderOf;
-  // An interrupted initialization leaves drafts at most.
+  // An interrupted initialization leaves only drafts behind.
   if ((await readdir(folder)).some((name) => !name.startsWith(".") && name !== readmeFile)) {
     throw new NodeError(`directory missing ${shardingFile} file: ${folder}`);
   }
@@ -97,10 +102,12 @@ class Flatfs implements BlockStore {
   readonly #usage: DiskUsage;
   readonly #fs: FlatfsFs;
   readonly #writer: Writer;
-  /** Shared by those who put, exclusive for those who delete. */
+  /** Shared for `put`, exclusive for `delete`. */
   readonly #lock = new SharedLock();
-  readonly #holds = new Set<Hold>();
+  readonly #snapshots = new Set<FlatfsSnapshot>();
   readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
+  /** Buffers for comparisons, whose content is not needed afterwards. */
+  readonly #probing = new BufferPool();
   #closing: Promise<void> | undefined;
 
   constructor(folder: string, folderOf: ShardFunc, usage: DiskUsage, options: FlatfsOptions) {
@@ -134,7 +141,10 @@ class Flatfs implements BlockStore {
     return nameOf(cid, this.#namedAfter);
   }
 
-  /** Those of the usual codecs, where each has a file of its own; else the raw one, as which it is listed. */
+  /**
+   * Returns the stored forms with common codecs. When all forms share a file, returns the raw form,
+   * with which the block is listed.
+   */
   async forms({ multihash }: CID): Promise<readonly CID[]> {
     if (this.joinsForms) {
       const listed = makeCid(1, raw, multihash);
@@ -157,18 +167,20 @@ class Flatfs implements BlockStore {
     try {
       const look = async ({ cid, bytes, release }: Block) => {
         const block: PendingBlock = { name: this.#nameOf(cid), bytes, release };
-        return { cid, block, found: await this.#probe(block.name) };
+        return { cid, block, found: await this.#probe(block) };
       };
       for await (const { cid, block, found } of mapConcurrent(blocks, MAX_CONCURRENT, look)) {
         await this.#writer.room();
-        let { stored, flushes } = found;
-        // Somebody else may have put it in the meantime.
-        while (!stored && flushes !== this.#writer.flushes) ({ stored, flushes } = await this.#probe(block.name));
+        let { stored, damaged, flushes } = found;
+        // Another call may have put the block in the meantime.
+        while (!stored && flushes !== this.#writer.flushes) ({ stored, damaged, flushes } = await this.#probe(block));
         this.#mustBeOpen();
         if (stored || this.#writer.get(block.name) !== undefined) block.release?.();
         else {
           this.#writer.take(block);
-          onNew?.(cid);
+          // The new file replaces one with other bytes.
+          if (damaged === undefined) onNew?.(cid);
+          else this.#usage.add(-damaged);
         }
       }
     } finally {
@@ -176,10 +188,20 @@ class Flatfs implements BlockStore {
     }
   }
 
-  /** Whether the file exists, and after how many flushes that was true. */
-  async #probe(name: string): Promise<{ stored: boolean; flushes: number }> {
+  /**
+   * Checks whether a file with these bytes exists. Also returns the length of a file with other
+   * bytes, and the number of flushes before the check.
+   */
+  async #probe({ name, bytes }: PendingBlock): Promise<{ stored: boolean; damaged?: number; flushes: number }> {
     const { flushes } = this.#writer;
-    return { stored: (await this.#sizeOf(name)) !== undefined, flushes };
+    const size = await this.#sizeOf(name);
+    if (size === undefined) return { stored: false, flushes };
+    const into = this.#probing;
+    // An unreadable file counts as missing.
+    const found = size === bytes.length ? await this.#read(name, into).catch(() => undefined) : undefined;
+    const stored = found !== undefined && Buffer.compare(found, bytes) === 0;
+    if (found !== undefined) into.release(found);
+    return stored ? { stored, flushes } : { stored, damaged: size, flushes };
   }
 
   async sync(): Promise<void> {
@@ -194,14 +216,14 @@ class Flatfs implements BlockStore {
       // Files that are being written would reappear.
       await this.#writer.idle();
       this.#mustBeOpen();
-      // What is held must have its file.
-      if (this.#holds.size > 0) await this.sync();
+      // A snapshot only covers blocks that have a file.
+      if (this.#snapshots.size > 0) await this.sync();
       const names = cids.map((cid) => this.#nameOf(cid));
       const gone = new Set(names.filter((name) => this.#writer.drop(name)));
       const changed = new Set<string>();
       const remove = async (name: string) => {
         const path = this.#writer.pathOf(name);
-        for (const hold of this.#holds) await hold.keep(name, path);
+        for (const hold of this.#snapshots) await hold.retain(name, path);
         return { name, bytes: await this.#fs.remove(path) };
       };
       for await (const { name, bytes } of mapConcurrent(new Set(names), MAX_CONCURRENT, remove)) {
@@ -221,9 +243,9 @@ class Flatfs implements BlockStore {
 
   async *keys(): AsyncGenerator<CID> {
     this.#mustBeOpen();
-    const told = this.#writer.names();
-    yield* this.#known(told);
-    for await (const names of this.#folders()) yield* this.#known(names.filter((name) => !told.has(name)));
+    const waiting = this.#writer.names();
+    yield* this.#known(waiting);
+    for await (const names of this.#folders()) yield* this.#known(names.filter((name) => !waiting.has(name)));
   }
 
   async *#known(names: Iterable<string>): AsyncGenerator<CID> {
@@ -235,7 +257,7 @@ class Flatfs implements BlockStore {
     }
   }
 
-  /** The names of stored blocks, folder by folder. */
+  /** Yields the names of stored blocks, folder by folder. */
   async *#folders(): AsyncGenerator<string[]> {
     for await (const entry of await opendir(this.#folder)) {
       if (!entry.isDirectory() || entry.name.startsWith(".")) continue;
@@ -247,6 +269,10 @@ class Flatfs implements BlockStore {
     }
   }
 
+  pathOf(cid: CID): string {
+    return this.#writer.pathOf(this.#nameOf(cid));
+  }
+
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     this.#mustBeOpen();
     const waiting = this.#writer.names();
@@ -255,18 +281,20 @@ class Flatfs implements BlockStore {
     return { blocks, bytes: this.#usage.bytes };
   }
 
-  /** Nothing to do: a deleted block frees its space at once. */
+  /** Does nothing, because a deleted block frees its space immediately. */
   async compact(signal?: AbortSignal): Promise<void> {
     this.#mustBeOpen();
     signal?.throwIfAborted();
   }
 
-  async hold(): Promise<HeldFiles> {
+  async takeSnapshot(): Promise<StoreSnapshot> {
     this.#mustBeOpen();
-    const [folder, folderOf, { bytes }] = [this.#folder, this.#folderOf, this.#usage];
-    const hold = new Hold({ folder, folderOf, bytes, ended: () => this.#holds.delete(hold) });
-    // From now on, nothing that is deleted is lost to it.
-    this.#holds.add(hold);
+    const folder = this.#folder;
+    const folderOf = this.#folderOf;
+    const { bytes } = this.#usage;
+    const hold = new FlatfsSnapshot({ folder, folderOf, bytes, ended: () => this.#snapshots.delete(hold) });
+    // From now on, the snapshot retains deleted blocks.
+    this.#snapshots.add(hold);
     try {
       await this.sync();
       return hold;
@@ -283,7 +311,7 @@ class Flatfs implements BlockStore {
     return bytes && matches(cid, bytes);
   }
 
-  /** Blocks that were put without `sync` are written as well; rejects when they cannot be. */
+  /** Closes the store. Writes blocks that were put without `sync`; rejects when that fails. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -294,6 +322,7 @@ class Flatfs implements BlockStore {
     try {
       if (this.#writer.size > 0) await this.#writer.flush();
     } finally {
+      this.#writer.close();
       await this.#writer.idle();
       await this.#usage.close();
       letGo();
@@ -312,23 +341,23 @@ class Flatfs implements BlockStore {
   async #read(name: string, buffers: BufferPool = unshared): Promise<Uint8Array | undefined> {
     const file = await open(this.#writer.pathOf(name)).catch((error) => this.#missing(error));
     if (file === undefined) return undefined;
-    let held = 0;
+    let acquired = 0;
     try {
       const { size } = await file.stat();
       await this.#room.acquire(size);
-      held = size;
+      acquired = size;
       const into = buffers.take(size);
       const { bytesRead } = await file.read(into, 0, size, 0);
       return into.subarray(0, bytesRead);
     } catch (error) {
       throw this.#broken(error);
     } finally {
-      this.#room.release(held);
+      this.#room.release(acquired);
       await file.close();
     }
   }
 
-  /** Undefined when there is no file. */
+  /** Returns undefined when the file does not exist. */
   #missing(error: NodeJS.ErrnoException): undefined {
     if (error.code !== "ENOENT") throw this.#broken(error);
   }
@@ -338,5 +367,5 @@ class Flatfs implements BlockStore {
   }
 }
 
-/** A copy when the owner reuses the bytes. */
+/** Returns the bytes of a block; a copy when the owner may overwrite them. */
 const bytesOf = ({ bytes, release }: PendingBlock): Uint8Array => (release === undefined ? bytes : ownBytes(bytes));

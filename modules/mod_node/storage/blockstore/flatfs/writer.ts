@@ -1,4 +1,4 @@
-/** Blocks on their way into files: many files and folders share a flush. */
+/** Writes blocks to files. Many files and folders share a flush. */
 import { join } from "node:path";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
@@ -7,8 +7,10 @@ import type { DiskUsage } from "./disk_usage.ts";
 import type { FlatfsFs } from "./files.ts";
 import { fileOf, type ShardFunc, temporaryFolder } from "./layout.ts";
 
-/** Files that are written or looked at concurrently. */
+/** Maximum number of files that are written or checked at the same time. */
 export const MAX_CONCURRENT = 16;
+/** Milliseconds after which a block is written when nobody requests a flush. */
+const WRITE_AFTER_MS = 500;
 
 export interface PendingBlock {
   readonly name: string;
@@ -21,18 +23,19 @@ export interface WriterOptions {
   readonly folderOf: ShardFunc;
   readonly fs: FlatfsFs;
   readonly usage: DiskUsage;
-  /** Bytes that may wait to be written. */
+  /** Maximum bytes that may wait to be written. */
   readonly limit: number;
 }
 
 export class Writer {
   readonly #options: WriterOptions;
-  /** By name. These blocks have no file yet, or one that is not durable. */
+  /** Blocks by name that have no file yet, or a file that is not durable. */
   readonly #waiting = new Map<string, PendingBlock>();
   #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
-  /** Flushes that have succeeded. */
+  /** Number of successful flushes. */
   flushes = 0;
 
   constructor(options: WriterOptions) {
@@ -56,7 +59,10 @@ export class Writer {
     return join(folder, folderOf(name), fileOf(name));
   }
 
-  /** Resolves when there is room for more. @throws NodeError STORE_FULL */
+  /**
+   * Resolves when more blocks may be queued.
+   * @throws NodeError STORE_FULL
+   */
   async room(): Promise<void> {
     while (this.#bytes >= this.#options.limit) await this.flush();
   }
@@ -65,11 +71,25 @@ export class Writer {
   take(block: PendingBlock): void {
     this.#waiting.set(block.name, block);
     this.#bytes += block.bytes.length;
-    // Callers that depend on it see the failure when they wait.
+    // Callers that depend on the flush see its failure when they wait.
     if (this.#bytes >= this.#options.limit / 2) this.flush().catch(() => {});
+    // Nobody waits for blocks that were fetched from peers. Without the timer, a killed process
+    // would lose them.
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      if (this.size > 0) this.flush().catch(() => {});
+    }, WRITE_AFTER_MS).unref();
   }
 
-  /** Removes a block from the queue: it has its file, or was deleted. True when it was queued. */
+  /** Stops the timer: from now on, blocks are only written on request. */
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /**
+   * Removes a block from the queue, because it has its file or was deleted. Returns whether it was
+   * queued.
+   */
   drop(name: string): boolean {
     const waiting = this.#waiting.get(name);
     if (waiting === undefined) return false;
@@ -99,7 +119,7 @@ export class Writer {
   async syncFolders(names: ReadonlySet<string>): Promise<void> {
     if (names.size === 0) return;
     const { folder, fs } = this.#options;
-    // The root folder as well: some of the folders may be new.
+    // Syncs the root folder as well, because some of the folders may be new.
     const paths = [folder, ...[...names].map((name) => join(folder, name))];
     for await (const _ of mapConcurrent(paths, MAX_CONCURRENT, (path) => fs.syncFolder(path)));
   }
@@ -131,7 +151,10 @@ export class Writer {
     this.flushes += 1;
   }
 
-  /** The file is durable before it gets its name, so a name never refers to half a block. @returns its folder */
+  /**
+   * Writes the file of a block. The file is durable before it gets its name, so a name never refers
+   * to a partial block. Resolves with its folder.
+   */
   async #writeFile({ name, bytes }: PendingBlock): Promise<string> {
     const { folder, folderOf, fs, usage } = this.#options;
     const draft = join(folder, temporaryFolder, uniqueName("temp-"));

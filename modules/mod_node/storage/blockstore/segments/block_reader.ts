@@ -1,4 +1,7 @@
-/** Reads blocks whose places are known: coalesced, checked, and those that many ask for kept for a moment. */
+/**
+ * Reads blocks at known locations. Reads are coalesced and checked, and frequently read blocks stay
+ * in memory for a moment.
+ */
 
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
@@ -15,32 +18,41 @@ import { type ReadableSegments, ReadCoalescer } from "./read_coalescer.ts";
 import { RecentBlocks } from "./recent_blocks.ts";
 
 export interface BlockReaderOptions {
-  /** Check every block: against its CID, and when it is read again by a sum of the bytes that were found to be right. */
+  /**
+   * Whether to check every block. The first reads check it against its CID, later ones against a
+   * checksum of bytes that were right.
+   */
   readonly verifies: boolean;
-  /** Makes what a read rejects with of what the files say. */
+  /** Converts the error of a read into an error that describes the state of the files. */
   readonly failed: (error: Error) => Error;
-  /** The bytes that were read at a location are not those of the block; true where it is worth reading them again. */
+  /**
+   * Called when the bytes at a location do not match the block. Resolves with whether reading again
+   * may help.
+   */
   readonly damaged?: (location: BytesLocation) => Promise<boolean>;
 }
 
-/** Bytes of a block that is kept for a moment: of a node that has links, and of any other. */
+/**
+ * Maximum bytes of a block that stays in memory for a moment: for nodes with links, and for other
+ * blocks.
+ */
 const MAX_RECENT_NODE = 64 * 1024;
 const MAX_RECENT_SMALL = 16 * 1024;
 
-/** Less than a block by so much, parts are read alone. */
+/** A part is read alone only if the block is at least this many times longer. */
 const MIN_PARTS = 2;
 
 export class BlockReader {
   readonly #reads: ReadCoalescer;
-  /** Undefined where reads are not checked. */
+  /** Undefined when reads are not checked. */
   readonly #checked: CheckedBlocks | undefined;
   readonly #checkedParts = new CheckedParts();
   readonly #damaged: BlockReaderOptions["damaged"];
-  /** Whoever reads a file in many ranges needs its interior nodes each time. */
+  /** Interior nodes. A client that reads a file in many ranges needs them for each range. */
   readonly #recentNodes = new RecentBlocks();
   /** Small blocks that were read several times. */
   readonly #recentSmall = new RecentBlocks();
-  /** Whoever checks blocks checks all of them. */
+  /** Buffers for checks. A check of all blocks uses only one at a time. */
   readonly #checking = new BufferPool();
 
   constructor(files: ReadableSegments, { verifies, failed, damaged }: BlockReaderOptions) {
@@ -49,11 +61,14 @@ export class BlockReader {
     this.#damaged = damaged;
   }
 
-  /** The bytes of a block. For `buffers` see `BlockStore.get`. @throws NodeError BLOCK_CORRUPT */
+  /**
+   * Reads the bytes of a block. `BlockStore.get` explains `buffers`.
+   * @throws NodeError BLOCK_CORRUPT
+   */
   async read(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Promise<Uint8Array> {
     if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
     const isNode = buffers !== undefined && isInteriorSized(cid, location);
-    const recent = buffers?.readsAnew === true ? undefined : this.#recentOf(location, isNode);
+    const recent = buffers?.bypassesCache === true ? undefined : this.#recentOf(location, isNode);
     const known = recent?.get(cid, location);
     if (known !== undefined) return known;
     const isKnown = this.#checked?.has(location);
@@ -62,7 +77,7 @@ export class BlockReader {
     const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
     if (checking !== true && !(await checking)) return this.#readAgain(cid, location);
     if (isNode) {
-      // Links stand first in a node that has any.
+      // A node that has links begins with them.
       if (bytes[0] === NODE_LINKS_TAG) recent?.add(cid, location, bytes);
     } else if (recent !== undefined && buffers === undefined && isSummed) {
       recent.add(cid, location, bytes);
@@ -75,15 +90,22 @@ export class BlockReader {
     return isSmall(location) ? this.#recentSmall : undefined;
   }
 
-  /** As `read`, without a promise for a block that is at hand: any small one, and a large one that was read several times. */
+  /**
+   * Like `read`, but returns no promise for a block that is at hand: any small block, and a large
+   * one that was read several times.
+   */
   readSoon(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Uint8Array | Promise<Uint8Array> {
     if (location.bytes !== undefined) return this.read(cid, location, buffers);
     if (!isSmall(location)) return this.#readLargeHere(cid, location, buffers) ?? this.read(cid, location, buffers);
-    // Without the pool, whose small blocks share buffers: who reads one by one may be slow to let go of it.
+    // The pool is not used, because its small blocks share buffers, and a reader of single blocks
+    // may release them late.
     return this.#recentSmall.get(cid, location) ?? this.#readHere(cid, location) ?? this.read(cid, location, undefined);
   }
 
-  /** What can be read and checked now; undefined also for what is damaged, of which `read` tells. */
+  /**
+   * Reads and checks a block synchronously. Returns undefined when that is impossible or the block
+   * is damaged; `read` then reports the reason.
+   */
   #readHere(cid: CID, location: BytesLocation): Uint8Array | undefined {
     const checked = this.#checked;
     if (checked === undefined) return undefined;
@@ -94,7 +116,10 @@ export class BlockReader {
     return bytes;
   }
 
-  /** As `#readHere`, of what is checked by a sum, and of no node that others may want again. */
+  /**
+   * Like `#readHere`, for blocks that are checked by a checksum. Excludes nodes that other readers
+   * may request again.
+   */
   #readLargeHere(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Uint8Array | undefined {
     if (isInteriorSized(cid, location) || this.#checked?.isSummed(location) !== true) return undefined;
     const bytes = this.#reads.readHere(location, true, buffers);
@@ -103,16 +128,19 @@ export class BlockReader {
     return undefined;
   }
 
-  /** Bytes of a block: of a large one that was read whole before, not much more than these are read. See `BlockStore.getPart`. */
+  /**
+   * Reads a part of a block. For a large block that was read whole before, reads little more than
+   * the part. See `BlockStore.getPart`.
+   */
   async readPart(cid: CID, location: BytesLocation, span: Span, buffers: BufferPool | undefined): Promise<Uint8Array> {
     const { segment, offset, length } = location;
     const parts = partsAround(span, length);
     const isFew = parts.from < parts.to && parts.to - parts.from <= length / MIN_PARTS;
     const known = isFew && location.bytes === undefined ? this.#checkedParts : undefined;
     if (known?.has(location, parts)) {
-      const place = { segment, offset: offset + parts.from, length: parts.to - parts.from };
-      const bytes = await this.#reads.read(place, buffers, true);
-      const fits = bytes.length === place.length && known.fit(cid, location, parts.from, bytes);
+      const range = { segment, offset: offset + parts.from, length: parts.to - parts.from };
+      const bytes = await this.#reads.read(range, buffers, true);
+      const fits = bytes.length === range.length && known.fit(cid, location, parts.from, bytes);
       if (fits) return bytes.subarray(span.from - parts.from, span.to - parts.from);
       buffers?.release(bytes);
     }
@@ -121,7 +149,7 @@ export class BlockReader {
     return block.subarray(span.from, span.to);
   }
 
-  /** See `BlockStore.peek`. Of each block its location, where it has one. */
+  /** See `BlockStore.peek`. `locations` has the location of each block, or undefined. */
   peek(
     cids: readonly CID[],
     locations: readonly (BytesLocation | undefined)[],
@@ -130,7 +158,10 @@ export class BlockReader {
     return this.#readNow(cids, locations, buffers);
   }
 
-  /** Those that can be read and checked now: by a sum, or where they are small by their hash. */
+  /**
+   * Reads blocks that can be read and checked synchronously: by checksum, or by hash when they are
+   * small.
+   */
   #readNow(
     cids: readonly CID[],
     locations: readonly (BytesLocation | undefined)[],
@@ -153,13 +184,37 @@ export class BlockReader {
     return found;
   }
 
-  /** Whether the bytes at a location are those of the CID; no cache of this class is asked. */
+  /** Whether the bytes at a location match the CID. Bypasses the caches of this class. */
   async check(cid: CID, location: BytesLocation): Promise<boolean> {
     if (location.bytes !== undefined) return matches(cid, unwrittenBytes(location.bytes, location));
     const bytes = await this.#reads.read(location, this.#checking);
     const isWhole = bytes.length === location.length && (await matches(cid, bytes));
     this.#checking.release(bytes);
     return isWhole;
+  }
+
+  /**
+   * Whether the file has these bytes at a location, regardless of earlier reads. For callers that
+   * have the bytes and are about to rely on that copy: comparing costs a tenth of hashing.
+   * @throws the errors of `read`
+   */
+  holds(location: BytesLocation, bytes: Uint8Array): boolean | Promise<boolean> {
+    if (location.bytes !== undefined) return true;
+    if (location.length !== bytes.length) return false;
+    const here = this.#reads.readHere(location, false, this.#checking);
+    if (here !== undefined && this.#isSame(here, bytes)) return true;
+    return this.#holdsByNow(location, bytes);
+  }
+
+  async #holdsByNow(location: BytesLocation, bytes: Uint8Array): Promise<boolean> {
+    const read = async () => this.#isSame(await this.#reads.read(location, this.#checking), bytes);
+    return (await read()) || ((await this.#damaged?.(location)) === true && (await read()));
+  }
+
+  #isSame(read: Uint8Array, bytes: Uint8Array): boolean {
+    const isSame = Buffer.compare(read, bytes) === 0;
+    this.#checking.release(read);
+    return isSame;
   }
 
   async #readAgain(cid: CID, location: BytesLocation): Promise<Uint8Array> {
@@ -171,12 +226,15 @@ export class BlockReader {
   }
 }
 
-/** Whether it may be a node of a large file or directory, and not most of the memory for such. */
+/**
+ * Whether a block may be an interior node of a large file or directory and is small enough to stay
+ * in memory.
+ */
 const isInteriorSized = (cid: CID, { length }: BytesLocation): boolean =>
   cid.code === dagPb && length <= MAX_RECENT_NODE;
 
 const isSmall = ({ length }: BytesLocation): boolean => length <= MAX_RECENT_SMALL;
 
-/** Data that is not in the file yet; a copy when the owner reuses the bytes. */
+/** Returns data that is not in the file yet; a copy when the owner may overwrite the bytes. */
 const unwrittenBytes = (bytes: Uint8Array, { release }: BytesLocation): Uint8Array =>
   release === undefined ? bytes : ownBytes(bytes);

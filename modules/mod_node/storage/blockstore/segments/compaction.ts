@@ -1,6 +1,6 @@
 /**
- * Reclaims the space of dead bytes: what is still used of a segment moves to the end of the log, then its file is
- * removed.
+ * Reclaims the space of dead bytes: moves the live content of a segment to the end of the log and
+ * removes the file of the segment.
  */
 
 import { TimeSlices } from "../../../util/async/steps.ts";
@@ -34,12 +34,12 @@ export interface CompactionDeps {
   readonly fits: (bytes: number) => Promise<boolean>;
 }
 
-/** Segments of which a smaller share is in use are rewritten. */
+/** A segment with a smaller share of live bytes is rewritten. */
 const MIN_USED_SHARE = 0.6;
 /**
- * Rewrites one segment after the other, so that the space of no more than one segment is needed. The oldest comes
- * first, since only the oldest can drop its tombstones. Compaction may end at any point, by a fault as well: what was
- * moved is then in the log twice, and the later place counts.
+ * Rewrites one segment after the other, so that only the space of one segment is needed. The oldest
+ * comes first, because only the oldest can drop its tombstones. Compaction may end at any point,
+ * even by a fault: moved content is then in the log twice, and the later position counts.
  */
 export async function compactSegments(parts: CompactionDeps): Promise<void> {
   const { overlay, log } = parts;
@@ -52,7 +52,7 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
     tried.add(segment);
     const { live, records, tombstones } = overlay.usage.get(segment) ?? unused;
     if (!(await parts.fits(live + records + tombstones))) {
-      parts.notice(`${nameOf(segment)} is kept as it is: the disk has no room for what of it is of use`);
+      parts.notice(`${nameOf(segment)} is not compacted: the disk has no room for a copy of its live content`);
       continue;
     }
     if (segment === segmentAt(log.end)) log.rotate();
@@ -63,29 +63,29 @@ export async function compactSegments(parts: CompactionDeps): Promise<void> {
     });
     await syncIndex(parts);
     const isUsed = (overlay.usage.get(segment)?.live ?? 0) > 0;
-    if (!isUsed && damage !== undefined && (await keepDamage(parts, segment, damage)))
+    if (!isUsed && damage !== undefined && (await saveDamage(parts, segment, damage)))
       await removeSegment(parts, segment);
-    else parts.notice(`${nameOf(segment)} is damaged: it is kept as it is`);
+    else parts.notice(`${nameOf(segment)} is damaged and stays as it is`);
   }
 }
 
-/** All that was appended is durable and in the index. */
+/** Resolves when everything that was appended is durable and in the index. */
 async function syncIndex({ log, overlay }: CompactionDeps): Promise<void> {
   await log.sync();
   await overlay.apply(log.synced);
 }
 
-/** The next segment to rewrite: first those without anything in use, then from the oldest on. */
+/** Returns the next segment to rewrite: first segments without live content, then the oldest. */
 function nextSegment({ overlay, log }: CompactionDeps, eligible: (segment: number) => boolean): number | undefined {
   const oldest = oldestOf(log);
   let chosen: number | undefined;
   for (const segment of [...log.lengths.keys()].sort((a, b) => a - b)) {
     const { live, records, tombstones } = overlay.usage.get(segment) ?? unused;
-    // A tombstone must be kept while an older segment may hold the block. When the oldest segment has nothing but
-    // records, few of them can still matter, and writing those again costs little.
+    // A tombstone must stay while an older segment may contain the block. When the oldest segment
+    // has only records, few of them still matter, and writing those again costs little.
     const needed = segment === oldest ? live && live + records : live + records + tombstones;
-    const held = (log.lengths.get(segment) ?? 0) - segmentHeader.length;
-    if (!eligible(segment) || held <= 0 || needed >= held * MIN_USED_SHARE) continue;
+    const contentBytes = (log.lengths.get(segment) ?? 0) - segmentHeader.length;
+    if (!eligible(segment) || contentBytes <= 0 || needed >= contentBytes * MIN_USED_SHARE) continue;
     if (needed === 0) return segment;
     chosen ??= segment;
   }
@@ -94,7 +94,7 @@ function nextSegment({ overlay, log }: CompactionDeps, eligible: (segment: numbe
 
 const oldestOf = ({ lengths }: Log): number => Math.min(...lengths.keys());
 
-/** Appends what is still used of a segment to the log; gives what of it is damaged. */
+/** Appends the live content of a segment to the log. Resolves with the damaged ranges. */
 async function copyUsed(parts: CompactionDeps, segment: number): Promise<readonly Damage[]> {
   const { files, overlay, log } = parts;
   const oldest = segment === oldestOf(log);
@@ -114,7 +114,7 @@ async function copyUsed(parts: CompactionDeps, segment: number): Promise<readonl
     }
     if (isWhole && reader.damage === undefined) return [];
     const damage: Damage[] = [];
-    // What was copied is in another place by now.
+    // Blocks that were already copied have another location now and are not copied again.
     for await (const each of salvage(file, segmentHeader.length, length)) {
       if ("damage" in each) damage.push(each.damage);
       else await copy(each.found);
@@ -132,7 +132,8 @@ async function copySection(
   parts.check();
   if (!log.hasRoom) await log.room();
   if (overlay.isCrowded) await syncIndex(parts);
-  // Nothing is awaited from here on: what is appended must be true at that moment.
+  // Nothing is awaited from here on, because appended statements must be true when they are
+  // appended.
   const statements = readRecord(found);
   if (statements !== undefined) {
     copyStatements(parts, statements, oldest);
@@ -140,22 +141,23 @@ async function copySection(
   }
   const stored = overlay.find(found.multihash);
   const { location } = stored ?? {};
-  const isPlace = location?.segment === segment && location.offset === found.offset && location.length === found.length;
-  if (stored === undefined || !isPlace) return;
+  const isCurrentCopy =
+    location?.segment === segment && location.offset === found.offset && location.length === found.length;
+  if (stored === undefined || !isCurrentCopy) return;
   const appended = log.append({ cid: cidOf(stored.forms[0] as number, found.multihash), bytes: found.data });
   overlay.set(appended.multihash, stored, { forms: stored.forms, location: appended.location }, log.end);
 }
 
-/** True when copies of all that is damaged are in `lost+found`. */
-async function keepDamage(
+/** Copies damaged ranges to `lost+found`. Resolves with whether all of them were copied. */
+async function saveDamage(
   { files, notice }: CompactionDeps,
   segment: number,
   damage: readonly Damage[],
 ): Promise<boolean> {
   try {
     for (const range of damage) {
-      const place = await files.use(segment, (file) => setAside(files.fs, files.folder, file, { segment, ...range }));
-      notice(`${nameOf(segment)} is damaged from byte ${range.from} to ${range.to}: ${place ?? "zeros only"}`);
+      const path = await files.use(segment, (file) => setAside(files.fs, files.folder, file, { segment, ...range }));
+      notice(`${nameOf(segment)} is damaged from byte ${range.from} to ${range.to}: ${path ?? "zeros only"}`);
     }
     return true;
   } catch {
@@ -163,7 +165,10 @@ async function keepDamage(
   }
 }
 
-/** Writes again what now holds for the blocks of a record. A tombstone is dropped when no segment is older. */
+/**
+ * Writes the current state of the blocks of a record. A tombstone is dropped when no segment is
+ * older.
+ */
 function copyStatements({ overlay, log }: CompactionDeps, statements: readonly Statement[], oldest: boolean): void {
   const still = statements.flatMap(({ multihash, forms }) => {
     const stored = overlay.find(multihash);

@@ -1,4 +1,6 @@
-/** The files of the segments: the few operations that the store needs, and which files are in use. */
+/**
+ * The files of the segments: the few operations that the store needs, and which files are in use.
+ */
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import type { MakeRoom } from "../../disk_reserve.ts";
@@ -7,15 +9,24 @@ import { nameOf, numberOf, segmentHeader } from "./format.ts";
 
 type Write = (from: readonly Uint8Array[], at: number) => Promise<number>;
 
-/** An open file without a position of its own: every operation gives one. */
+/** An open file without a position of its own: every operation has an offset. */
 export interface SegmentFile {
-  /** Fills the arrays in order and gives the bytes read; fewer than asked for only at the end of the file. */
+  /**
+   * Fills the arrays in order. Resolves with the number of bytes read, which is smaller than
+   * requested only at the end of the file.
+   */
   read(into: readonly Uint8Array[], at: number): Promise<number>;
-  /** As `read`, on this thread, with bytes that are probably in memory. @throws as that rejects */
+  /**
+   * Like `read`, but synchronous, for bytes that are probably in memory.
+   * @throws the errors of `read`
+   */
   readInline?(into: readonly Uint8Array[], at: number): number;
-  /** The bytes written, which may be fewer than given. */
+  /** Resolves with the number of bytes written, which may be smaller than requested. */
   write(from: readonly Uint8Array[], at: number): Promise<number>;
-  /** As `write`, and durable with the length of the file when it resolves; what was written before need not be. Not every system can. */
+  /**
+   * Like `write`, but the data and the file length are durable when the promise resolves; earlier
+   * writes need not be. Not every system supports this.
+   */
   readonly writeThrough?: Write | undefined;
   /** Resolves when data and length are durable. */
   sync(): Promise<void>;
@@ -24,15 +35,15 @@ export interface SegmentFile {
   close(): Promise<void>;
 }
 
-/** The file system as the store sees it; tests inject faults here. */
+/** The file system under the store; tests inject faults here. */
 export interface SegmentFs {
-  /** The names in a folder, which is made when missing. */
+  /** Returns the names in a folder, which is created when missing. */
   list(folder: string): Promise<string[]>;
   open(path: string, create: boolean): Promise<SegmentFile>;
   remove(path: string): Promise<void>;
-  /** The size of a file, without opening it. */
+  /** Returns the size of a file without opening it. */
   size(path: string): Promise<number>;
-  /** The space of the file system that holds a folder, in bytes; undefined when it is not known. */
+  /** Returns the space of the file system with a folder in bytes; undefined when it is unknown. */
   space?(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined>;
   /** Resolves when the entries of a folder are durable. */
   syncFolder(folder: string): Promise<void>;
@@ -42,14 +53,14 @@ function call<T>(start: (done: (error: Error | null, result: T) => void) => void
   return new Promise((resolve, reject) => start((error, result) => (error ? reject(error) : resolve(result))));
 }
 
-/** Elsewhere it leaves data in the cache of the disk, or is not there at all. */
+/** On other systems, O_DSYNC does not exist or leaves data in the cache of the disk. */
 const { O_RDWR, O_DSYNC } = fs.constants;
 const canWriteThrough = process.platform === "linux" && O_DSYNC !== undefined;
 
 class DiskFile implements SegmentFile {
   readonly #fd: number;
   readonly #path: string;
-  /** The same file, each write of which is durable when it ends. */
+  /** The same file, opened so that each write is durable when it ends. */
   #through: Promise<number> | undefined;
 
   constructor(fd: number, path: string) {
@@ -90,7 +101,7 @@ class DiskFile implements SegmentFile {
     return call((end) => fs.writev(this.#fd, from, at, end));
   }
 
-  /** One call of the system and one wait for a thread, where `write` and `sync` take two. */
+  /** Needs one system call and one wait for a thread; `write` and `sync` need two. */
   readonly writeThrough = canWriteThrough ? this.#writeThrough.bind(this) : undefined;
 
   async #writeThrough(from: readonly Uint8Array[], at: number): Promise<number> {
@@ -138,14 +149,14 @@ export const diskFs: SegmentFs = {
     return blocks === 0 ? undefined : { free: bavail * bsize, total: blocks * bsize };
   },
   async syncFolder(folder) {
-    // Windows neither needs nor allows it.
+    // Windows neither needs nor supports it.
     if (process.platform === "win32") return;
     const handle = await fs.promises.open(folder, "r");
     await handle.sync().finally(() => handle.close());
   },
 };
 
-/** Writes that find the disk full are tried again once `makeRoom` has made some. */
+/** Returns a file system that repeats writes to a full disk after `makeRoom` has freed space. */
 export function withRoom(fs: SegmentFs, makeRoom: MakeRoom | undefined): SegmentFs {
   if (makeRoom === undefined) return fs;
   const tried = <T>(run: () => Promise<T>): Promise<T> =>
@@ -176,44 +187,47 @@ const fullCodes = new Set(["ENOSPC", "EDQUOT"]);
 
 interface Opened {
   readonly file: Promise<SegmentFile>;
-  /** It, once it is open. */
+  /** The file when it is open. */
   ready: SegmentFile | undefined;
   users: number;
-  /** Called when the last user is done, once somebody wants to close the file. */
+  /** Called when the last user is done, if somebody wants to close the file. */
   idle: (() => void) | undefined;
 }
 
-/** Unused files that stay open. */
+/** Maximum number of unused files that stay open. */
 const MAX_OPEN_FILES = 64;
 
-/** Opens each segment once, and closes it only when it is not in use; the segments that were used last stay open. */
+/**
+ * Opens each segment once, and closes it only when it is not in use. The segments that were used
+ * last stay open.
+ */
 export class SegmentFiles {
   readonly folder: string;
   readonly fs: SegmentFs;
   readonly #nameOf: (segment: number) => string;
   readonly #opened = new Map<number, Opened>();
-  /** Nothing is removed before these end. */
+  /** Operations that must end before a file is removed. */
   readonly #keeping = new Set<Promise<unknown>>();
 
-  /** `name` is given where what is numbered are not segments, but parts of them. */
+  /** `name` is given when the numbers belong to parts of segments. */
   constructor(folder: string, seam: SegmentFs, name: (segment: number) => string = nameOf) {
     this.folder = folder;
     this.fs = seam;
     this.#nameOf = name;
   }
 
-  /** The numbers of the existing segments, in order. */
+  /** Returns the numbers of the existing segments in order. */
   async list(): Promise<number[]> {
     const names = await this.fs.list(this.folder);
     return names.flatMap((name) => numberOf(name) ?? []).sort((a, b) => a - b);
   }
 
-  /** Size in bytes. */
+  /** Returns the size of a segment in bytes. */
   size(segment: number): Promise<number> {
     return this.fs.size(join(this.folder, this.#nameOf(segment)));
   }
 
-  /** Passes the file to `use`; it stays open until `use` has ended, and usually longer. */
+  /** Passes the file to `use`. It stays open until `use` has ended, and usually longer. */
   async use<T>(segment: number, use: (file: SegmentFile) => Promise<T>): Promise<T> {
     const opened = this.#opened.get(segment) ?? this.#add(segment, false);
     opened.users += 1;
@@ -228,12 +242,12 @@ export class SegmentFiles {
     }
   }
 
-  /** The file, where it is open: for use before anything is awaited. */
+  /** Returns the file if it is open. The caller must use it before it awaits anything. */
   ready(segment: number): SegmentFile | undefined {
     return this.#opened.get(segment)?.ready;
   }
 
-  /** Closes unused files; the one that was used just now becomes the youngest. */
+  /** Closes unused files. The file that was used last becomes the youngest. */
   #closeOldest(used: number): void {
     const opened = this.#opened.get(used);
     if (opened !== undefined && this.#opened.delete(used)) this.#opened.set(used, opened);
@@ -244,7 +258,10 @@ export class SegmentFiles {
     }
   }
 
-  /** Makes an empty segment, or empties a leftover of that name; file and name are durable when it resolves. */
+  /**
+   * Creates an empty segment, or empties a leftover file of that name. File and name are durable
+   * when the promise resolves.
+   */
   async begin(segment: number): Promise<void> {
     const leftover = await this.#opened.get(segment)?.file;
     await leftover?.truncate(0);
@@ -259,7 +276,7 @@ export class SegmentFiles {
     return this.fs.syncFolder(dirname(this.folder));
   }
 
-  /** Removes the file once the reads that are under way have ended. */
+  /** Removes the file after running reads have ended. */
   async remove(segment: number): Promise<void> {
     while (this.#keeping.size > 0) await Promise.race(this.#keeping);
     await this.#close(segment);
@@ -267,7 +284,7 @@ export class SegmentFiles {
     await this.fs.syncFolder(this.folder);
   }
 
-  /** What is there now is not removed before `work` has ended; it should be short. */
+  /** Runs `work`, which should be short, and prevents the removal of files until it has ended. */
   async keep<T>(work: () => Promise<T>): Promise<T> {
     const { promise: over, resolve } = Promise.withResolvers<void>();
     this.#keeping.add(over);
@@ -279,7 +296,10 @@ export class SegmentFiles {
     }
   }
 
-  /** A second opening of a segment: whoever asks closes it. It can be read after the segment was removed. */
+  /**
+   * Opens a segment a second time for the caller, who closes it. It stays readable after the
+   * segment was removed.
+   */
   openOwn(segment: number): Promise<SegmentFile> {
     return this.fs.open(join(this.folder, this.#nameOf(segment)), false);
   }
@@ -305,8 +325,8 @@ export class SegmentFiles {
   async #close(segment: number): Promise<void> {
     const opened = this.#opened.get(segment);
     if (opened === undefined) return;
-    // Between the end of the last user and this somebody may have come: the number of a file that is closed under a
-    // reader is soon that of another file.
+    // Somebody may have begun to use the file since the last user was done. A file must not be
+    // closed under a reader, because its descriptor soon belongs to another file.
     while (opened.users > 0) {
       await new Promise<void>((resolve) => {
         opened.idle = resolve;
@@ -318,7 +338,7 @@ export class SegmentFiles {
   }
 }
 
-/** Writes all parts, with as many calls as that takes. */
+/** Writes all parts, with as many calls as necessary. */
 export async function writeAll(
   file: Pick<SegmentFile, "write">,
   parts: readonly Uint8Array[],
@@ -328,13 +348,13 @@ export async function writeAll(
   let offset = at;
   while (left.length > 0) {
     const written = await file.write(left, offset);
-    if (written === 0) throw new Error("nothing could be written");
+    if (written === 0) throw new Error("the system wrote no bytes");
     offset += written;
     left = dropFirst(left, written);
   }
 }
 
-/** The arrays without their first `bytes` bytes. */
+/** Returns the arrays without their first `bytes` bytes. */
 function dropFirst(parts: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
   let rest = bytes;
   let done = 0;

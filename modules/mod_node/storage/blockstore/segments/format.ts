@@ -1,14 +1,14 @@
 /**
- * The format of a segment: a file of the "CARv1 specification" that any CAR reader can read. Blocks are ordinary
- * sections. What else is needed to rebuild the index is in records: sections with an identity CID that holds the
- * record, and with the same bytes as data. Identity CIDs never come from outside, since `BlockService` does not store
- * them.
+ * The format of a segment: a file of the "CARv1 specification" that any CAR reader can read. Blocks
+ * are ordinary sections. Everything else that is needed to rebuild the index is in records. A
+ * record is a section with an identity CID that contains the record, and with the same bytes as
+ * data. Identity CIDs never come from outside, because `BlockService` does not store them.
  *
- * Reading all segments in the order of their numbers gives the index:
- * - a section means that the bytes of this multihash are here (the last such section counts), and that this form is
- * stored;
- * - a record means, for each of its multihashes, that exactly these forms are stored from here on. No form is a
- * tombstone: the block was deleted.
+ * Reading all segments in the order of their numbers restores the index:
+ * - a section means that the bytes of this multihash are here (the last such section counts), and
+ *   that this form is stored;
+ * - a record means, for each of its multihashes, that exactly these forms are stored from here on.
+ *   A record without forms is a tombstone: the block was deleted.
  */
 
 import { varint } from "multiformats";
@@ -18,7 +18,7 @@ import { dagPb } from "../../../formats/cid/codecs.ts";
 import { makeCid } from "../../../formats/cid/make.ts";
 import { ownBytes } from "../../../util/own_bytes.ts";
 
-/** Where the bytes of a block are, as far as readers care. */
+/** The location of a block, as readers need it. */
 export interface BytesLocation {
   readonly segment: number;
   /** Offset of the first data byte in the file. */
@@ -30,30 +30,33 @@ export interface BytesLocation {
   readonly release?: (() => void) | undefined;
 }
 
-/** Where a block is. */
+/** The location of a block. */
 export interface BlockLocation extends BytesLocation {
   /** Bytes of the section before the data. */
   readonly headLength: number;
 }
 
-/** Version and codec of a CID as one number: 0 is version 0, any other is the codec of version 1 plus one. */
+/**
+ * Version and codec of a CID as one number: 0 is version 0, any other number is the codec of
+ * version 1 plus one.
+ */
 export type Form = number;
 
 export const formOf = ({ version, code }: CID): Form => (version === 0 ? 0 : code + 1);
 
-/** `multihash` must not be changed afterwards. */
+/** Returns the CID of a form. `multihash` must not be changed afterwards. */
 export function cidOf(form: Form, multihash: Uint8Array): CID {
   const digest = decodeDigest(multihash);
   return form === 0 ? makeCid(0, dagPb, digest) : makeCid(1, form - 1, digest);
 }
 
-/** A multihash as the key of a map. */
+/** Returns a multihash as the key of a map. */
 export const keyOf = ({ buffer, byteOffset, length }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, length).toString("latin1");
 
 /**
- * The header of every segment: version 1 and one root, the empty identity CID `bafkqaaa`, since some readers refuse a
- * file without roots.
+ * The header of every segment: version 1 and one root, the empty identity CID `bafkqaaa`, because
+ * some readers refuse a file without roots.
  */
 export const segmentHeader = Buffer.from("19a265726f6f747381d82a4500015500006776657273696f6e01", "hex");
 
@@ -65,8 +68,8 @@ export const numberOf = (name: string): number | undefined => {
 };
 
 /**
- * A position in the log as one growing number: segment and offset. Offsets stay below 2^32, so a store can write two
- * million segments in its life.
+ * A position in the log as one growing number that combines segment and offset. Offsets stay below
+ * 2^32, so a store can write two million segments in its life.
  */
 export type Position = number;
 
@@ -75,7 +78,7 @@ export const positionAt = (segment: number, offset: number): Position => segment
 export const segmentAt = (position: Position): number => Math.floor(position / positionsOfSegment);
 export const offsetAt = (position: Position): number => position % positionsOfSegment;
 
-/** The bytes of a section before its data. */
+/** Returns the bytes of a section before its data. */
 export function sectionHead(cid: Uint8Array, dataLength: number): Uint8Array {
   const section = cid.length + dataLength;
   const prefix = varint.encodingLength(section);
@@ -94,16 +97,19 @@ export interface Section {
 }
 
 export const MAX_HEAD = 16 * 1024;
-/** No block is nearly that long: a greater length is garbage. */
+/** No block is nearly that long, so a greater length is garbage. */
 const MAX_SECTION = 2 ** 31;
 
-/** Reads the head of a section; undefined when it is cut off. @throws Error when it cannot be a section */
+/**
+ * Reads the head of a section; undefined when it is truncated.
+ * @throws Error when it cannot be a section
+ */
 export function readSection(bytes: Uint8Array, at: number): Section | undefined {
   try {
     const [section, prefix] = varint.decode(bytes, at);
     if (section === 0 || section > MAX_SECTION) throw new Error("this is not the length of a section");
     const start = at + prefix;
-    // Cut off within what tells a CID of version 0 from others.
+    // Truncated in the bytes that distinguish a CID of version 0 from others.
     if (bytes[start] === 0x12 && start + 1 === bytes.length) return undefined;
     const legacy = bytes[start] === 0x12 && bytes[start + 1] === 0x20;
     let end = start;
@@ -123,13 +129,13 @@ export function readSection(bytes: Uint8Array, at: number): Section | undefined 
     if (end > bytes.length) return undefined;
     return { headLength: end - at, length: section - (end - start), form, multihash: bytes.subarray(hash, end) };
   } catch (error) {
-    // A varint that is cut off.
+    // A truncated varint.
     if (error instanceof RangeError && bytes.length - at < MAX_HEAD) return undefined;
     throw error;
   }
 }
 
-/** What a record says of one multihash. */
+/** The statement of a record about one multihash. */
 export interface Statement {
   readonly multihash: Uint8Array;
   readonly forms: readonly Form[];
@@ -141,12 +147,15 @@ export interface RecordSection {
   readonly statements: readonly Statement[];
 }
 
-/** Bytes of the longest multihash that can be a key of the index. */
+/** Maximum bytes of a multihash, which is a key of the index. */
 export const MAX_MULTIHASH = 1978;
 const identityPrefix = Uint8Array.of(1, 0x55, 0);
 const MAX_RECORD = 4096;
 
-/** Makes whole sections (head and data) for statements. A section has either tombstones only or stored blocks only. */
+/**
+ * Encodes statements as whole sections (head and data). A section has either only tombstones or
+ * only stored blocks.
+ */
 export function recordSections(statements: readonly Statement[]): RecordSection[] {
   const sections: RecordSection[] = [];
   for (const tombstones of [false, true]) {
@@ -196,7 +205,7 @@ export class Varints {
   }
 
   next = (): number => {
-    // Most are below 128.
+    // Most numbers are below 128.
     const first = this.bytes[this.at] as number;
     if (first < 0x80) {
       this.at += 1;
@@ -217,8 +226,8 @@ function recordSection(payload: Uint8Array): Uint8Array {
 export const isRecord = ({ multihash }: Section): boolean => multihash[0] === 0;
 
 /**
- * The statements of a section that is a record; undefined for a block.
- * @throws Error when it says nothing that a record says: bytes of a block may look like one
+ * Returns the statements of a record; undefined for a block.
+ * @throws Error for invalid statements: bytes of a block may look like a record
  */
 export function readRecord(section: Section): Statement[] | undefined {
   if (!isRecord(section)) return undefined;
@@ -231,7 +240,7 @@ export function readRecord(section: Section): Statement[] | undefined {
     const hash = ownBytes(multihash.subarray(read.at, (read.at += length)));
     if (length > MAX_MULTIHASH || decodeDigest(hash).code === 0) throw new Error("no block has this multihash");
     const count = read.next();
-    if (count > multihash.length - read.at) throw new Error("a record is cut off");
+    if (count > multihash.length - read.at) throw new Error("a record is truncated");
     statements.push({ multihash: hash, forms: Array.from({ length: count }, read.next) });
   }
   return statements;

@@ -1,4 +1,7 @@
-/** What is stored according to the whole log: the index, and over it what is not in the index yet. */
+/**
+ * The content of the store according to the whole log: the index, and on top of it the entries that
+ * are not in the index yet.
+ */
 
 import { TimeSlices } from "../../../util/async/steps.ts";
 import { type BlockLocation, keyOf, offsetAt, type Position, segmentAt } from "./format.ts";
@@ -8,10 +11,11 @@ import { unused } from "./segment_index.ts";
 interface PendingEntry {
   readonly multihash: Uint8Array;
   readonly stored: Stored;
-  /** The position up to which the log says so. */
+  /** The position in the log at which this entry became valid. */
   readonly end: Position;
   /**
-   * The entry before this one, while it is not in the index: the index may be brought up to a position between the two.
+   * The entry before this one, while it is not in the index: the index may be updated to a position
+   * between the two.
    */
   previous: PendingEntry | undefined;
 }
@@ -23,8 +27,8 @@ interface PendingRecord {
 }
 
 /**
- * Entries, or bytes of the log, that are written to the index at a time. Each entry may be on a page of its own, which
- * LMDB copies, and LMDB never gives that memory back.
+ * Number of entries, or bytes of the log, from which they are written to the index. Each entry may
+ * be on a page of its own, which LMDB copies, and LMDB never frees that memory.
  */
 const DUE_ENTRIES = 4096;
 const DUE_BYTES = 64 * 1024 * 1024;
@@ -34,7 +38,7 @@ const nothing: Stored = { forms: [], location: undefined };
 const sizeOf = (location: BlockLocation): number => location.headLength + location.length;
 const countOf = ({ forms, location }: Stored): number => (location === undefined ? 0 : forms.length);
 
-/** The last entry of the log before a position. */
+/** Returns the last entry that is valid at a position. */
 function before(latest: PendingEntry, position: Position): PendingEntry | undefined {
   let entry: PendingEntry | undefined = latest;
   while (entry !== undefined && entry.end > position) entry = entry.previous;
@@ -45,13 +49,13 @@ export class IndexOverlay {
   readonly index: SegmentIndex;
   #state: State;
   readonly #usage: Map<number, Usage>;
-  /** By `keyOf` of the multihash. */
+  /** Entries by `keyOf` of the multihash. */
   readonly #pending = new Map<string, PendingEntry>();
   #records: PendingRecord[] = [];
   /** The end of the log in each segment that has grown since the last `apply`. */
   readonly #logEnds = new Map<number, Position>();
   #blocks: number;
-  /** The last write to the index; writes are serialized. */
+  /** The last write to the index; writes run one after the other. */
   #writing: Promise<void> = Promise.resolve();
   #queued = 0;
 
@@ -75,40 +79,43 @@ export class IndexOverlay {
     return this.#blocks;
   }
 
-  /** As of the last `apply`. */
+  /** Usage of segments as of the last `apply`. */
   get usage(): ReadonlyMap<number, Usage> {
     return this.#usage;
   }
 
-  /** More entries wait for the index than should be held in memory. */
+  /** Whether more entries wait for the index than should be in memory. */
   get isCrowded(): boolean {
     return this.#pending.size > MAX_ENTRIES;
   }
 
-  /** Whether `apply` is worthwhile and not under way. */
+  /** Whether `apply` is worthwhile and not running. */
   isDue(position: Position): boolean {
     if (this.#queued > 0) return false;
     return this.#pending.size >= DUE_ENTRIES || position - this.#state.position >= DUE_BYTES;
   }
 
-  /** As many entries wait for a flush as are written to the index at a time. */
+  /** Whether enough entries for one write to the index wait for a flush. */
   get isFull(): boolean {
     return this.#pending.size >= DUE_ENTRIES && this.#queued === 0;
   }
 
-  /** Whether anything waits for the index. */
+  /** Whether entries or records wait for the index. */
   get hasPending(): boolean {
     return this.#pending.size > 0 || this.#records.length > 0;
   }
 
   find(multihash: Uint8Array): Stored | undefined {
-    // Nothing is mostly on its way to the index, and each block that is read is looked up here.
+    // Usually no entries wait for the index, and every read looks up its block here.
     const pending = this.#pending.size === 0 ? undefined : this.#pending.get(keyOf(multihash));
     if (pending === undefined) return this.index.find(multihash);
     return pending.stored.forms.length === 0 ? undefined : pending.stored;
   }
 
-  /** `old` is what `find` gives; `multihash` must not be changed afterwards. Undefined deletes. */
+  /**
+   * Sets the state of a multihash; undefined deletes it. `old` is the result of `find`. `multihash`
+   * must not be changed afterwards.
+   */
   set(multihash: Uint8Array, old: Stored | undefined, stored: Stored | undefined, end: Position): void {
     const key = keyOf(multihash);
     this.#blocks += countOf(stored ?? nothing) - countOf(old ?? nothing);
@@ -117,29 +124,30 @@ export class IndexOverlay {
     this.setLogEnd(end);
   }
 
-  /** A record was appended to the log. */
+  /** Counts a record that was appended to the log. */
   addRecord(bytes: number, tombstones: boolean, end: Position): void {
     this.#records.push({ bytes, tombstones, end });
     this.setLogEnd(end);
   }
 
-  /** The log has grown to this position. */
+  /** Records that the log has grown to this position. */
   setLogEnd(end: Position): void {
     this.#logEnds.set(segmentAt(end), end);
   }
 
-  /** The entries that are not in the index yet. */
+  /** Returns the entries that are not in the index yet. */
   pendingEntries(): { multihash: Uint8Array; stored: Stored }[] {
     return [...this.#pending.values()];
   }
 
-  /** Writes to the index what the log says before `position`, which must be durable. */
+  /** Writes the content of the log before `position`, which must be durable, to the index. */
   apply(position: Position): Promise<void> {
     return this.#serial(() => this.#apply(position));
   }
 
   /**
-   * Marks a segment whose file is about to be removed or, with undefined, has been removed. Durable when it resolves.
+   * Marks a segment whose file is about to be removed. With undefined, removes the mark of a file
+   * that has been removed. Durable when the promise resolves.
    */
   mark(segment: number, dropping: true | undefined): Promise<void> {
     return this.#serial(async () => {
@@ -150,7 +158,7 @@ export class IndexOverlay {
     });
   }
 
-  /** Ends a rebuild: entries that got no location are not stored. */
+  /** Ends a rebuild: entries without a location are not stored. */
   async finish(): Promise<void> {
     for (let after: Uint8Array | undefined; ; ) {
       const page = this.index.page(after, 1000);
@@ -165,7 +173,7 @@ export class IndexOverlay {
     this.#state = state;
   }
 
-  /** Resolves when no write to the index is under way. */
+  /** Closes the index when no write is running. */
   async close(): Promise<void> {
     await this.#writing.catch(() => {});
     await this.index.close();
@@ -192,7 +200,7 @@ export class IndexOverlay {
     const blocks: PendingEntry[] = [];
     let count = this.#state.blocks;
     const slices = new TimeSlices();
-    // What is put meanwhile lies behind `position`.
+    // Blocks that are put in the meantime have positions after `position`.
     for (const latest of this.#pending.values()) {
       const turn = slices.due();
       if (turn !== undefined) await turn;

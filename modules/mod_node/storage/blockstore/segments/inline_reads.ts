@@ -1,29 +1,43 @@
 /**
- * When the disk is read on the thread that wants the bytes. The hop to the thread pool and back costs ten times what it takes to copy
- * a block that the system has in memory, as it mostly has what was read before, and often what was written or read by others; a
- * disk that has to be waited for would hold everybody.
+ * Decides when to read from the disk on the main thread. Going through the thread pool costs ten
+ * times as much as copying a block that the system has cached. Blocks that were read before are
+ * usually cached, and blocks that were written or read by others often are. But waiting for a disk
+ * blocks the event loop.
  */
 
-/** Milliseconds of such reads in one turn of the event loop: whoever reads on and on lets others have theirs. */
+/**
+ * Maximum milliseconds of such reads per tick, so that a sequential reader does not block others.
+ */
 const MAX_TURN_MS = 1;
-/** In which any machine copies. */
+/** A rate at which any machine copies memory. */
 const BYTES_PER_MS = 1024 * 1024;
 const WEIGHT = 0.1;
 
-/** How long the disk may be waited for. */
+/** Limits for waiting for the disk. */
 export interface Patience {
-  /** Reads took so many milliseconds longer on average than it takes to copy what is in memory: the disk is being waited for. */
+  /**
+   * Average milliseconds of a read beyond the time for copying cached data, above which the disk is
+   * considered slow.
+   */
   readonly slowMs: number;
-  /** One that was interrupted by other work of the machine says no more than this. */
+  /**
+   * A single read counts at most this much, because other work of the machine may have interrupted
+   * it.
+   */
   readonly maxCountedMs: number;
-  /** Until the disk is tried again: twice as long each time, up to the longest, unless it was quick in between. */
+  /**
+   * Milliseconds until the disk is tried again. The pause doubles each time up to the maximum,
+   * unless the disk was fast in between.
+   */
   readonly pauseMs: number;
   readonly maxPauseMs: number;
-  /** The disk has answered quickly within so many: it does not sleep, nor hang. */
+  /**
+   * Milliseconds after a fast response of the disk during which it is assumed not to sleep or hang.
+   */
   readonly freshMs: number;
 }
 
-/** With blocks that were read before. */
+/** Limits for blocks that were read before. */
 export const WITH_KNOWN: Patience = {
   slowMs: 0.3,
   maxCountedMs: 1,
@@ -31,7 +45,10 @@ export const WITH_KNOWN: Patience = {
   maxPauseMs: 1000,
   freshMs: Number.POSITIVE_INFINITY,
 };
-/** With any other: three that wait are enough, and what has to be waited for costs more than a hop. */
+/**
+ * Limits for other blocks. They are lower: three slow reads are enough, because waiting costs more
+ * than the thread pool.
+ */
 export const WITH_OTHERS: Patience = {
   slowMs: 0.05,
   maxCountedMs: 0.2,
@@ -39,9 +56,11 @@ export const WITH_OTHERS: Patience = {
   maxPauseMs: 64_000,
   freshMs: 1000,
 };
-/** Reads that were quick on average: the next pause is a short one. */
+/** After this many reads that were fast on average, the next pause is a short one. */
 const QUICK_READS = 100;
-/** Milliseconds in which the thread pool reads from a disk that need not be waited for. */
+/**
+ * A read in the thread pool that takes at most this many milliseconds did not wait for the disk.
+ */
 const QUICK_POOL_MS = 5;
 
 export class InlineReads {
@@ -51,13 +70,13 @@ export class InlineReads {
   #pausedUntil = 0;
   #freshUntil: number;
   #pauseMs: number;
-  /** Since the last pause. */
+  /** Number of reads since the last pause. */
   #reads = 0;
-  /** Milliseconds in this turn. */
+  /** Milliseconds of reads in this tick. */
   #spent = 0;
   #isTurning = false;
 
-  /** `now` is in milliseconds. */
+  /** `now` returns milliseconds. */
   constructor(patience: Patience, now = () => performance.now()) {
     this.#patience = patience;
     this.#pauseMs = patience.pauseMs;
@@ -65,7 +84,7 @@ export class InlineReads {
     this.#now = now;
   }
 
-  /** Runs `read`, of so many bytes; undefined when it is better not done here and now. */
+  /** Runs `read` for `bytes` bytes; returns undefined when the thread pool should read instead. */
   run<T>(bytes: number, read: () => T): T | undefined {
     const began = this.#now();
     if (this.#spent >= MAX_TURN_MS || began < this.#pausedUntil || began >= this.#freshUntil) return undefined;
@@ -83,7 +102,7 @@ export class InlineReads {
     return result;
   }
 
-  /** The thread pool has read, beginning at that time. */
+  /** Records a read in the thread pool that started at `began`. */
   pooled(began: number): void {
     const now = this.#now();
     if (now - began <= QUICK_POOL_MS) this.#freshUntil = now + this.#patience.freshMs;

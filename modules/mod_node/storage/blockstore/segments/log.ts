@@ -1,4 +1,4 @@
-/** The log that all segments make up: one writer, large writes, shared flushes. */
+/** The log that consists of all segments: one writer, large writes, shared flushes. */
 import { Gathering } from "../../../util/async/gathering.ts";
 import { failure, type NodeError } from "../../../util/errors.ts";
 import type { Block } from "../store.ts";
@@ -29,38 +29,44 @@ interface Waiter {
 }
 
 export interface LogOptions {
-  /** A segment of this length is followed by a new one. */
+  /** A segment that reaches this length is followed by a new one. */
   readonly segmentBytes: number;
-  /** Bytes that may wait to be written. */
+  /** Maximum bytes that may wait to be written. */
   readonly bufferedBytes: number;
   /** Called when more of the log has become durable. */
   readonly onSynced: () => void;
 }
 
-/** With this many bytes or items waiting, a write begins at once; with fewer, a little later. */
+/**
+ * With this many bytes or items waiting, a write begins immediately; with fewer, it waits a moment.
+ */
 const EAGER_BYTES = 1024 * 1024;
 const EAGER_ITEMS = 512;
 const LINGER_MS = 25;
-/** Limits of one write: half of what may wait, so that the next one is gathered meanwhile. */
+/** Limits of one write: half of the buffer, so that the next write is collected in the meantime. */
 const MAX_WRITE_BYTES = 2 * 1024 * 1024;
 const MAX_WRITE_PARTS = 1024;
-/** Bytes that are flushed even if nobody asks, since the index follows what is durable. */
+/**
+ * Number of bytes that are flushed even when nobody waits, because the index only contains durable
+ * data.
+ */
 const MAX_UNSYNCED_BYTES = 64 * 1024 * 1024;
 
 /**
- * Appends get their place at once and are written later, in order. When a write or a flush fails, all who wait are
- * rejected and nothing is dropped; the next `sync` tries again from there.
+ * The writer of the log. Appends get their position immediately and are written later, in order.
+ * When a write or flush fails, all waiting callers are rejected and nothing is dropped; the next
+ * `sync` tries again.
  */
 export class Log {
   readonly #files: SegmentFiles;
   readonly #options: LogOptions;
-  /** Lengths of all segments, including what waits to be written. */
+  /** Lengths of all segments, including data that waits to be written. */
   readonly lengths: Map<number, number>;
   #end: Position;
   #written: Position;
   #synced: Position;
   /** The position that was durable at the last call of `onSynced`. */
-  #told: Position;
+  #reported: Position;
   #queue: Item[] = [];
   #buffered = 0;
   #waiters: Waiter[] = [];
@@ -68,25 +74,25 @@ export class Log {
   #writing = false;
   #flushing = false;
   #failure: NodeError | undefined;
-  /** A failure that cannot be overcome. */
+  /** A permanent failure. */
   #broken: NodeError | undefined;
-  /** A flush failed: what it should have written may be gone from the page cache. */
+  /** Whether a flush failed. Its data may be gone from the page cache. */
   #suspect = false;
   #lingering: NodeJS.Timeout | undefined;
-  /** Of those who wait for a flush. */
+  /** Collects callers that wait for a flush. */
   readonly #gathering = new Gathering(() => {
-    this.#asked = this.#waiters.at(-1)?.target ?? this.#asked;
+    this.#requested = this.#waiters.at(-1)?.target ?? this.#requested;
     this.#pump();
   });
-  /** The position up to which somebody wants the log to be durable, and need not wait for others any more. */
-  #asked: Position;
+  /** The position up to which callers want the log to be durable and no longer wait for others. */
+  #requested: Position;
 
   /** `end` is in the last segment, which exists and is durable up to there. */
   constructor(files: SegmentFiles, options: LogOptions, end: Position, lengths: Map<number, number>) {
     this.#files = files;
     this.#options = options;
     this.lengths = lengths;
-    this.#end = this.#written = this.#synced = this.#asked = this.#told = end;
+    this.#end = this.#written = this.#synced = this.#requested = this.#reported = end;
   }
 
   /** The position of the next append, unless a new segment begins. */
@@ -98,7 +104,7 @@ export class Log {
     return this.#synced;
   }
 
-  /** Bytes that wait to be written. */
+  /** Number of bytes that wait to be written. */
   get buffered(): number {
     return this.#buffered;
   }
@@ -107,7 +113,10 @@ export class Log {
     return this.#failure === undefined && this.#broken === undefined && this.#buffered <= this.#options.bufferedBytes;
   }
 
-  /** Resolves when there is room for more. @throws NodeError when the disk takes no more */
+  /**
+   * Resolves when there is room for more.
+   * @throws NodeError when the disk refuses writes
+   */
   async room(): Promise<void> {
     while (!this.hasRoom) {
       if (this.#failure !== undefined || this.#broken !== undefined) await this.sync();
@@ -120,7 +129,7 @@ export class Log {
     }
   }
 
-  /** Appends a block. `bytes` is kept, not copied; `multihash` is a copy. */
+  /** Appends a block. The log retains `bytes`; `multihash` is a copy. */
   append({ cid, bytes, release }: Block): { readonly location: BlockLocation; readonly multihash: Uint8Array } {
     const head = sectionHead(cid.bytes, bytes.length);
     const start = this.#reserve(head.length + bytes.length);
@@ -142,7 +151,7 @@ export class Log {
     this.#add({ position: this.#reserve(bytes.length), parts: [bytes], bytes: bytes.length, location: undefined });
   }
 
-  /** Appends go to a new segment from now on; its file exists after the next `sync`. */
+  /** Starts a new segment for the following appends. Its file exists after the next `sync`. */
   rotate(): void {
     this.#next();
     this.#add({ position: this.#reserve(0), parts: [], bytes: 0, location: undefined });
@@ -181,27 +190,27 @@ export class Log {
     this.#pump();
   }
 
-  /** Starts the write or flush that should be under way and is not; with `now`, however little there is to write. */
+  /** Starts the write or flush that is due. With `now`, starts a write even for little data. */
   #pump(now = false): void {
     if (this.#failure !== undefined || this.#broken !== undefined) return;
     const next = this.#queue[0];
-    // A segment is durable before the next one begins: only the last one can be torn.
+    // A segment is durable before the next one begins, so only the last one can be torn.
     const turning = next !== undefined && segmentAt(next.position) !== segmentAt(this.#written);
     const much = this.#buffered >= EAGER_BYTES || this.#queue.length >= EAGER_ITEMS;
-    // A little that comes during a flush is written together, behind it.
-    const asked = this.#asked > this.#synced;
-    const eager = now || much || (asked && !this.#flushing) || this.#roomWaiters.length > 0;
+    // Small items that arrive during a flush are written together after it.
+    const isRequested = this.#requested > this.#synced;
+    const eager = now || much || (isRequested && !this.#flushing) || this.#roomWaiters.length > 0;
     if (next !== undefined && !this.#writing && eager && !(turning && this.#written !== this.#synced)) {
       this.#writing = true;
       clearTimeout(this.#lingering);
       this.#lingering = undefined;
-      const through = asked && !much && !turning && this.#written === this.#synced && !this.#suspect;
+      const through = isRequested && !much && !turning && this.#written === this.#synced && !this.#suspect;
       this.#write(turning, through).then(
         () => this.#done("writing"),
         (error: Error) => this.#done("writing", error),
       );
     }
-    const due = asked && (this.#waiters[0]?.target ?? Number.POSITIVE_INFINITY) <= this.#written;
+    const due = isRequested && (this.#waiters[0]?.target ?? Number.POSITIVE_INFINITY) <= this.#written;
     const unsynced = this.#written - this.#synced;
     if (!this.#flushing && unsynced > 0 && (due || (turning && eager) || unsynced >= MAX_UNSYNCED_BYTES)) {
       this.#flushing = true;
@@ -229,8 +238,8 @@ export class Log {
     if (error === undefined) {
       while (this.#waiters[0] !== undefined && this.#waiters[0].target <= this.#synced)
         this.#waiters.shift()?.resolve();
-      if (this.#told !== this.#synced) this.#options.onSynced();
-      this.#told = this.#synced;
+      if (this.#reported !== this.#synced) this.#options.onSynced();
+      this.#reported = this.#synced;
       this.#pump();
       return;
     }
@@ -241,7 +250,10 @@ export class Log {
     for (const { reject } of waiting) reject(this.#broken ?? this.#failure);
   }
 
-  /** With `through` it is durable at once where the system can do that: everything before it is. */
+  /**
+   * Writes the first items of the queue. With `through`, they are durable immediately where the
+   * system supports that; everything before them already is.
+   */
   async #write(turning: boolean, through: boolean): Promise<void> {
     const first = this.#queue[0] as Item;
     const segment = segmentAt(first.position);
@@ -293,8 +305,8 @@ export class Log {
   }
 
   /**
-   * After a failed flush the kernel marks pages as clean that never reached the disk: writing them again makes them
-   * dirty.
+   * Writes data again after a failed flush. The kernel has marked its pages as clean although they
+   * never reached the disk; writing makes them dirty again.
    */
   async #rewrite(file: SegmentFile, from: number, end: number): Promise<void> {
     const reader = new SectionReader(file, from, end, { withData: true });
@@ -303,7 +315,7 @@ export class Log {
       whole = await isIntact(found);
     }
     if (!whole || reader.at !== end) {
-      const reason = "the disk lost what was written to it; close and open the store again";
+      const reason = "the disk lost written data; close and open the store again";
       this.#broken = failure("STORE_BROKEN", { path: this.#files.folder, reason });
       throw this.#broken;
     }
@@ -314,7 +326,7 @@ export class Log {
     }
   }
 
-  /** Resolves when nothing is under way; call `sync` first to make everything durable. */
+  /** Resolves when no write is running. To make everything durable, call `sync` first. */
   async close(): Promise<void> {
     this.#broken = failure("STORE_CLOSED");
     clearTimeout(this.#lingering);

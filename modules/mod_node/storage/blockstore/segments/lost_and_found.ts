@@ -1,4 +1,7 @@
-/** Keeps bytes that belong to no block: `lost+found` beside the segments. Nothing in it is ever removed. */
+/**
+ * Saves bytes that belong to no block in `lost+found` next to the segments. Nothing in it is ever
+ * removed.
+ */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type SegmentFile, type SegmentFs, writeAll } from "./files.ts";
@@ -15,11 +18,12 @@ export interface Range {
 }
 
 /**
- * Copies a range of a segment to a file of its own, without the zeros at its end; durable when it resolves. Gives the
- * path below the folder of the segments: `lost+found/00000003.car-FROM-LENGTH-DIGEST`. Undefined when there are only
- * zeros. A range that is kept already is not copied again.
+ * Copies a range of a segment to its own file, without the zeros at its end. Durable when the
+ * promise resolves. Resolves with the path below the folder of the segments,
+ * `lost+found/00000003.car-FROM-LENGTH-DIGEST`, or undefined when there are only zeros. A range
+ * that already has a copy is not copied again.
  *
- * @throws errors of the file system; no part of a copy is left then
+ * @throws errors of the file system; no partial copy is left then
  */
 export async function setAside(
   fs: SegmentFs,
@@ -32,9 +36,9 @@ export async function setAside(
   const digest = createHash("sha256");
   for await (const piece of piecesOf(file, from, end)) digest.update(piece);
   const name = `${nameOf(segment)}-${from}-${end - from}-${digest.digest("hex").slice(0, 8)}`;
-  const place = join(folder, lostAndFound);
-  const path = join(place, name);
-  const isThere = (await fs.list(place)).includes(name) && (await fs.size(path)) === end - from;
+  const target = join(folder, lostAndFound);
+  const path = join(target, name);
+  const isThere = (await fs.list(target)).includes(name) && (await fs.size(path)) === end - from;
   if (!isThere) {
     const copy = await fs.open(path, true);
     try {
@@ -50,7 +54,7 @@ export async function setAside(
     } finally {
       await copy.close();
     }
-    await fs.syncFolder(place);
+    await fs.syncFolder(target);
     await fs.syncFolder(folder);
   }
   return `${lostAndFound}/${name}`;
@@ -64,7 +68,7 @@ async function* piecesOf(file: SegmentFile, from: number, to: number): AsyncGene
   }
 }
 
-/** The offset behind the last byte of a range that is not zero. */
+/** Returns the offset after the last byte of a range that is not zero. */
 async function endOfContent(file: SegmentFile, from: number, to: number): Promise<number> {
   for (let end = to; end > from; ) {
     const start = Math.max(from, end - PIECE_BYTES);

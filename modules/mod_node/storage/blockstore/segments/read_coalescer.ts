@@ -1,4 +1,6 @@
-/** Coalesces reads of blocks: those that are requested together and lie together are read in one go. */
+/**
+ * Coalesces reads of blocks: blocks that are requested together and are adjacent are read together.
+ */
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
 import { allocUnsafe, type BufferPool, MIN_POOLED_BYTES } from "../buffer_pool.ts";
 import { MAX_READING_BYTES } from "../store.ts";
@@ -6,33 +8,38 @@ import type { SegmentFile } from "./files.ts";
 import type { BytesLocation } from "./format.ts";
 import { InlineReads, WITH_KNOWN, WITH_OTHERS } from "./inline_reads.ts";
 
-/** The files of segments, wherever they are: see `SegmentFiles`. */
+/** The files of segments on the disk or elsewhere; see `SegmentFiles`. */
 export interface ReadableSegments {
   use<T>(segment: number, use: (file: Pick<SegmentFile, "read">) => Promise<T>): Promise<T>;
-  /** A file from which these bytes can be read at once, without waiting for it to be opened. */
+  /**
+   * Returns a file from which these bytes can be read synchronously; undefined when it is not open.
+   */
   ready(segment: number, offset: number, length: number): Pick<SegmentFile, "readInline"> | undefined;
 }
 
 interface PendingRead {
   readonly location: BytesLocation;
   readonly buffers: BufferPool | undefined;
-  /** It was read before: the system has probably kept it in memory. */
+  /** Whether the block was read before, so that the system has probably cached it. */
   readonly isKnown: boolean;
   readonly resolve: (read: Uint8Array) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** Of one read. */
+/** Maximum bytes of one read. */
 const MAX_READ_BYTES = 1024 * 1024;
-/** Of one read of what was not read before, on this thread. */
+/** Maximum bytes of one read on the main thread of blocks that were not read before. */
 const MAX_UNKNOWN_BYTES = 64 * 1024;
-/** Bytes between two blocks that are read and dropped; the head of a section is shorter. */
+/** Maximum bytes between two blocks that are read together. The head of a section is shorter. */
 const MAX_GAP = 256;
-/** Receives the bytes between blocks, which nobody looks at. */
+/** Receives the bytes between blocks, which are not used. */
 const gapBytes = new Uint8Array(MAX_GAP);
-/** Bytes of an array that small blocks have in common, and of one read of such blocks. */
+/** Length of an array that small blocks share, and maximum length of one read of such blocks. */
 const SHARED_BYTES = 128 * 1024;
-/** Bytes of such a read from which on they share a buffer of the pool, which is at most twice as long. */
+/**
+ * From this length on, the small blocks of a read share a buffer of the pool, which is at most
+ * twice as long.
+ */
 const MIN_SHARED_BUFFER = 32 * 1024;
 
 const endOf = ({ offset, length }: BytesLocation): number => offset + length;
@@ -40,7 +47,9 @@ const endOf = ({ offset, length }: BytesLocation): number => offset + length;
 const inStoredOrder = ({ location: one }: PendingRead, { location: other }: PendingRead): number =>
   one.segment - other.segment || one.offset - other.offset;
 
-/** Small, and for somebody who does not keep it: it does not need an array of its own. */
+/**
+ * Whether a block is small and its reader does not retain it, so that it needs no array of its own.
+ */
 const isShared = ({ location, buffers }: PendingRead): boolean =>
   buffers !== undefined && location.length < MIN_POOLED_BYTES;
 
@@ -48,20 +57,23 @@ export class ReadCoalescer {
   readonly #files: ReadableSegments;
   readonly #failed: (error: Error) => Error;
   #wanted: PendingRead[] = [];
-  /** For small blocks; what stands before `#sharedFrom` is given away. */
+  /** The current array for small blocks; the bytes before `#sharedFrom` are in use. */
   #shared = new Uint8Array(0);
   #sharedFrom = 0;
   readonly #known = new InlineReads(WITH_KNOWN);
   readonly #others = new InlineReads(WITH_OTHERS);
   readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
 
-  /** `failed` makes what a read rejects with of what the file system says. */
+  /** `failed` converts errors of the file system into the errors of a read. */
   constructor(files: ReadableSegments, failed: (error: Error) => Error) {
     this.#files = files;
     this.#failed = failed;
   }
 
-  /** Gives the bytes that the file has of a block; one that is known was read before. For `buffers` see `BlockStore.get`. */
+  /**
+   * Reads the bytes of a block from its file. `isKnown` says that it was read before.
+   * `BlockStore.get` explains `buffers`.
+   */
   read(location: BytesLocation, buffers: BufferPool | undefined, isKnown = false): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const wanted = { location, buffers, isKnown, resolve, reject };
@@ -70,8 +82,8 @@ export class ReadCoalescer {
   }
 
   /**
-   * Gives them to `give` at once, each with its index; those that the thread pool would have to read are left out. Each is to be
-   * released to the pool once.
+   * Passes blocks that can be read synchronously to `give`, each with its index. Leaves out blocks
+   * that the thread pool would have to read. The caller releases each block to the pool once.
    */
   readNow(
     blocks: readonly ({ readonly location: BytesLocation; readonly isKnown: boolean } | undefined)[],
@@ -84,7 +96,7 @@ export class ReadCoalescer {
       const resolve = (read: Uint8Array) => give(index, read);
       wanted.push({ ...block, buffers, resolve, reject: () => undefined });
     }
-    // Apart, so that one block that has to be waited for holds up none that is known.
+    // They are separate, so that one slow block does not delay known ones.
     const known = wanted.filter(({ isKnown }) => isKnown);
     const others = known.length === wanted.length ? [] : wanted.filter(({ isKnown }) => !isKnown);
     for (const run of runsOf(known)) if (!this.#readInline(run, this.#pooledTargetOf(run))) break;
@@ -92,8 +104,8 @@ export class ReadCoalescer {
   }
 
   /**
-   * A block that can be read now, into an array of its own or of `buffers`; undefined where the thread pool would have to, or
-   * it is not all there.
+   * Reads a block synchronously into a new array or a buffer of `buffers`. Returns undefined when
+   * the thread pool would have to read it, or when the file ends too early.
    */
   readHere({ segment, offset, length }: BytesLocation, isKnown: boolean, buffers?: BufferPool): Uint8Array | undefined {
     const file = this.#inlineFile(segment, offset, length, isKnown);
@@ -103,7 +115,7 @@ export class ReadCoalescer {
       const read = this.#inlineReads(isKnown).run(length, () => file.readInline?.([bytes], offset));
       if (read === length) return bytes;
     } catch {
-      // The thread pool's read tells why.
+      // The read in the thread pool reports the reason.
     }
     buffers?.release(bytes);
     return undefined;
@@ -119,7 +131,10 @@ export class ReadCoalescer {
     return isShared(run[0]) ? shared(run, this.#take(lengthOf(run))) : apart(run);
   }
 
-  /** As `#targetOf`, in a buffer of the pool that all release, unless that would be far too long. */
+  /**
+   * Like `#targetOf`, but uses a buffer of the pool that all blocks share and release, unless it
+   * would be far too long.
+   */
   #pooledTargetOf(run: Run): Target {
     const length = lengthOf(run);
     const { buffers } = run[0];
@@ -127,7 +142,7 @@ export class ReadCoalescer {
     return shared(run, buffers.take(length, run.length));
   }
 
-  /** At once, or when others have been read: what thousands of readers want is not allocated all at a time. */
+  /** Reads now or after other reads. This limits the memory when thousands of readers wait. */
   #read(run: Run): void {
     const length = lengthOf(run);
     const waiting = this.#room.acquire(length);
@@ -157,7 +172,7 @@ export class ReadCoalescer {
       .finally(() => this.#room.release(length));
   }
 
-  /** False where the thread pool is to read, also for what cannot be read. */
+  /** Reads synchronously; false when the thread pool must read, or the read fails. */
   #readInline(run: Run, { parts, give }: Target): boolean {
     const { segment, offset } = run[0].location;
     const length = lengthOf(run);
@@ -179,7 +194,7 @@ export class ReadCoalescer {
 
   #inlineReads = (isKnown: boolean): InlineReads => (isKnown ? this.#known : this.#others);
 
-  /** Bytes that small blocks are read into. */
+  /** Allocates bytes for small blocks. */
   #take(length: number): Uint8Array {
     if (this.#sharedFrom + length > this.#shared.length) {
       this.#shared = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(length, SHARED_BYTES)).buffer);
@@ -190,10 +205,13 @@ export class ReadCoalescer {
   }
 }
 
-/** Those that are read in one go. */
+/** Blocks that are read together. */
 type Run = readonly [PendingRead, ...PendingRead[]];
 
-/** Sorts them. `mostShared`: bytes of a run of small ones. */
+/**
+ * Sorts reads and groups them into runs. `mostShared` is the maximum length of a run of small
+ * blocks.
+ */
 function* runsOf(all: PendingRead[], mostShared = SHARED_BYTES): Generator<Run, void, undefined> {
   let run: PendingRead[] = [];
   let bytes = 0;
@@ -210,7 +228,7 @@ function* runsOf(all: PendingRead[], mostShared = SHARED_BYTES): Generator<Run, 
   if (run.length > 0) yield run as unknown as Run;
 }
 
-/** Whether a block is read in one go with those before it, which have so many bytes. */
+/** Whether a block belongs to the run of `last`, which has `bytes` bytes. */
 function isNext(last: PendingRead, next: PendingRead, bytes: number, mostShared: number): boolean {
   const gap = next.location.segment === last.location.segment ? next.location.offset - endOf(last.location) : -1;
   const shared = isShared(next);
@@ -218,18 +236,20 @@ function isNext(last: PendingRead, next: PendingRead, bytes: number, mostShared:
   return gap >= 0 && gap <= MAX_GAP && shared === isShared(last) && bytes + next.location.length <= most;
 }
 
-/** From the first byte of the first block to the last one of the last. */
+/**
+ * Returns the distance from the first byte of the first block to the last byte of the last block.
+ */
 function lengthOf(run: Run): number {
   return endOf((run.at(-1) as PendingRead).location) - run[0].location.offset;
 }
 
-/** What a run is read into, and what hands it out once so many bytes of it are there. */
+/** The arrays that a run is read into, and a function that distributes the `read` bytes. */
 interface Target {
   readonly parts: readonly Uint8Array[];
   readonly give: (read: number) => void;
 }
 
-/** Each block gets a view of `into`, which holds them as they stand in the file. */
+/** Gives each block a view of `into`, which has the content of the file. */
 function shared(run: Run, into: Uint8Array): Target {
   const start = run[0].location.offset;
   const give = (read: number) => {
@@ -240,7 +260,7 @@ function shared(run: Run, into: Uint8Array): Target {
   return { parts: [into], give };
 }
 
-/** Each block gets an array of its own, or a buffer that is lent. */
+/** Gives each block an array of its own or a buffer of the pool. */
 function apart(run: Run): Target {
   const start = run[0].location.offset;
   const blocks = run.map(({ location: { length }, buffers }) => buffers?.take(length) ?? allocUnsafe(length));

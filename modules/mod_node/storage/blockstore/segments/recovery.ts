@@ -1,5 +1,7 @@
-/** Opens a store: the index catches up with the log, or is rebuilt from it. */
+/** Opens a store: updates the index from the log or rebuilds it. */
+
 import { join } from "node:path";
+import { counted } from "../../../util/counted.ts";
 import { failure } from "../../../util/errors.ts";
 import type { SegmentFiles } from "./files.ts";
 import { nameOf, offsetAt, type Position, positionAt, segmentAt, segmentHeader } from "./format.ts";
@@ -11,13 +13,15 @@ export interface Recovered {
   readonly overlay: IndexOverlay;
   /** End of the log. */
   readonly end: Position;
-  /** Of every segment. */
+  /** Lengths of all segments. */
   readonly lengths: Map<number, number>;
 }
 
 /**
- * - Continues the log where the index ends, sets aside what was torn, and brings the rest into the index.
- * - Rebuilds an index that is missing, unfinished or contradicts the files, from all segments.
+ * Prepares a store for use:
+ *
+ * - Continues the log where the index ends, sets torn data aside, and writes the rest to the index.
+ * - Rebuilds an index from all segments when it is missing, incomplete or contradicts the files.
  * - Completes a compaction that was about to remove a segment.
  */
 export async function recover(files: SegmentFiles, index: SegmentIndex, notice: Notice): Promise<Recovered> {
@@ -30,12 +34,12 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   const wrong = contradiction(state, usage, lengths) ?? (await whyOtherLog(state, lastBytes));
   const rebuilding = wrong !== undefined;
   if (rebuilding) {
-    notice(`the index of the blocks ${wrong}: it is made anew from ${segments.length} segments`);
+    notice(`the index of the blocks ${wrong}: rebuilding it from ${counted(segments.length, "segment")}`);
     await index.clear();
     usage = new Map();
     state = undefined;
   }
-  // Only an index of these very files knows which of them were to be removed.
+  // The marks are only valid in an index of these files.
   const dropping = [...usage].filter(([, used]) => used.dropping).map(([segment]) => segment);
   for (const segment of dropping) {
     await files.remove(segment);
@@ -67,24 +71,24 @@ export async function recover(files: SegmentFiles, index: SegmentIndex, notice: 
   if (end > state.position) {
     await overlay.apply(end).catch((error: Error) => {
       if (rebuilding) throw error;
-      // On a full disk the store can at least be read; the log has everything.
-      notice(`the index of the blocks could not be brought up to date: ${error.message}`);
+      // On a full disk, the store is at least readable. The log has everything.
+      notice(`the index of the blocks could not be updated: ${error.message}`);
     });
   }
   if (rebuilding) {
     await overlay.finish();
-    notice(`the index of the blocks is made: ${overlay.blocks} blocks`);
+    notice(`the index of the blocks is rebuilt: ${counted(overlay.blocks, "block")}`);
   }
   return { overlay, end, lengths };
 }
 
-/** An error of the disk tells neither the file nor the remedy. */
+/** Adds the file and a remedy to an error of the disk, which names neither. */
 function unreadable(error: NodeJS.ErrnoException, files: SegmentFiles, segment: number): Error {
   if (error.code !== "EIO") return error;
   return failure("SEGMENT_UNREADABLE", { path: join(files.folder, nameOf(segment)), reason: error.message }, error);
 }
 
-/** Why the index cannot belong to these files; undefined when it can. */
+/** Returns why the index cannot belong to these files; undefined when it can. */
 function contradiction(
   state: State | undefined,
   usage: ReadonlyMap<number, Usage>,
@@ -96,11 +100,11 @@ function contradiction(
   const reached: [number, number][] = known.map(([segment, { length }]) => [segment, length]);
   for (const [segment, length] of [...reached, [segmentAt(state.position), offsetAt(state.position)] as const]) {
     const actual = lengths.get(segment);
-    if (actual === undefined) return `knows a segment that is not there (${nameOf(segment)})`;
-    if (actual < length) return `knows more of ${nameOf(segment)} than there is`;
+    if (actual === undefined) return `contains a missing segment (${nameOf(segment)})`;
+    if (actual < length) return `covers more of ${nameOf(segment)} than exists`;
   }
   const strange = [...lengths.keys()].find((segment) => segment < segmentAt(state.position) && !usage.has(segment));
-  return strange === undefined ? undefined : `does not know ${nameOf(strange)}`;
+  return strange === undefined ? undefined : `lacks ${nameOf(strange)}`;
 }
 
 const lastLength = 32;
@@ -119,5 +123,5 @@ async function whyOtherLog(
 ): Promise<string | undefined> {
   if (state === undefined || state.last.length === 0) return undefined;
   const same = Buffer.compare(await lastBytes(state.position), state.last) === 0;
-  return same ? undefined : "is not that of these segments";
+  return same ? undefined : "does not belong to these segments";
 }

@@ -1,4 +1,4 @@
-/** Brings what a segment says into the index, and sets aside what in it is damaged. */
+/** Writes the content of a segment to the index, and sets damaged parts aside. */
 
 import { hashCoded } from "../../../formats/cid/hashes.ts";
 import { ownBytes } from "../../../util/own_bytes.ts";
@@ -10,22 +10,27 @@ import { setAside } from "./lost_and_found.ts";
 import { type Damage, salvage } from "./salvage.ts";
 import { type FoundSection, SectionReader } from "./section_reader.ts";
 
-/** Called with a sentence about something that had to be repaired. */
+/** Called with a sentence about a repair. */
 export type Notice = (text: string) => void;
 
 export interface ReplayOptions {
   readonly overlay: IndexOverlay;
-  /** The last segment, the only one that can end in an unfinished write: earlier ones were durable when it began. */
+  /**
+   * Whether this is the last segment. Only this one can end in an incomplete write, because earlier
+   * ones were durable when it began.
+   */
   readonly last: boolean;
   readonly rebuilding: boolean;
   readonly notice: Notice;
 }
 
 /**
- * Brings the statements of a segment from an offset on into the overlay; gives the length of the file. Sections of the last segment are checked
- * against their CIDs; of the others the lengths only, unless those do not fit together or a record speaks of other blocks:
- * with a wrong length, it may lie inside of a block that holds an archive itself. Damaged ranges are copied to
- * `lost+found` and stay in the file, except for the end of the last segment: there the log goes on.
+ * Writes the statements of a segment from an offset on to the overlay, and resolves with the length
+ * of the file. Sections of the last segment are checked against their CIDs. In other segments, only
+ * the lengths are checked, unless they do not fit together or a record speaks about other blocks.
+ * Behind a wrong length, such a record may be the content of a block that contains an archive
+ * itself. Damaged ranges are copied to `lost+found` and stay in the file. Only a damaged end of the
+ * last segment is removed, because the log continues there.
  */
 export function replay(files: SegmentFiles, segment: number, from: number, options: ReplayOptions): Promise<number> {
   const { overlay, last } = options;
@@ -35,7 +40,7 @@ export function replay(files: SegmentFiles, segment: number, from: number, optio
       if (last) await files.begin(segment);
       return segmentHeader.length;
     }
-    // What is read here will be in the index, so it must be durable first.
+    // The data must be durable before it is in the index.
     await file.sync();
     const apply = async (found: FoundSection, end: number, certain: boolean) => {
       applySection(options, found, { segment, end, certain });
@@ -55,7 +60,7 @@ export function replay(files: SegmentFiles, segment: number, from: number, optio
         await aside.keep(file, each.damage);
         continue;
       }
-      if (each.mended) aside.mended(each.found);
+      if (each.isRepaired) aside.reportRepair(each.found);
       await apply(each.found, each.end, each.certain);
     }
     return size;
@@ -63,8 +68,8 @@ export function replay(files: SegmentFiles, segment: number, from: number, optio
 }
 
 /**
- * Whether the lengths of all sections lead from one to the next, up to the end, and all are blocks that have a hash of a
- * known kind.
+ * Whether the lengths of all sections lead to the end, and all sections are blocks with a known
+ * kind of hash.
  */
 async function isPlain(file: SegmentFile, from: number, end: number): Promise<boolean> {
   const reader = new SectionReader(file, from, end, { withData: false });
@@ -79,7 +84,7 @@ function hasKnownHash({ form, multihash }: FoundSection): boolean {
   return hashCoded(code)?.length === digest.length;
 }
 
-/** Sets damage aside, and says so. */
+/** Sets damage aside and reports it. */
 class Aside {
   readonly #files: SegmentFiles;
   readonly #segment: number;
@@ -91,7 +96,7 @@ class Aside {
     this.#notice = notice;
   }
 
-  mended({ offset, length, headLength }: FoundSection): void {
+  reportRepair({ offset, length, headLength }: FoundSection): void {
     const at = offset - headLength;
     this.#say(`is damaged at byte ${at}: the length there is wrong; its block of ${length} bytes was found by its CID`);
   }
@@ -99,32 +104,35 @@ class Aside {
   async keep(file: SegmentFile, damage: Damage): Promise<void> {
     const { from, to, reason } = damage;
     const what = `is damaged from byte ${from} to ${to} (${reason}), ${sizeText(to - from)} without a block`;
-    const place = await this.#setAside(file, damage);
-    this.#say(`${what}: ${place ?? "zeros only"}; blocks behind it are read on`);
+    const path = await this.#setAside(file, damage);
+    this.#say(`${what}: ${path ?? "zeros only"}; the blocks after it are intact`);
   }
 
-  /** Cuts off the end, once it is kept elsewhere; gives where the log goes on. */
+  /**
+   * Removes a damaged end after it was copied elsewhere. Resolves with the offset at which the log
+   * continues.
+   */
   async end(file: SegmentFile, damage: Damage): Promise<number> {
     const { from, to } = damage;
-    const what = `ended in a write that was not finished: ${to - from} bytes without a whole block`;
+    const what = `ended in an incomplete write: ${to - from} bytes without a whole block`;
     try {
-      const place = await setAside(this.#files.fs, this.#files.folder, file, { segment: this.#segment, ...damage });
+      const path = await setAside(this.#files.fs, this.#files.folder, file, { segment: this.#segment, ...damage });
       await file.truncate(from);
       await file.sync();
-      this.#say(`${what} ${place === undefined ? "were zeros and are cut off" : `are now in ${place}`}`);
+      this.#say(`${what} ${path === undefined ? "were zeros and were removed" : `are now in ${path}`}`);
       return from;
     } catch (error) {
-      this.#say(`${what} stay where they are, since they cannot be moved: ${(error as Error).message}`);
+      this.#say(`${what} stay in the file, because they cannot be moved: ${(error as Error).message}`);
       return to;
     }
   }
 
   async #setAside(file: SegmentFile, damage: Damage): Promise<string | undefined> {
     try {
-      const place = await setAside(this.#files.fs, this.#files.folder, file, { segment: this.#segment, ...damage });
-      return place && `a copy is in ${place}`;
+      const path = await setAside(this.#files.fs, this.#files.folder, file, { segment: this.#segment, ...damage });
+      return path && `a copy is in ${path}`;
     } catch (error) {
-      return `they stay there alone, since no copy can be made: ${(error as Error).message}`;
+      return `they are only in the segment, because copying them failed: ${(error as Error).message}`;
     }
   }
 
@@ -133,9 +141,9 @@ class Aside {
   }
 }
 
-interface Place {
+interface SectionEnd {
   readonly segment: number;
-  /** Offset behind the section. */
+  /** Offset after the section. */
   readonly end: number;
   /** See `Salvaged`. */
   readonly certain: boolean;
@@ -144,7 +152,7 @@ interface Place {
 function applySection(
   { overlay, rebuilding }: ReplayOptions,
   found: FoundSection,
-  { segment, end: offset, certain }: Place,
+  { segment, end: offset, certain }: SectionEnd,
 ): void {
   const end = positionAt(segment, offset);
   const statements = readRecord(found);
@@ -152,7 +160,7 @@ function applySection(
     const { form, headLength: head, length, offset } = found;
     const old = overlay.find(found.multihash);
     const forms = old?.forms.includes(form) ? old.forms : [...(old?.forms ?? []), form];
-    // A copy: the view would keep much more alive.
+    // A view would retain a much larger array.
     overlay.set(
       ownBytes(found.multihash),
       old,
@@ -169,7 +177,7 @@ function applySection(
   for (const statement of statements) applyStatement(overlay, statement, { end, certain, rebuilding });
 }
 
-/** A statement that is not certain removes nothing. */
+/** Applies a statement. An uncertain one removes nothing. */
 function applyStatement(
   overlay: IndexOverlay,
   { multihash, forms: said }: Statement,
@@ -180,7 +188,7 @@ function applyStatement(
     if (old !== undefined && certain) overlay.set(multihash, old, undefined, end);
   } else if (old !== undefined || rebuilding) {
     const forms = certain ? said : [...new Set([...(old?.forms ?? []), ...said])];
-    // In a rebuild the bytes may come later, from the segment that they were moved to.
+    // During a rebuild, the bytes may follow in the segment that they were moved to.
     overlay.set(multihash, old, { forms, location: old?.location }, end);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Reads a segment that may be damaged. Where a section is not what its head says, the next valid one is looked for,
- * so that one wrong byte costs no more than the section that it is in; a wrong length costs nothing, since the CID
- * tells where the data ends.
+ * Reads a segment that may be damaged. When a section does not match its head, this searches for
+ * the next valid section, so a wrong byte costs only the section that it is in. A wrong length
+ * costs nothing, because the CID shows where the data ends.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { varint } from "multiformats";
@@ -20,35 +20,36 @@ export interface Damage {
 export type Salvaged =
   | {
       readonly found: FoundSection;
-      /** Offset behind the section. */
+      /** Offset after the section. */
       readonly end: number;
       /**
-       * Nothing before it is damaged. Otherwise it may lie inside of a damaged block that holds an archive itself, so what
-       * it says of other blocks must not be believed.
+       * Whether nothing before it is damaged. Otherwise, it may be inside a damaged block that
+       * contains an archive itself, and its statements about other blocks cannot be trusted.
        */
       readonly certain: boolean;
-      /** Its length was wrong in the file. */
-      readonly mended: boolean;
+      /** Whether its length was wrong in the file. */
+      readonly isRepaired: boolean;
     }
   | { readonly damage: Damage };
 
-/** Bytes that are searched at a time; other work of the process gets its turn in between. */
+/** Number of bytes that are searched together; other work of the process runs in between. */
 const SEARCH_BYTES = 256 * 1024;
-/** Shorter records are found by chance. */
+/** Shorter records would be found by chance. */
 const MIN_RECORD = 8;
 const MIN_DIGEST = 20;
-/** Bytes of the varint before a CID. */
+/** Maximum bytes of the varint before a CID. */
 const MAX_PREFIX = 5;
-/** Bytes of the first look at what may be a section. */
+/** Bytes that are read first to check whether a section may begin there. */
 const FIRST_LOOK = 16;
 /**
- * Bytes that may be hashed to check what looks like a section, in all and for each byte that was searched: a block may
- * have been made to look like thousands of long ones. What is not found then is set aside with the rest.
+ * Maximum bytes that are hashed to check possible sections, in total and for each searched byte. An
+ * attacker may have made a block that looks like thousands of long sections. Sections beyond this
+ * limit are set aside with the damage.
  */
 const MAX_HASHED = 256 * 1024 * 1024;
 const MAX_HASHED_PER_BYTE = 32;
 
-/** The valid sections from one offset to another, in order, and the damage between them. */
+/** Yields the valid sections between two offsets in order, and the damage between them. */
 export async function* salvage(file: SegmentFile, from: number, end: number): AsyncGenerator<Salvaged> {
   let certain = true;
   for (let at = from; at < end; ) {
@@ -60,20 +61,20 @@ export async function* salvage(file: SegmentFile, from: number, end: number): As
         break;
       }
       at = reader.at;
-      yield { found, end: at, certain, mended: false };
+      yield { found, end: at, certain, isRepaired: false };
     }
     if (at >= end) return;
     const search = new Search(file, at, end);
-    // A section of the right length with a wrong byte in it ends where the next one begins. So may one of a wrong length,
-    // in the middle of its data.
+    // A section of the right length with a wrong byte ends where the next one begins. A section
+    // with a wrong length may end at a valid section, too, if that one is inside its data.
     const follows = bad !== undefined && reader.at < end && (await search.isValidAt(reader.at));
     const next = follows ? reader.at : await search.next();
-    const mended = follows ? await search.withAnotherLength() : await search.withLengthUpTo(next);
-    if (mended !== undefined) {
-      at = mended.offset + mended.length;
-      yield { found: mended, end: at, certain, mended: true };
+    const repaired = follows ? await search.withAnotherLength() : await search.withLengthUpTo(next);
+    if (repaired !== undefined) {
+      at = repaired.offset + repaired.length;
+      yield { found: repaired, end: at, certain, isRepaired: true };
     } else {
-      const reason = reader.damage ?? "its bytes are not those of its CID";
+      const reason = reader.damage ?? "its bytes do not match its CID";
       yield { damage: { from: at, to: next, reason } };
       certain = false;
       at = next;
@@ -81,7 +82,7 @@ export async function* salvage(file: SegmentFile, from: number, end: number): As
   }
 }
 
-/** Looks for valid sections behind the beginning of a bad one. */
+/** Searches for valid sections after the beginning of a bad one. */
 class Search {
   readonly #file: SegmentFile;
   readonly #from: number;
@@ -94,7 +95,9 @@ class Search {
     this.#end = end;
   }
 
-  /** Offset of the first valid section behind the bad one; the end when there is none. */
+  /**
+   * Returns the offset of the first valid section after the bad one; the end when there is none.
+   */
   async next(): Promise<number> {
     for (let at = this.#from + 1; at < this.#end; at += SEARCH_BYTES) {
       const bytes = await this.#read(at, SEARCH_BYTES + MAX_HEAD);
@@ -119,7 +122,7 @@ class Search {
     return section !== undefined && this.#isValid(section, at);
   }
 
-  /** The bad section, when it is valid with all bytes up to `next` for its data. */
+  /** Returns the bad section if it is valid with all bytes up to `next` as its data. */
   async withLengthUpTo(next: number): Promise<FoundSection | undefined> {
     const head = await this.#read(this.#from, Math.min(MAX_HEAD, next - this.#from));
     for (let prefix = 1; prefix <= MAX_PREFIX; prefix += 1) {
@@ -129,7 +132,10 @@ class Search {
     return undefined;
   }
 
-  /** The bad section, when it is valid with another bit in its length, and another section or the end is behind it. */
+  /**
+   * Returns the bad section if it is valid with another bit in its length, and ends at another
+   * section or at the end.
+   */
   async withAnotherLength(): Promise<FoundSection | undefined> {
     const head = Buffer.from(await this.#read(this.#from, MAX_HEAD));
     for (let bit = 0; bit < MAX_PREFIX * 8; bit += 1) {
@@ -150,7 +156,7 @@ class Search {
     return at === this.#end || startsLikeSection(await this.#read(at, FIRST_LOOK), 0);
   }
 
-  /** The bad section with the data up to `end`; `rest` is its head from the CID on. */
+  /** Returns the bad section with the data up to `end`. `rest` is its head from the CID on. */
   async #withLength(rest: Uint8Array, end: number, prefix: number): Promise<FoundSection | undefined> {
     const section = plausible(Buffer.concat([varints([end - this.#from - prefix]), rest]), 0);
     if (section === undefined) return undefined;
@@ -178,7 +184,7 @@ class Search {
   }
 }
 
-/** The first look, which most bytes do not pass: a varint, and behind it the first bytes of a CID. */
+/** A first check that most offsets fail: a varint, followed by the first bytes of a CID. */
 function startsLikeSection(bytes: Uint8Array, at: number): boolean {
   let cid = at;
   while ((bytes[cid] as number) >= 0x80) {
@@ -190,7 +196,7 @@ function startsLikeSection(bytes: Uint8Array, at: number): boolean {
   return first === 0x01 || (first === 0x12 && bytes[cid + 1] === 0x20);
 }
 
-/** The head of a section whose bytes can be checked. */
+/** Returns the head of a section whose bytes can be checked. */
 function plausible(bytes: Uint8Array, at: number): Section | undefined {
   try {
     const section = readSection(bytes, at);
@@ -202,7 +208,7 @@ function plausible(bytes: Uint8Array, at: number): Section | undefined {
 
 function canBeChecked(section: Section): boolean {
   const { form, multihash, length } = section;
-  // Records repeat what their CIDs hold.
+  // Records repeat the content of their CIDs.
   if (isRecord(section)) return length >= MIN_RECORD;
   const { code, digest } = cidOf(form, multihash).multihash;
   return digest.length >= MIN_DIGEST && hashCoded(code)?.digest !== undefined;

@@ -6,16 +6,19 @@ import type { SegmentFile } from "./files.ts";
 import { cidOf, isRecord, MAX_HEAD, readRecord, readSection, type Section } from "./format.ts";
 
 export interface FoundSection extends Section {
-  /** Offset of its data in the file. */
+  /** Offset of the data in the file. */
   readonly offset: number;
-  /** Its data; empty unless it was asked for. */
+  /** The data of the section; empty unless it was requested. */
   readonly data: Uint8Array;
 }
 
 const WINDOW_BYTES = 1024 * 1024;
 /** Sections longer than this are skipped with a seek when their data is not wanted. */
 const MIN_SKIPPED = 64 * 1024;
-/** From this length on it is checked that another section follows before one is read: the length may be wrong. */
+/**
+ * From this length on, the reader checks that another section follows before it reads the data,
+ * because the length may be wrong.
+ */
 const MIN_CHECKED = 16 * 1024 * 1024;
 
 export class SectionReader {
@@ -28,7 +31,7 @@ export class SectionReader {
   /** Offset of the next section. */
   #at: number;
   #lastLength = 0;
-  /** Why the last `next` found nothing before the end. */
+  /** Why the last `next` returned undefined before the end. */
   damage: string | undefined;
 
   /** Reads from one offset to another. */
@@ -44,7 +47,10 @@ export class SectionReader {
     return this.#at;
   }
 
-  /** The next section; undefined at the end, and where what follows is not a whole section: see `damage`. */
+  /**
+   * Returns the next section. Returns undefined at the end, and where no whole section follows;
+   * `damage` then says why.
+   */
   async next(): Promise<FoundSection | undefined> {
     if (this.#at >= this.#end) return undefined;
     try {
@@ -66,7 +72,7 @@ export class SectionReader {
     }
   }
 
-  /** The current section, read into the window as far as needed. */
+  /** Returns the current section, and reads it into the window as far as needed. */
   async #read(): Promise<Section | undefined> {
     let section = this.#parse();
     if (section === undefined) {
@@ -92,7 +98,7 @@ export class SectionReader {
     return readSection(this.#window, at);
   }
 
-  /** @throws Error when neither a section begins at that offset nor the file ends there */
+  /** @throws Error unless a section begins at this offset or the file ends there */
   async #requireNext(at: number): Promise<void> {
     const head = new Uint8Array(Math.min(MAX_HEAD, this.#end - at));
     const read = await this.#file.read([head], at);
@@ -100,7 +106,7 @@ export class SectionReader {
   }
 
   async #fill(size: number): Promise<void> {
-    // A new window each time: arrays that were handed out must not change.
+    // Each window is a new array, because callers may retain views of the previous one.
     const window = new Uint8Array(Buffer.allocUnsafeSlow(Math.min(size, this.#end - this.#at)).buffer);
     const read = await this.#file.read([window], this.#at);
     this.#window = window.subarray(0, read);
@@ -112,15 +118,16 @@ const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error;
 
 /**
- * Whether the data of a section fits its CID, and what a record says can be read. A hash that is known and cannot be
- * computed here is trusted.
+ * Whether the data of a section matches its CID, and a record can be decoded. A known hash that
+ * cannot be computed here is trusted.
  */
 export async function isIntact(section: FoundSection): Promise<boolean> {
   const { form, multihash, data } = section;
   if (isRecord(section)) return Buffer.compare(decodeDigest(multihash).digest, data) === 0 && isReadable(section);
   const cid = cidOf(form, multihash);
   const hash = hashCoded(cid.multihash.code);
-  // Another spelling of the identity code: it is neither a record nor a block that is ever stored.
+  // The identity code with another encoding: the section is neither a record nor a block that is
+  // ever stored.
   if (hash === undefined || hash === identity) return false;
   return hash.digest === undefined ? cid.multihash.digest.length === hash.length : matches(cid, data);
 }

@@ -1,4 +1,7 @@
-/** The index in LMDB: where each block is, what each segment holds, and how much of the log it covers. */
+/**
+ * The index in LMDB: the location of each block, the usage of each segment, and the position in the
+ * log up to which the index is complete.
+ */
 import { rm } from "node:fs/promises";
 import { inSlices, mapSteps } from "../../../util/async/steps.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
@@ -15,36 +18,42 @@ import {
   varints,
 } from "./format.ts";
 
-/** What is known of a multihash. Without forms it was deleted; without location an index is being rebuilt. */
+/**
+ * The state of a multihash. Without forms, it was deleted. Without a location, an index is being
+ * rebuilt.
+ */
 export interface Stored {
   readonly forms: readonly Form[];
   readonly location: BlockLocation | undefined;
 }
 
-/** What the bytes of a segment are used for; the rest is dead. */
+/** The usage of the bytes of a segment; the rest is dead. */
 export interface Usage {
   /** Bytes of sections of stored blocks. */
   readonly live: number;
   /** Bytes of records about stored blocks. */
   readonly records: number;
-  /** Bytes of records about deleted blocks, needed while an older segment may hold these blocks. */
+  /**
+   * Bytes of records about deleted blocks. They are needed while an older segment may contain these
+   * blocks.
+   */
   readonly tombstones: number;
-  /** Length of the segment, as far as the index covers it. */
+  /** Length of the segment that the index covers. */
   readonly length: number;
-  /** Nothing in it is needed; the file may be gone already. */
+  /** Whether nothing in it is needed; the file may be gone already. */
   readonly dropping: boolean;
 }
 
 export const unused: Usage = { live: 0, records: 0, tombstones: 0, length: 0, dropping: false };
 
 export interface State {
-  /** The index covers the log up to here. */
+  /** The index covers the log up to this position. */
   readonly position: Position;
   /** Number of stored forms. */
   readonly blocks: number;
-  /** The index is not complete yet. */
+  /** Whether the index is incomplete because it is being rebuilt. */
   readonly rebuilding: boolean;
-  /** The last bytes of the log before `position`, by which another log is recognised. */
+  /** The last bytes of the log before `position`. They differ in another log. */
   readonly last: Uint8Array;
 }
 
@@ -56,7 +65,7 @@ interface Entry {
 export interface Changes {
   readonly state: State;
   readonly blocks?: Iterable<Entry>;
-  /** Undefined removes a segment. */
+  /** A value of undefined removes a segment. */
   readonly usage?: ReadonlyMap<number, Usage | undefined>;
 }
 
@@ -78,8 +87,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Opens the index. A damaged one is replaced by an empty one; `onNotice` is called about that, and about checks that
-   * were left out.
+   * Opens the index. A damaged index is replaced by an empty one. `onNotice` reports this, and also
+   * skipped checks.
    */
   static async open(folder: string, onNotice: Notice, makeRoom?: MakeRoom): Promise<SegmentIndex> {
     const index = new SegmentIndex(folder, onNotice, makeRoom);
@@ -99,7 +108,10 @@ export class SegmentIndex {
     return value && decodeStored(value, value.length);
   }
 
-  /** Undefined when nothing was ever written, or by another version of this format. */
+  /**
+   * Returns undefined when nothing was written yet, or when another version of this format wrote
+   * it.
+   */
   load(): { readonly state: State; readonly usage: Map<number, Usage> } | undefined {
     const usage = new Map<number, Usage>();
     let state: State | undefined;
@@ -108,17 +120,22 @@ export class SegmentIndex {
       const { next } = read;
       const segment = key.readUInt32BE();
       if (segment !== stateKey) {
-        const [live, records, tombstones, length] = [next(), next(), next(), next()];
+        const live = next();
+        const records = next();
+        const tombstones = next();
+        const length = next();
         usage.set(segment, { live, records, tombstones, length, dropping: next() === 1 });
       } else if (next() === formatVersion) {
-        const [position, blocks, rebuilding] = [positionAt(next(), next()), next(), next() === 1];
+        const position = positionAt(next(), next());
+        const blocks = next();
+        const rebuilding = next() === 1;
         state = { position, blocks, rebuilding, last: value.subarray(read.at) };
       }
     }
     return state && { state, usage };
   }
 
-  /** Writes everything in one transaction; durable when it resolves. */
+  /** Writes everything in one transaction; durable when the promise resolves. */
   async write({ state, blocks = [], usage = new Map() }: Changes): Promise<void> {
     const encoded = await inSlices(mapSteps(blocks, encodeEntry));
     await this.#environment.write(() => {
@@ -134,7 +151,7 @@ export class SegmentIndex {
     });
   }
 
-  /** Multihashes in order, from the one after `after` on; fewer than `limit` at the end. */
+  /** Returns multihashes in order, beginning after `after`; fewer than `limit` at the end. */
   page(after: Uint8Array | undefined, limit: number): { multihash: Uint8Array; stored: Stored }[] {
     const start = after === undefined ? {} : { start: Buffer.concat([after, Buffer.alloc(1)]) };
     return [
@@ -178,7 +195,7 @@ function segmentKey(segment: number): Buffer {
   return key;
 }
 
-/** Without a value for what is not stored any more. */
+/** Encodes an entry; a multihash that is no longer stored has no value. */
 const encodeEntry = ({ multihash, stored }: Entry) => ({
   key: asBuffer(multihash),
   value: stored.forms.length === 0 ? undefined : asBuffer(encodeStored(stored)),

@@ -7,34 +7,44 @@ import { ownBytes } from "../../../util/own_bytes.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import type { BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore, HeldFiles, PutOptions, Span } from "../store.ts";
+import type { Block, BlockStore, PutOptions, Span, StoreSnapshot } from "../store.ts";
 import { BlockReader } from "./block_reader.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
 import { diskFs, SegmentFiles, type SegmentFs, withRoom } from "./files.ts";
-import { cidOf, formOf, keyOf, MAX_MULTIHASH, recordSections, type Statement } from "./format.ts";
-import { holdSegments } from "./hold.ts";
+import {
+  type BlockLocation,
+  cidOf,
+  formOf,
+  keyOf,
+  MAX_MULTIHASH,
+  nameOf,
+  recordSections,
+  type Statement,
+} from "./format.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
 import { recover } from "./recovery.ts";
 import type { Notice } from "./replay.ts";
 import { SegmentIndex, type Stored } from "./segment_index.ts";
+import { snapshotSegments } from "./snapshot.ts";
 
 export interface SegmentStoreOptions {
   /**
-   * Length of a segment in bytes, at most 2 GiB; half a GiB by default, less on small disks. It may change between
-   * openings. As much space is reserved on the disk for upkeep.
+   * Length of a segment in bytes, at most 2 GiB. By default half a GiB, or less on small disks. It
+   * may differ from the previous opening. The same number of bytes on the disk is reserved for
+   * maintenance.
    */
   readonly segmentBytes?: number;
-  /** Bytes that are put but not written yet and may be held in memory; 4 MiB. */
+  /** Maximum bytes in memory that are put and not written yet; 4 MiB by default. */
   readonly bufferedBytes?: number;
   /**
-   * Check every block that is read from the disk: against its CID, and when it is read again by a sum of the bytes that were
-   * found to be right.
+   * Whether to check every block that is read from the disk. The first reads check it against its
+   * CID, later ones against a checksum of bytes that were right.
    */
   readonly verifyOnRead?: boolean;
   /**
-   * Called with a sentence about each thing that was repaired: damage that was set aside, an index that was rebuilt.
+   * Called with a sentence about each repair: damage that was set aside, an index that was rebuilt.
    */
   readonly onNotice?: Notice;
   /** The file system under the segments; tests inject faults here. */
@@ -46,18 +56,20 @@ export interface SegmentStoreOptions {
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
 const MAX_SEGMENT = 2 ** 31;
 const pageSize = 512;
-/** Of one multihash: all of them must fit into one record. */
+/** Maximum number of forms of a multihash: all of them must fit into one record. */
 const MAX_FORMS = 1024;
-/** The index catches up this long after the last flush. */
+/** Milliseconds after the last flush until the index is updated. */
 const INDEX_DELAY_MS = 1000;
 
 /**
- * Blocks in append-only segments (CAR files) with an index in LMDB, all in one folder: `00000001.car`, ... and
- * `index/`. Only the segments matter: the index can be deleted and is then rebuilt from them.
+ * Opens a store of blocks in append-only segments (CAR files) with an index in LMDB. Everything is
+ * in one folder: `00000001.car`, ... and `index/`. The segments are sufficient: an index that was
+ * deleted is rebuilt from them.
  *
- * One process at a time: whoever opens it holds the lock of the repo.
+ * Only one process may use the store at a time: the caller must have the lock of the repo.
  *
- * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be read
+ * @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be
+ * read
  */
 export async function openSegmentStore(folder: string, options: SegmentStoreOptions = {}): Promise<SegmentStore> {
   const { onNotice: notice = () => {} } = options;
@@ -85,11 +97,11 @@ export async function openSegmentStore(folder: string, options: SegmentStoreOpti
   }
 }
 
-/** Of all stores of this process. */
+/** The highest `removals` of all stores of this process. */
 let lastRemoval = 0;
 
 export class SegmentStore implements BlockStore {
-  /** Later reads of a block are checked by a sum. */
+  /** Later reads verify blocks by a checksum. */
   readonly verifies = false;
   readonly #folder: string;
   readonly #files: SegmentFiles;
@@ -161,14 +173,19 @@ export class SegmentStore implements BlockStore {
 
   async put(blocks: readonly Block[], { upkeep = false, onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
-    for (const block of blocks) {
+    // Checks all blocks first, so that adjacent ones are read together.
+    const looks = blocks.map((block) => this.#damagedCopyOf(block));
+    for (const [at, block] of blocks.entries()) {
       const { cid, bytes } = block;
-      const needsRoom = !upkeep && !this.#space.tryReserve(bytes.length) && this.#find(cid) === undefined;
+      const look = looks[at];
+      const damaged = look instanceof Promise ? await look : look;
+      const isListed = damaged === undefined && this.#find(cid) !== undefined;
+      const needsRoom = !upkeep && !this.#space.tryReserve(bytes.length) && !isListed;
       if (needsRoom) await this.#space.reserve(bytes.length);
       if (!this.#log.hasRoom) await this.#log.room();
       if (this.#overlay.isCrowded) await this.#syncAll();
       this.#mustBeOpen();
-      if (this.#put(block)) onNew?.(cid);
+      if (this.#put(block, damaged)) onNew?.(cid);
     }
     if (this.#overlay.isFull) this.#flush();
   }
@@ -181,7 +198,7 @@ export class SegmentStore implements BlockStore {
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     this.#mustBeOpen();
     const changed = new Map<string, Statement>();
-    const told = cids.map((cid) => {
+    const wasStored = cids.map((cid) => {
       const { bytes } = cid.multihash;
       const forms = (changed.get(keyOf(bytes)) ?? this.#overlay.find(bytes))?.forms ?? [];
       const form = formOf(cid);
@@ -192,7 +209,7 @@ export class SegmentStore implements BlockStore {
     this.#recordForms([...changed.values()]);
     this.removals = lastRemoval += 1;
     await this.#log.sync();
-    return told;
+    return wasStored;
   }
 
   async forms({ multihash }: CID): Promise<readonly CID[]> {
@@ -203,7 +220,7 @@ export class SegmentStore implements BlockStore {
 
   async *keys(): AsyncGenerator<CID> {
     this.#mustBeOpen();
-    // Entries on their way to the index come first: the index is read page by page while it changes.
+    // Waiting entries come first, because the index changes while it is read page by page.
     const recent = this.#overlay.pendingEntries();
     const seen = new Set(recent.map(({ multihash }) => keyOf(multihash)));
     for (let page = recent, after: Uint8Array | undefined; page.length > 0 || page === recent; ) {
@@ -221,6 +238,11 @@ export class SegmentStore implements BlockStore {
     }
   }
 
+  pathOf(cid: CID): string | undefined {
+    const location = this.#find(cid)?.location;
+    return location && nameOf(location.segment);
+  }
+
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     this.#mustBeOpen();
     let bytes = await this.#overlay.index.bytes();
@@ -233,7 +255,7 @@ export class SegmentStore implements BlockStore {
       this.#mustBeOpen();
       signal?.throwIfAborted();
     };
-    // One at a time.
+    // Runs one compaction at a time.
     this.#compacting = this.#compacting
       .catch(() => {})
       .then(async () => {
@@ -251,12 +273,12 @@ export class SegmentStore implements BlockStore {
     return this.#reads.check(cid, location);
   }
 
-  hold(): Promise<HeldFiles> {
+  takeSnapshot(): Promise<StoreSnapshot> {
     this.#mustBeOpen();
-    return holdSegments(this.#files, this.#log);
+    return snapshotSegments(this.#files, this.#log);
   }
 
-  /** Blocks that were put without `sync` are written as well; rejects when they cannot be. */
+  /** Closes the store. Writes blocks that were put without `sync`; rejects when that fails. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -267,7 +289,7 @@ export class SegmentStore implements BlockStore {
     await this.#compacting.catch(() => {});
     try {
       await this.#log.sync();
-      // The log has everything: the next start brings the index up to it.
+      // The log has everything: the next start updates the index.
       await this.#overlay.apply(this.#log.synced).catch(() => {});
     } finally {
       await this.#log.close();
@@ -279,15 +301,28 @@ export class SegmentStore implements BlockStore {
     if (this.#closing !== undefined) throw failure("STORE_CLOSED");
   }
 
-  /** What is known of the multihash, when this form of it is stored. */
+  /** Returns the state of the multihash if this form of it is stored. */
   #find(cid: CID): Stored | undefined {
     this.#mustBeOpen();
     const stored = this.#overlay.find(cid.multihash.bytes);
     return stored?.forms.includes(formOf(cid)) ? stored : undefined;
   }
 
-  /** True when this form was not stored before. */
-  #put(block: Block): boolean {
+  /**
+   * Returns the location of a copy that is missing or has other bytes. A put of the block must not
+   * rely on it.
+   */
+  #damagedCopyOf({ cid, bytes }: Block): BlockLocation | undefined | Promise<BlockLocation | undefined> {
+    const location = this.#overlay.find(cid.multihash.bytes)?.location;
+    if (location === undefined) return undefined;
+    const holds = this.#reads.holds(location, bytes);
+    if (typeof holds === "boolean") return holds ? undefined : location;
+    // An unreadable copy counts as damaged.
+    return holds.catch(() => false).then((isThere) => (isThere ? undefined : location));
+  }
+
+  /** Puts a block, and replaces a damaged copy. Returns whether this form was not stored before. */
+  #put(block: Block, damaged: BlockLocation | undefined): boolean {
     const { cid, release } = block;
     const { multihash } = cid;
     if (multihash.code === identity.code || multihash.bytes.length > MAX_MULTIHASH) {
@@ -295,7 +330,17 @@ export class SegmentStore implements BlockStore {
     }
     const form = formOf(cid);
     const stored = this.#overlay.find(multihash.bytes);
-    if (stored?.forms.includes(form)) {
+    const isStored = stored?.forms.includes(form) === true;
+    if (stored !== undefined && damaged !== undefined && isSameLocation(stored.location, damaged)) {
+      const { location, multihash: ownMultihash } = this.#log.append(block);
+      const forms = isStored ? stored.forms : [...stored.forms, form];
+      this.#overlay.set(ownMultihash, stored, { forms, location }, this.#log.end);
+      // With this record, a rebuild of the index ignores the damaged copy.
+      if (forms.length > 1) this.#recordForms([{ multihash: ownMultihash, forms }]);
+      this.#notice(`${cid} was damaged in ${nameOf(damaged.segment)}, and is stored again`);
+      return !isStored;
+    }
+    if (isStored) {
       release?.();
       return false;
     }
@@ -323,7 +368,7 @@ export class SegmentStore implements BlockStore {
     }
   }
 
-  /** Everything that was put is durable and in the index. */
+  /** Resolves when everything that was put is durable and in the index. */
   async #syncAll(): Promise<void> {
     await this.#log.sync();
     try {
@@ -338,7 +383,10 @@ export class SegmentStore implements BlockStore {
     else if (this.#overlay.hasPending) this.#idle ??= setTimeout(() => this.#updateIndex(), INDEX_DELAY_MS).unref();
   }
 
-  /** Small blocks are flushed before there are enough bytes for it: the index takes only what is durable. */
+  /**
+   * Flushes small blocks before they have enough bytes for it, because the index only contains
+   * durable data.
+   */
   #flush(): void {
     this.#flushing ??= this.#log
       .sync()
@@ -348,10 +396,16 @@ export class SegmentStore implements BlockStore {
       });
   }
 
-  /** Brings the index up to what is durable. It may fail: the log has everything, and the next call tries again. */
+  /**
+   * Updates the index to the durable end of the log. Failures do not matter: the log has
+   * everything, and the next call tries again.
+   */
   #updateIndex(): void {
     clearTimeout(this.#idle);
     this.#idle = undefined;
     if (this.#closing === undefined) this.#overlay.apply(this.#log.synced).catch(() => {});
   }
 }
+
+const isSameLocation = (one: BlockLocation | undefined, other: BlockLocation): boolean =>
+  one?.segment === other.segment && one.offset === other.offset;

@@ -1,23 +1,31 @@
 /**
- * The B+ trees of an LMDB file, read without LMDB. LMDB maps the file into memory and trusts it: a wrong page number
- * ends the process. Checked here is what it would trust: every page of every tree, that pages lie within the file, and
- * the list of free pages, which no reader ever looks at, so that damage in it shows at the next write only.
+ * Reads the B+ trees of an LMDB file without LMDB. LMDB maps the file into memory and trusts it: a
+ * wrong page number crashes the process. This check covers everything that LMDB trusts: every page
+ * of every tree, page numbers within the file, and the list of free pages. Readers never use that
+ * list, so damage in it would only show at the next write.
  *
- * The layout is that of `mdb.c` in lmdb-js 3.5 (data version 2) on 64-bit little-endian machines; see README.md.
+ * The layout is that of `mdb.c` in lmdb-js 3.5 (data version 2) on 64-bit little-endian machines;
+ * see README.md.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 /** `MDB_page`: the header of every page. */
 const PAGE = { number: 0, flags: 18, lower: 20, length: 24 } as const;
 const PAGE_FLAGS = { branch: 1, leaf: 2, overflow: 4 } as const;
-/** `MDB_meta`, behind the header of the pages 0 and 1. The first of its two trees begins with the size of a page. */
+/**
+ * `MDB_meta`, after the header of the pages 0 and 1. The first of its two trees begins with the
+ * size of a page.
+ */
 const META = { magic: 0, version: 4, free: 24, tables: 72, lastPage: 120, transaction: 128, length: 136 } as const;
 const MAGIC = 0xbeefc0de;
 const DATA_VERSION = 2;
 /** `MDB_db`: a tree. */
 const TREE = { pageSize: 0, depth: 6, root: 40, length: 48 } as const;
 const NO_ROOT = 0xffff_ffff_ffff_ffffn;
-/** `MDB_node`: an entry of a page. `low` and `flags` of a branch entry are the number of the page below. */
+/**
+ * `MDB_node`: an entry of a page. In a branch page, `low` and `flags` together are the number of
+ * the page below.
+ */
 const NODE = { low: 0, flags: 4, keyLength: 6, length: 8 } as const;
 const NODE_FLAGS = { bigData: 1, subTree: 2 } as const;
 const MIN_PAGE_SIZE = 512;
@@ -28,29 +36,30 @@ interface Meta {
   readonly pageSize: number;
   readonly free: Tree;
   readonly tables: Tree;
-  /** The highest page in use. */
+  /** The highest number of a page in use. */
   readonly lastPage: bigint;
   readonly transaction: bigint;
 }
 
 interface Tree {
-  /** Pages from the root to a leaf, both counted. */
+  /** Number of pages from the root to a leaf, including both. */
   readonly depth: number;
   readonly root: bigint;
 }
 
 /**
- * Walks all trees that the next transaction starts from. Keys and values are not looked at.
+ * Walks all trees from which the next transaction starts. Does not inspect keys and values.
  *
- * @returns why a file was not checked: it has another layout; undefined when it was
- * @throws Error that names a page which is not as it should be
+ * @returns a sentence when the file has an unknown layout and was not checked; undefined when it
+ * was checked
+ * @throws Error that names a damaged page
  */
 export function checkPages(path: string): string | undefined {
   const file = openSync(path, "r");
   try {
     const first = readMeta(file, 0);
     const second = first && readMeta(file, first.pageSize);
-    if (first === undefined || second === undefined) return `${path} has no layout that is known: it was not checked`;
+    if (first === undefined || second === undefined) return `${path} has an unknown layout and was not checked`;
     new Pages(file, second.transaction > first.transaction ? second : first).check();
     return undefined;
   } finally {
@@ -58,7 +67,7 @@ export function checkPages(path: string): string | undefined {
   }
 }
 
-/** The meta page at an offset; undefined when it is of another layout. */
+/** Reads the meta page at an offset; undefined when it has another layout. */
 function readMeta(file: number, offset: number): Meta | undefined {
   const bytes = Buffer.alloc(PAGE.length + META.length);
   if (readSync(file, bytes, 0, bytes.length, offset) < bytes.length) return undefined;
@@ -102,17 +111,20 @@ class Pages {
     });
   }
 
-  /** Values with pages of their own are read only when there is a `visit` to look at them. */
+  /** Values with pages of their own are read only when `visit` is given. */
   #walk({ depth, root }: Tree, visit?: Visit): void {
     if (root !== NO_ROOT) this.#walkPage(root, depth, visit);
   }
 
-  /** `levels` counts this page and those below it down to the leaves, so a circle of pages ends the walk. */
+  /**
+   * `levels` is the number of levels from this page down to the leaves. It ends the walk when pages
+   * form a circle.
+   */
   #walkPage(number: bigint, levels: number, visit: Visit | undefined): void {
     const page = this.#read(number, this.#meta.pageSize);
     const { branch, leaf, overflow } = PAGE_FLAGS;
     const kind = page.readUInt16LE(PAGE.flags) & (branch | leaf | overflow);
-    if (kind !== (levels > 1 ? branch : leaf)) throw damaged(number, "is no part of a tree");
+    if (kind !== (levels > 1 ? branch : leaf)) throw damaged(number, "does not belong to its tree");
     const entries = page.readUInt16LE(PAGE.lower) >> 1;
     if (entries === 0 || PAGE.length + entries * 2 > page.length) throw damaged(number, `has ${entries} entries`);
     for (let entry = 0; entry < entries; entry += 1) {
@@ -133,17 +145,22 @@ class Pages {
     }
   }
 
-  /** A value of `size` bytes that has pages to itself. */
+  /** Reads a value of `size` bytes that has its own pages. */
   #bigValue(first: bigint, size: number, visit: Visit | undefined): Buffer {
     const bytes = this.#read(first, PAGE.length + size, visit === undefined ? PAGE.length : PAGE.length + size);
-    if ((bytes.readUInt16LE(PAGE.flags) & PAGE_FLAGS.overflow) === 0) throw damaged(first, "is no part of a tree");
+    if ((bytes.readUInt16LE(PAGE.flags) & PAGE_FLAGS.overflow) === 0)
+      throw damaged(first, "does not belong to its tree");
     return bytes.subarray(PAGE.length);
   }
 
-  /** A list of free pages is a count and that many page numbers; the length of a run of pages stands there negated. */
+  /**
+   * Checks a list of free pages: a count, followed by that many page numbers. A negative number is
+   * the length of a run of pages.
+   */
   #checkFreeList(list: Buffer, page: bigint): void {
     const count = list.length < 8 ? 0n : list.readBigUInt64LE(0);
-    if (count > 0n && count > BigInt(list.length >> 3) - 1n) throw damaged(page, "lists more than it holds");
+    if (count > 0n && count > BigInt(list.length >> 3) - 1n)
+      throw damaged(page, "has a free list that is longer than its data");
     const { lastPage } = this.#meta;
     for (let at = 8; at <= Number(count) * 8; at += 8) {
       const free = list.readBigInt64LE(at);
@@ -151,7 +168,7 @@ class Pages {
     }
   }
 
-  /** The first `wanted` bytes of a page that `size` bytes belong to. */
+  /** Reads the first `wanted` bytes of a page or a run of pages with `size` bytes. */
   #read(number: bigint, size: number, wanted = size): Buffer {
     const { pageSize, lastPage } = this.#meta;
     const pages = Math.ceil(size / pageSize);
@@ -160,7 +177,7 @@ class Pages {
     if (!isInUse || offset + pages * pageSize > this.#fileLength) throw damaged(number, "is not in the file");
     const bytes = Buffer.allocUnsafe(wanted);
     if (readSync(this.#file, bytes, 0, wanted, offset) < wanted) throw damaged(number, "is not in the file");
-    if (bytes.readBigUInt64LE(PAGE.number) !== number) throw damaged(number, "calls itself another");
+    if (bytes.readBigUInt64LE(PAGE.number) !== number) throw damaged(number, "has the number of another page");
     return bytes;
   }
 }

@@ -1,12 +1,15 @@
-/** Whether the page layout that `check_pages.ts` reads is the one that the installed library writes. */
+/** Determines whether the installed library writes the page layout that `check_pages.ts` reads. */
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { endianness } from "node:os";
 
-/** The version of the npm package `lmdb` whose files `check_pages.ts` was written for; package.json pins it. */
+/**
+ * The version of the npm package `lmdb` whose files `check_pages.ts` was written for; package.json
+ * pins it.
+ */
 export const LMDB_VERSION = "3.5.6";
 
-/** The version of the package that is installed; undefined when it cannot be told. */
+/** Returns the version of the installed package; undefined when it is unknown. */
 export function installedVersion(): string | undefined {
   try {
     const manifest = findPackageJSON("lmdb", import.meta.url);
@@ -17,7 +20,7 @@ export function installedVersion(): string | undefined {
   }
 }
 
-/** Why pages cannot be checked here, in a sentence; undefined when they can. */
+/** Returns a sentence that says why pages cannot be checked here; undefined when they can. */
 export function whyUnchecked(version = installedVersion(), byteOrder = endianness()): string | undefined {
   const without = "after an unclean end their files are opened without a check of their pages";
   if (version !== LMDB_VERSION) {

@@ -1,6 +1,7 @@
 /**
- * Reads through a whole LMDB environment, in a process of its own since damage may end it: `node probe.ts FOLDER`. It
- * ends with exit code 0 when the environment is sound, and prints a line for a check that had to be left out.
+ * Reads a whole LMDB environment in a separate process, because damage may crash it:
+ * `node probe.ts FOLDER`. The process ends with exit code 0 when the environment is sound, and
+ * prints a line for a check that it skipped.
  */
 import { join } from "node:path";
 import { open } from "lmdb";

@@ -1,46 +1,52 @@
 /**
- * The document that the word `auto` is looked up in (`AutoConf.URL`), in the form of Kubo: bootstrap peers, resolvers and routers over
- * HTTP of a network, each by the systems that it belongs to.
+ * Parses the document at `AutoConf.URL`, which defines the value `auto`, in the format of Kubo. It
+ * has bootstrap peers, resolvers and HTTP routers of a network, grouped by system.
  */
 import { NodeError } from "../../../util/errors.ts";
 import { isObject } from "../json.ts";
 
 export interface AutoConfDocument {
   readonly version: number;
-  /** Milliseconds after which its server wants to be asked again; undefined where it does not say. */
+  /**
+   * Milliseconds after which the document should be fetched again; undefined when the document does
+   * not say.
+   */
   readonly ttlMs: number | undefined;
   /** Bootstrap peers by the name of a system. */
   readonly bootstrap: ReadonlyMap<string, readonly string[]>;
   /** URLs of resolvers by domain with a final dot. */
   readonly resolvers: ReadonlyMap<string, readonly string[]>;
-  /** Routers over HTTP by their base URL. */
+  /** HTTP routers by their base URL. */
   readonly endpoints: ReadonlyMap<string, AutoConfEndpoint>;
 }
 
 export interface AutoConfEndpoint {
-  /** Names of the systems that it answers for. */
+  /** Names of the systems that the router serves. */
   readonly systems: readonly string[];
-  /** Paths that are asked, and those that are written to. */
+  /** Paths for reading, and paths for writing. */
   readonly read: readonly string[];
   readonly write: readonly string[];
 }
 
-/** What is understood of the form of the document. */
+/** The supported version of the format. */
 const SCHEMA = 1;
 
-/** @throws NodeError that says what is wrong with it */
+/**
+ * Parses a document.
+ * @throws NodeError that says what is wrong with it
+ */
 export function parseAutoConf(text: string): AutoConfDocument {
   let whole: unknown;
   try {
     whole = JSON.parse(text);
   } catch (cause) {
-    throw new NodeError(`it is no JSON: ${(cause as Error).message}`, { cause });
+    throw new NodeError(`it is not JSON: ${(cause as Error).message}`, { cause });
   }
-  if (!isObject(whole)) throw new NodeError("it is no object");
+  if (!isObject(whole)) throw new NodeError("it is not an object");
   const version = number(whole.AutoConfVersion, "AutoConfVersion");
   if (version === 0) throw new NodeError("it has no AutoConfVersion");
   const schema = number(whole.AutoConfSchema, "AutoConfSchema");
-  if (schema !== SCHEMA) throw new NodeError(`its AutoConfSchema is ${schema}, and ${SCHEMA} is understood`);
+  if (schema !== SCHEMA) throw new NodeError(`its AutoConfSchema is ${schema}, but only ${SCHEMA} is supported`);
   const ttl = number(whole.AutoConfTTL, "AutoConfTTL");
   return {
     version,
@@ -83,26 +89,26 @@ function entries<T>(
 
 function object(value: unknown, at: string): Readonly<Record<string, unknown>> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw new NodeError(`its ${at} is no object`);
+  if (!isObject(value)) throw new NodeError(`its ${at} is not an object`);
   return value;
 }
 
 function number(value: unknown, at: string): number {
   if (value === undefined || value === null) return 0;
-  if (!Number.isSafeInteger(value)) throw new NodeError(`its ${at} is no whole number`);
+  if (!Number.isSafeInteger(value)) throw new NodeError(`its ${at} is not a whole number`);
   return value as number;
 }
 
 function texts(value: unknown, at: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value;
-  throw new NodeError(`its ${at} is no list of texts`);
+  throw new NodeError(`its ${at} is not a list of texts`);
 }
 
 function urlOf(text: string, at: string): string {
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol)) return text;
-  throw new NodeError(`${text} of its ${at} is no URL of http or https`);
+  throw new NodeError(`${text} of its ${at} is not an http or https URL`);
 }
 
 function pathOf(text: string, at: string): string {

@@ -1,4 +1,4 @@
-/** Keys of what the word `auto` stands for. */
+/** Keys that configure the value `auto`. */
 import { key } from "../config_key.ts";
 import { flag, optionalDuration, optionalText } from "../value_kinds.ts";
 
@@ -7,24 +7,24 @@ export const autoConfKeys = {
     "live",
     flag,
     undefined,
-    "False: `auto` cannot be added to the bootstrap list, and stands for what is built in where it is written.",
+    "False: `auto` cannot be added to the bootstrap list and means no peers there; elsewhere it means the built-in values. A list with only `auto` keeps the node from going online.",
   ),
   "AutoConf.URL": key(
     "live",
     optionalText,
     undefined,
-    "Where it is looked up what the word `auto` stands for, while that word is in `Bootstrap`, `DNS.Resolvers`, `Routing.DelegatedRouters` or `Ipns.DelegatedPublishers` and the node is online; empty is that of the public network, `https://conf.ipfs-mainnet.org/autoconf.json`. Until an answer has come what was last fetched counts, and before that what is built in.",
+    "URL of the document that defines the value `auto`. It is fetched while the node is online and `Bootstrap`, `DNS.Resolvers`, `Routing.DelegatedRouters` or `Ipns.DelegatedPublishers` contains `auto`. Empty is the document of the public network, `https://conf.ipfs-mainnet.org/autoconf.json`. Until a response arrives, the last fetched document applies, or else the built-in values.",
   ),
   "AutoConf.RefreshInterval": key(
     "live",
     optionalDuration,
     undefined,
-    "How often it is looked up again; null is 24h. Sooner where the server says so.",
+    "How often the document is fetched again; null is 24h. The server may request a shorter interval.",
   ),
   "AutoConf.TLSInsecureSkipVerify": key(
     "live",
     flag,
     undefined,
-    "True: its certificate is not looked at. For tests only.",
+    "True: the certificate of the server is not verified. For tests only.",
   ),
 } as const;

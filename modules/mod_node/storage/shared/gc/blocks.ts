@@ -1,29 +1,55 @@
-/** What a collection across hosts needs of the block store. */
+/** The block store interface for garbage collection across hosts. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../blockstore/buffer_pool.ts";
+import type { BlockStore } from "../../blockstore/store.ts";
 import type { BlockList, Position } from "../log.ts";
 
 /**
- * The block store follows the log itself. Between `condemned` and `removed` of an epoch a condemned block goes through two phases:
+ * A block store whose blocks can be condemned. It follows the log itself. Between `condemned` and
+ * `removed` of an epoch, a condemned block goes through two phases:
  *
- * 1. From the entry on until `suspend`: as before. Calls under way may go on with it, since they are asked what they refer to.
- * 2. From `suspend` on: `put` stores it again, into a new segment, and `has` says no. `get` waits for `removed`, or `restore`, and
- *    answers by that: what the roots keep is never reported missing, and nobody begins to refer to what goes.
+ * 1. From the entry until `suspend`, the block is used as before. Running calls may continue with
+ *    it, because they are asked later which blocks they refer to.
+ * 2. From `suspend` on, `put` stores the block again in a new segment, and `has` returns false.
+ *    `get` waits for `removed` or `restore`, and then returns the block or not. So a block that a
+ *    root retains is never reported missing, and no call begins to refer to a block that is about
+ *    to be removed.
  *
- * Copies of a block in segments behind `upTo` are not concerned. With `removed` the blocks that are not rescued are gone.
+ * Copies of a block in segments after `upTo` are not affected. With `removed`, all condemned blocks
+ * that were not rescued are gone.
  */
 export interface CondemnableBlocks {
-  /** Blocks in segments that were committed up to there, condemned ones left out. Several times the same is fine. */
+  /**
+   * Yields the blocks in segments that were committed up to this position, except condemned ones.
+   * May yield a block several times.
+   */
   stored(upTo: Position): AsyncIterable<CID>;
-  /** The block, also while it is condemned. Undefined when it is not stored. For `buffers` see `BlockStore.get`. */
+  /**
+   * Returns the block in any stored form, even while it is condemned; undefined when it is not
+   * stored. `BlockStore.get` explains `buffers`.
+   */
   readonly find: (cid: CID, buffers?: BufferPool) => Promise<Uint8Array | undefined>;
-  /** Begins the second phase; also after a restart in the midst of it. Called with the local lock of garbage collection. */
+  /** Returns the committed forms of the multihash, condemned ones included. */
+  readonly forms: BlockStore["forms"];
+  /**
+   * Begins the second phase, also after a restart during it. Called with the local garbage
+   * collection lock.
+   */
   suspend(epoch: number): Promise<void>;
-  /** Which of these are condemned in this epoch, in segments that it concerns. */
+  /**
+   * Returns the CIDs that are condemned in this epoch in the given segments. A form that is not
+   * stored stands for the stored forms.
+   */
   condemned(epoch: number, cids: readonly CID[]): Promise<readonly CID[]>;
-  /** Calls of this host go on with these: they will be among the rescued, as long as its session lives. */
+  /**
+   * Makes blocks usable again for running calls of this host. These blocks will be among the
+   * rescued ones as long as the session lives.
+   */
   restore(epoch: number, cids: readonly CID[]): Promise<void>;
-  /** For an entry of the log: in itself where they are few, otherwise as an object. */
+  /**
+   * Writes a list for an entry of the log. A short list is part of the entry; a long one becomes an
+   * object.
+   */
   writeList(cids: AsyncIterable<CID> | Iterable<CID>): Promise<BlockList>;
   readList(list: BlockList): AsyncIterable<CID>;
 }

@@ -1,53 +1,69 @@
 /**
- * Garbage collection of hosts that share a store: one of them collects, and asks all others what calls under way there refer to.
- * No step depends on how long anything takes, and none on a clock.
+ * Garbage collection of hosts that share a store. One host collects and asks all others which
+ * blocks their running calls refer to. No step depends on durations or clocks.
  */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../../formats/cid/set.ts";
 import { batches } from "../../../util/async/batches.ts";
 import { failure } from "../../../util/errors.ts";
+import { RetainedBlocks } from "../../blockstore/retained_blocks.ts";
 import type { MetadataStore } from "../../metadata/store.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
-import type { CollectionEnd } from "../figures.ts";
-import type { Applier, BlockList, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "../log.ts";
+import type { Applier, BlockList, Commit, Draft, Entry, Position, SharedLog, StoreLock } from "../log.ts";
+import type { CollectionEnd } from "../metrics.ts";
 import type { CondemnableBlocks } from "./blocks.ts";
 import { pause } from "./pause.ts";
 
-/** Reads a block, also one that is condemned; undefined when it is not stored. */
+/** Reads a block even when it is condemned; undefined when it is not stored. */
 export type FindBlock = CondemnableBlocks["find"];
 
 export interface CollectionsDeps {
   readonly log: SharedLog;
   readonly metadata: MetadataStore;
   readonly blocks: CondemnableBlocks;
-  /** Whether this key of the metadata names roots. */
+  /** Whether a key of the metadata names roots. */
   readonly isRoot: (key: string) => boolean;
-  /** Milliseconds: between two looks at what does not tell, and before a collection that nobody leads is ended. */
+  /**
+   * Milliseconds between checks of state that sends no events, and milliseconds before a collection
+   * without a leader is ended.
+   */
   readonly pollMs?: number;
   readonly settleMs?: number;
-  /** Milliseconds without any answer of the hosts that are left, after which a collection is given up. */
-  readonly answerMs?: number | undefined;
+  /**
+   * Milliseconds without any response of the remaining hosts, after which a collection is given up.
+   */
+  readonly responseMs?: number | undefined;
 }
 
 export interface MarkOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Only what pins keep. */
+  /** Whether to mark only blocks that pins retain. */
   readonly pinned?: boolean;
 }
 
-/** What a host knows of its own calls. */
+/** The roots and the running calls of a host. */
 export interface CollectingHost {
-  /** Runs while no call of this host adds blocks or begins to refer to some: with its own lock of garbage collection. */
+  /**
+   * Runs `run` with the local garbage collection lock, while no call of this host adds blocks or
+   * begins to refer to stored ones.
+   */
   readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
-  /** Called within `alone`: calls that have given up the lock for a while end with SESSION_LOST when they take it again. */
+  /**
+   * Called within `alone`. Calls that have released the lock for a while fail with SESSION_LOST
+   * when they take it again.
+   */
   readonly voidCalls: () => void;
-  /** Adds what committed roots keep; several times with the same `kept`. @throws NodeError when one cannot be walked */
-  readonly mark: (kept: CidSet, find: FindBlock, options: MarkOptions) => Promise<void>;
-  /** What calls under way here refer to, as far as it is stored. */
+  /**
+   * Adds the blocks that committed roots retain; may be called several times with the same
+   * collection of blocks.
+   * @throws NodeError when a root cannot be walked
+   */
+  readonly mark: (retained: RetainedBlocks, find: FindBlock, options: MarkOptions) => Promise<void>;
+  /** Yields the stored blocks that running calls refer to. */
   readonly guarded: (find: FindBlock) => AsyncIterable<CID>;
 }
 
-/** Before calls are served. */
+/** The host before calls are served. */
 const idle: CollectingHost = {
   alone: (run) => run(),
   voidCalls: () => {},
@@ -59,65 +75,71 @@ const idle: CollectingHost = {
 
 export interface CollectOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Called for each block when it is gone. */
-  readonly tell?: ((removed: CID) => void) | undefined;
+  /** Called for each block after its removal. */
+  readonly onRemoved?: ((removed: CID) => void) | undefined;
 }
 
 type Condemned = Extract<Entry, { kind: "condemned" }>;
 
-/** A collection that has condemned blocks and has not decided yet. */
+/** A collection that has condemned blocks and is not decided yet. */
 interface Undecided {
   readonly entry: Condemned;
-  /** By session. */
+  /** Rescued blocks by session. */
   readonly acknowledged: Map<number, BlockList>;
-  /** What this host has acknowledged it in. */
+  /** The session in which this host has acknowledged the collection. */
   session: number | undefined;
 }
 
 const lockName = "gc";
-/** Of the metadata, with the entry, from the one step to the other: for hosts that begin in between. */
+/** Metadata key of the `condemned` entry until the decision, for hosts that start in between. */
 const undecidedKey = "gc/undecided";
 const POLL_MS = 1000;
 const SETTLE_MS = 15_000;
-/** Longer than a call holds off a collection: writers give way, and metadata is written in seconds. */
-const ANSWER_MS = 5 * 60_000;
+/**
+ * Longer than a call delays a collection: writers yield to it, and metadata is written within
+ * seconds.
+ */
+const RESPONSE_MS = 5 * 60_000;
 const BATCH = 512;
 
 export class Collections implements Applier {
   readonly position = undefined;
   readonly #deps: CollectionsDeps;
   #host = idle;
-  /** Somebody has the local lock, and waits for this. */
-  #isHeld = false;
+  /** A caller of `remove` has the local lock and waits for this collection. */
+  #isLocked = false;
   #undecided: Undecided | undefined;
-  /** A root was written since this was last set. */
+  /** Whether a root was written since this was last set to false. */
   #hasNewRoots = false;
   #resets = 0;
   #change = Promise.withResolvers<void>();
-  /** The acknowledgement that is under way, and what follows it. */
+  /** The running acknowledgement and its follow-up. */
   #task: Promise<void> | undefined;
   readonly #closing = new AbortController();
-  /** The last one that has ended since this was opened. */
+  /** The last collection that has ended since this object was created. */
   last: CollectionEnd | undefined;
 
-  /** Before the log is read. */
+  /** Must be created before the log is read. */
   constructor(deps: CollectionsDeps) {
     this.#deps = deps;
     deps.log.follow(this);
     deps.log.onSessionLost((join) => this.#rejoin(join));
   }
 
-  /** From now on there are calls. */
+  /** Starts serving: from now on, this host has calls. */
   serve(host: CollectingHost): void {
     this.#host = host;
   }
 
-  /** Before calls are served. @throws NodeError STORE_UNAVAILABLE */
+  /**
+   * Resumes an undecided collection; must be called before calls are served.
+   * @throws NodeError STORE_UNAVAILABLE
+   */
   async start(): Promise<void> {
     const { log, metadata, blocks } = this.#deps;
     await log.refresh();
-    const held = await metadata.get(undecidedKey);
-    const entries = held === undefined ? [] : decodeEntries(Buffer.from(held));
+    const stored = await metadata.get(undecidedKey);
+    const entries = stored === undefined ? [] : decodeEntries(Buffer.from(stored));
     if (entries === undefined) throw failure("STORE_UNAVAILABLE", { reason: `${undecidedKey} cannot be read` });
     const [entry] = entries;
     if (entry?.kind !== "condemned") return;
@@ -153,20 +175,21 @@ export class Collections implements Applier {
   }
 
   /**
-   * Removes blocks that no root keeps, and no call under way on any host. While another one collects, on any host, it waits until
-   * that is over.
+   * Removes blocks that neither roots nor running calls on any host refer to. Waits while another
+   * host collects.
    *
-   * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, and of `mark`: nothing is removed
+   * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, and errors of `mark`; nothing is
+   * removed then
    */
-  async collect({ signal, tell }: CollectOptions = {}): Promise<{ readonly removed: number }> {
+  async collect({ signal, onRemoved }: CollectOptions = {}): Promise<{ readonly removed: number }> {
     const { blocks } = this.#deps;
     for (;;) {
       const change = this.#change.promise;
-      const removed = await this.#lead({ signal, tell }, async (upTo, kept) => {
+      const removed = await this.#lead({ signal, onRemoved }, async (upTo, retained) => {
         async function* garbage() {
           for await (const cid of blocks.stored(upTo)) {
             signal?.throwIfAborted();
-            if (!kept.has(cid)) yield cid;
+            if (!(await retained.keeps(cid, blocks))) yield cid;
           }
         }
         return garbage();
@@ -177,23 +200,29 @@ export class Collections implements Applier {
   }
 
   /**
-   * Removes these blocks, except those that pins keep, or calls under way on other hosts. The caller has the local lock of garbage
-   * collection, and so does not wait for others. @throws NodeError COLLECTING while another host is at it
+   * Removes these blocks, except those that pins or running calls on other hosts retain. The caller
+   * has the local garbage collection lock, so this does not wait for other collections.
+   * @throws NodeError COLLECTING while another host collects
    */
   async remove(cids: readonly CID[]): Promise<void> {
-    this.#isHeld = true;
+    this.#isLocked = true;
     try {
-      const done = await this.#lead({ pinned: true }, async (_upTo, kept) => cids.filter((cid) => !kept.has(cid)));
+      const { blocks } = this.#deps;
+      const done = await this.#lead({ pinned: true }, async (_upTo, retained) =>
+        filtered(cids, async (cid) => !(await retained.keeps(cid, blocks))),
+      );
       if (done === undefined) throw failure("COLLECTING");
     } finally {
-      this.#isHeld = false;
+      this.#isLocked = false;
     }
   }
 
   /**
-   * Runs while no block is removed, by any host; those who want to wait, and `block/rm` is refused. While another one collects it waits.
+   * Runs `run` while no host removes a block. Other collections wait, and `block/rm` is refused.
+   * Waits while another host collects.
    *
-   * @throws what `run` throws; NodeError STORE_UNAVAILABLE, SESSION_LOST; LOCK_LOST: something may have been removed
+   * @throws errors of `run`; NodeError STORE_UNAVAILABLE, SESSION_LOST; LOCK_LOST when blocks may
+   * have been removed
    */
   async paused<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const { log } = this.#deps;
@@ -210,84 +239,101 @@ export class Collections implements Applier {
     }
   }
 
-  /** Undefined when another host has the lock. */
+  /**
+   * Leads a collection and resolves with the number of removed blocks; undefined when another host
+   * has the lock.
+   */
   async #lead(
     options: CollectOptions & MarkOptions,
-    choose: (upTo: Position, kept: CidSet) => Promise<AsyncIterable<CID> | Iterable<CID>>,
+    choose: (upTo: Position, retained: RetainedBlocks) => Promise<AsyncIterable<CID> | Iterable<CID>>,
   ): Promise<number | undefined> {
     const { log, blocks } = this.#deps;
     const led = await log.withLock(lockName, async (lock) => {
       await this.#settle(lock);
       await log.refresh();
       const upTo = log.applied;
-      const kept = new CidSet();
+      const retained = new RetainedBlocks();
       this.#hasNewRoots = false;
-      await this.#host.mark(kept, blocks.find, options);
-      const list = await blocks.writeList(await choose(upTo, kept));
+      await this.#host.mark(retained, blocks.find, options);
+      const list = await blocks.writeList(await choose(upTo, retained));
       if (isEmpty(list)) {
         this.last = { at: Date.now(), removed: 0 };
         return 0;
       }
-      return await this.#remove({ kind: "condemned", epoch: lock.fence, upTo, list }, kept, lock, options);
+      return await this.#remove({ kind: "condemned", epoch: lock.fence, upTo, list }, retained, lock, options);
     });
     return led?.result;
   }
 
   async #remove(
     entry: Condemned,
-    kept: CidSet,
-    lock: HeldLock,
+    retained: RetainedBlocks,
+    lock: StoreLock,
     options: CollectOptions & MarkOptions,
   ): Promise<number> {
-    const { signal, tell } = options;
+    const { signal, onRemoved } = options;
     const { log, blocks } = this.#deps;
     const resets = this.#resets;
     const rescued = new CidSet();
-    const isRescued = (cid: CID) => kept.has(cid) || rescued.has(cid);
+    // The decision about a form depends on the other stored forms, so it is made while all of them
+    // are still stored.
+    const isSpared = async (cid: CID) => {
+      if (!rescued.has(cid) && (await retained.keeps(cid, blocks))) rescued.add(cid);
+      return rescued.has(cid);
+    };
     await log.commit(() => ({ entries: [entry, setUndecided(encodeEntries([entry]))], result: undefined }), lock);
     try {
-      const asked = new Set(await log.sessions());
-      let [left, since] = [asked.size, performance.now()];
+      const participants = new Set(await log.sessions());
+      let left = participants.size;
+      let since = performance.now();
       for (;;) {
         const undecided = this.#undecided;
         if (undecided?.entry.epoch !== entry.epoch || resets !== this.#resets)
-          throw new Error("the log was lost sight of");
+          throw new Error("the copy of the log was reset during the collection");
         const change = this.#change.promise;
-        const missing = (await log.sessions()).filter((id) => asked.has(id) && !undecided.acknowledged.has(id));
+        const missing = (await log.sessions()).filter((id) => participants.has(id) && !undecided.acknowledged.has(id));
         if (missing.length === 0) break;
-        if (missing.length < left) [left, since] = [missing.length, performance.now()];
-        await this.#requireAnswer(missing, since);
+        if (missing.length < left) {
+          left = missing.length;
+          since = performance.now();
+        }
+        await this.#requireResponse(missing, since);
         await this.#pause(change, lock.signal, signal);
       }
-      // What sessions have written that are over by now, and everything before the acknowledgements.
+      // Applies the writes of sessions that have ended by now, and everything before the
+      // acknowledgements.
       await log.refresh();
-      if (this.#hasNewRoots) await this.#host.mark(kept, blocks.find, options);
+      if (this.#hasNewRoots) await this.#host.mark(retained, blocks.find, options);
       for (const list of this.#undecided?.acknowledged.values() ?? []) {
         for await (const cid of blocks.readList(list)) rescued.add(cid);
       }
-      const back = await blocks.writeList(filtered(blocks.readList(entry.list), isRescued));
+      const back = await blocks.writeList(filtered(blocks.readList(entry.list), isSpared));
       await log.commit(() => this.#decision(entry, back), lock);
     } catch (error) {
-      // Otherwise another host does it, when this one has lost the lock.
+      // If this host has lost the lock, another host settles the collection.
       await this.#settle(lock).catch(() => {});
       throw error;
     }
     let removed = 0;
     for await (const cid of blocks.readList(entry.list)) {
-      if (isRescued(cid)) continue;
+      if (rescued.has(cid)) continue;
       removed += 1;
-      tell?.(cid);
+      onRemoved?.(cid);
     }
     this.last = { at: Date.now(), removed };
     return removed;
   }
 
-  /** A host whose lease goes on, and which does not answer, holds up nobody for good. @throws NodeError COLLECTION_UNANSWERED */
-  async #requireAnswer(missing: readonly number[], since: number): Promise<void> {
-    const { log, answerMs = ANSWER_MS } = this.#deps;
-    if (performance.now() - since < answerMs) return;
+  /**
+   * Makes sure that a host with a valid lease that never responds does not block collections
+   * forever.
+   * @throws NodeError COLLECTION_UNANSWERED
+   */
+  async #requireResponse(missing: readonly number[], since: number): Promise<void> {
+    const { log, responseMs = RESPONSE_MS } = this.#deps;
+    if (performance.now() - since < responseMs) return;
     const hosts = (await Promise.all(missing.map((session) => log.hostOf(session)))).join(", ");
-    throw failure("COLLECTION_UNANSWERED", { seconds: Math.round(answerMs / 1000), hosts });
+    throw failure("COLLECTION_UNANSWERED", { seconds: Math.round(responseMs / 1000), hosts });
   }
 
   #decision({ epoch }: Condemned, rescued: BlockList): Draft<void> {
@@ -295,8 +341,8 @@ export class Collections implements Applier {
     return { entries: [{ kind: "removed", epoch, rescued }, setUndecided(undefined)], result: undefined };
   }
 
-  /** Ends the collection of a host that is gone: nothing is removed. */
-  async #settle(lock: HeldLock): Promise<void> {
+  /** Ends the collection of a host that is gone, without removing anything. */
+  async #settle(lock: StoreLock): Promise<void> {
     await this.#deps.log.refresh();
     const undecided = this.#undecided;
     if (undecided === undefined) return;
@@ -306,7 +352,7 @@ export class Collections implements Applier {
   #begin(entry: Condemned): void {
     const undecided: Undecided = { entry, acknowledged: new Map(), session: undefined };
     this.#undecided = undecided;
-    // Only once what is being applied is: it may be decided there.
+    // Waits until the current entries are applied, because one of them may decide the collection.
     const before = this.#task;
     const task = (async () => {
       await before;
@@ -316,7 +362,10 @@ export class Collections implements Applier {
     this.#changed();
   }
 
-  /** Acknowledges it, in each session anew, until it is decided; where nobody leads it any more, ends it. */
+  /**
+   * Acknowledges a collection, again in each new session, until it is decided. Ends a collection
+   * that has no leader.
+   */
   async #follow(undecided: Undecided): Promise<void> {
     const { log, settleMs = SETTLE_MS } = this.#deps;
     let since = performance.now();
@@ -333,13 +382,16 @@ export class Collections implements Applier {
           await log.withLock(lockName, (lock) => this.#settle(lock));
         }
       } catch {
-        // The store is away, or the session is lost: again in a moment.
+        // The store is unreachable or the session is lost; the next iteration tries again.
       }
       await this.#pause(change).catch(() => {});
     }
   }
 
-  /** Until something changes, or it is time to look. @throws the reason of a signal, or that this is being closed */
+  /**
+   * Waits until the state changes or the next check is due.
+   * @throws the reason of a signal, or the error of closing
+   */
   async #pause(change: Promise<void>, ...signals: readonly (AbortSignal | undefined)[]): Promise<void> {
     const given = signals.filter((signal) => signal !== undefined);
     await pause(change, this.#deps.pollMs ?? POLL_MS, AbortSignal.any([this.#closing.signal, ...given]));
@@ -357,7 +409,7 @@ export class Collections implements Applier {
         rescued.push(...(await blocks.condemned(epoch, batch)));
       await blocks.restore(epoch, rescued);
     };
-    await (this.#isHeld ? suspend() : alone(suspend));
+    await (this.#isLocked ? suspend() : alone(suspend));
     const list = await blocks.writeList(rescued);
     await log.commit(() => {
       const entries: Entry[] =
@@ -370,8 +422,9 @@ export class Collections implements Applier {
   }
 
   /**
-   * Calls that began in the old session are over when it runs alone, or have given up the lock and are told when they take it again;
-   * those of the new one know what is condemned.
+   * Joins a new session. When `alone` runs, calls of the old session have ended, or have released
+   * the lock and will fail when they take it again. Calls of the new session know which blocks are
+   * condemned.
    */
   async #rejoin(join: () => Promise<void>): Promise<void> {
     const { log, blocks } = this.#deps;
@@ -393,6 +446,9 @@ const setUndecided = (value: Uint8Array | undefined): Entry => ({ kind: "metadat
 
 const isEmpty = (list: BlockList): boolean => ("cids" in list ? list.cids.length : list.count) === 0;
 
-async function* filtered(cids: AsyncIterable<CID>, isMeant: (cid: CID) => boolean): AsyncGenerator<CID> {
-  for await (const cid of cids) if (isMeant(cid)) yield cid;
+async function* filtered(
+  cids: AsyncIterable<CID> | Iterable<CID>,
+  isMeant: (cid: CID) => boolean | Promise<boolean>,
+): AsyncGenerator<CID> {
+  for await (const cid of cids) if (await isMeant(cid)) yield cid;
 }

@@ -1,7 +1,10 @@
-/** Waits in a collection. */
+/** Waiting in a collection. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Until something changes, or the time is over. @throws the reason of the signal */
+/**
+ * Resolves when `change` resolves or the time is over.
+ * @throws the reason of the signal
+ */
 export async function pause(change: Promise<void>, milliseconds: number, signal: AbortSignal): Promise<void> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);

@@ -1,4 +1,4 @@
-/** An object store that speaks S3. */
+/** The client of an S3 object store. */
 import { createHash, randomUUID } from "node:crypto";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { CredentialSource } from "./credentials.ts";
@@ -20,37 +20,40 @@ import { sha256Of } from "./payload.ts";
 import { Reads, SHA256_HEADER } from "./reads.ts";
 import { type Attempt, hex, isStatus, Requests } from "./requests.ts";
 import { Retries } from "./retries.ts";
-import { type Environment, type Place, placeOf, type S3Settings } from "./settings.ts";
+import { type Environment, type S3Address, type S3Settings, s3AddressOf } from "./settings.ts";
 import { Transport } from "./transport.ts";
 import { Uploads, xmlBody } from "./uploads.ts";
 import { childrenOf, escaped, textOf, type XmlElement } from "./xml.ts";
 
-/** For a probe. */
+/** Maximum milliseconds of a probe. */
 const PROBE_MS = 5000;
-/** Keys that one request may delete. */
+/** Maximum number of keys in one delete request. */
 const MAX_DELETED = 1000;
 
-/** Nothing is asked of the store yet: see `check`. @throws NodeError that says what is wrong with the settings */
+/**
+ * Opens an object store without sending a request; `check` verifies it.
+ * @throws NodeError that says what is wrong with the settings
+ */
 export function openS3(settings: S3Settings, environment: Environment = process.env): ObjectStore {
-  const place = placeOf(settings, environment);
-  return new S3Objects(place, new CredentialSource(settings.credentials ?? {}, environment));
+  const address = s3AddressOf(settings, environment);
+  return new S3Objects(address, new CredentialSource(settings.credentials ?? {}, environment));
 }
 
 class S3Objects implements ObjectStore {
   readonly name: string;
-  readonly figures;
-  readonly #place: Place;
+  readonly metrics;
+  readonly #address: S3Address;
   readonly #requests: Requests;
   readonly #reads: Reads;
   readonly #uploads: Uploads;
 
-  constructor(place: Place, credentials: CredentialSource) {
-    this.name = place.name;
-    this.#place = place;
-    this.#requests = new Requests(new Transport(place, credentials), new Retries(place.limits.patience));
-    this.#reads = new Reads(place, this.#requests);
-    this.#uploads = new Uploads(place, this.#requests, this.#reads);
-    this.figures = this.#requests.figures;
+  constructor(address: S3Address, credentials: CredentialSource) {
+    this.name = address.name;
+    this.#address = address;
+    this.#requests = new Requests(new Transport(address, credentials), new Retries(address.limits.patience));
+    this.#reads = new Reads(address, this.#requests);
+    this.#uploads = new Uploads(address, this.#requests, this.#reads);
+    this.metrics = this.#requests.metrics;
   }
 
   putNew(key: string, payload: Payload, options: PutOptions = {}): Promise<PutNewResult> {
@@ -82,9 +85,9 @@ class S3Objects implements ObjectStore {
   }
 
   async *list(prefix: string, options: ListOptions = {}): AsyncGenerator<readonly ObjectFacts[], void, undefined> {
-    const all = this.#place.prefix + prefix;
+    const all = this.#address.prefix + prefix;
     const query: Record<string, string> = { "list-type": "2", prefix: all, "encoding-type": "url" };
-    if (options.after !== undefined) query["start-after"] = this.#place.prefix + options.after;
+    if (options.after !== undefined) query["start-after"] = this.#address.prefix + options.after;
     for (let more = true; more; ) {
       const page = await this.#requests.run("list", options, (attempt) =>
         attempt.xml({ method: "GET", key: "", query }),
@@ -98,7 +101,7 @@ class S3Objects implements ObjectStore {
   }
 
   abandonUploads(isOver: (key: string) => boolean, options: Interruptible = {}): Promise<number> {
-    return this.#uploads.abandonThose(isOver, options);
+    return this.#uploads.abandonUploads(isOver, options);
   }
 
   async probe(): Promise<void> {
@@ -107,15 +110,16 @@ class S3Objects implements ObjectStore {
       await this.#reads.probe({ signal });
     } catch (error) {
       if (!signal.aborted) throw error;
-      throw failure("STORE_UNAVAILABLE", { reason: `${this.name} does not answer in time` }, error);
+      throw failure("STORE_UNAVAILABLE", { reason: `${this.name} does not respond in time` }, error);
     }
   }
 
   async check(options: Interruptible = {}): Promise<void> {
     const key = `check/${randomUUID()}`;
-    const [first, second] = [Buffer.from("first"), Buffer.from("second")];
-    // Unlike HEAD, a list that is refused says why.
-    const query = { "list-type": "2", prefix: this.#place.prefix, "max-keys": "1" };
+    const first = Buffer.from("first");
+    const second = Buffer.from("second");
+    // A refused list request has a body with the reason; a HEAD response has none.
+    const query = { "list-type": "2", prefix: this.#address.prefix, "max-keys": "1" };
     await this.#requests.run("list", options, (attempt) => attempt.xml({ method: "GET", key: "", query }));
     if ((await this.head(key, options)) !== undefined)
       throw new NodeError(`${this.name} has an object under every key`);
@@ -139,7 +143,7 @@ class S3Objects implements ObjectStore {
 
   async #put(key: string, payload: Payload, onlyNew: boolean, options: PutOptions): Promise<PutNewResult> {
     const sha256 = hex(options.sha256 ?? (await sha256Of(payload)));
-    if (payload.length > this.#place.limits.part) return this.#uploads.put(key, payload, sha256, onlyNew, options);
+    if (payload.length > this.#address.limits.part) return this.#uploads.put(key, payload, sha256, onlyNew, options);
     const compare = (attempt: Attempt) => this.#reads.compare(attempt, key, payload.length, sha256);
     const headers = {
       "content-type": "application/octet-stream",
@@ -147,11 +151,16 @@ class S3Objects implements ObjectStore {
       ...(onlyNew ? { "if-none-match": "*" } : {}),
     };
     return this.#requests.run("put", options, async (attempt) => {
-      // What had no answer may have taken place, and need not be sent again.
+      // A request without a response may have succeeded and need not be repeated then.
       const before = attempt.number > 1 && onlyNew ? await compare(attempt) : undefined;
       if (before !== undefined) return before;
       try {
-        await attempt.tell({ method: "PUT", key: this.#place.prefix + key, headers, body: { payload, sha256 } });
+        await attempt.sendAndDiscard({
+          method: "PUT",
+          key: this.#address.prefix + key,
+          headers,
+          body: { payload, sha256 },
+        });
         return "written";
       } catch (error) {
         if (!onlyNew || !isStatus(error, 412)) throw error;
@@ -162,19 +171,19 @@ class S3Objects implements ObjectStore {
 
   #deleteOne(key: string, options: Interruptible): Promise<void> {
     return this.#requests.run("delete", options, async (attempt) => {
-      const answer = await attempt.find({ method: "DELETE", key: this.#place.prefix + key });
-      await answer?.drop();
+      const response = await attempt.find({ method: "DELETE", key: this.#address.prefix + key });
+      await response?.drop();
     });
   }
 
   #deleteMany(keys: readonly string[], options: Interruptible): Promise<void> {
-    const objects = keys.map((key) => `<Object><Key>${escaped(this.#place.prefix + key)}</Key></Object>`);
+    const objects = keys.map((key) => `<Object><Key>${escaped(this.#address.prefix + key)}</Key></Object>`);
     const body = xmlBody(`<Delete><Quiet>true</Quiet>${objects.join("")}</Delete>`);
     const md5 = createHash("md5").update(body.payload).digest("base64");
     return this.#requests.run("delete", options, async (attempt) => {
       const headers = { "content-type": "application/xml", "content-md5": md5 };
-      const answer = await attempt.xml({ method: "POST", key: "", query: { delete: "" }, headers, body });
-      const failed = childrenOf(answer, "Error").filter((error) => textOf(error, "Code") !== "NoSuchKey");
+      const response = await attempt.xml({ method: "POST", key: "", query: { delete: "" }, headers, body });
+      const failed = childrenOf(response, "Error").filter((error) => textOf(error, "Code") !== "NoSuchKey");
       const [error] = failed;
       if (error === undefined) return;
       const code = textOf(error, "Code") ?? "";
@@ -188,12 +197,12 @@ class S3Objects implements ObjectStore {
     const text = textOf(entry, "Key") ?? "";
     const key = textOf(page, "EncodingType") === "url" ? decoded(text) : text;
     const bytes = Number(textOf(entry, "Size"));
-    if (!key.startsWith(this.#place.prefix) || !Number.isSafeInteger(bytes)) {
-      throw new NodeError(`${this.name}: its list has ${key} with ${bytes} bytes, which was not asked for`);
+    if (!key.startsWith(this.#address.prefix) || !Number.isSafeInteger(bytes)) {
+      throw new NodeError(`${this.name}: its list contains the unrequested key ${key} with ${bytes} bytes`);
     }
     const modified = Date.parse(textOf(entry, "LastModified") ?? "");
     return {
-      key: key.slice(this.#place.prefix.length),
+      key: key.slice(this.#address.prefix.length),
       bytes,
       etag: textOf(entry, "ETag") ?? "",
       modified: Number.isNaN(modified) ? 0 : modified,
@@ -209,7 +218,7 @@ function decoded(text: string): string {
   }
 }
 
-/** There was an object, and then there was none: to be written again. */
+/** The object existed and was deleted in the meantime: the caller writes it again. */
 function goneMeanwhile(cause: unknown): never {
   throw new S3Fault((cause as Error).message, { code: "ConditionalRequestConflict", cause });
 }

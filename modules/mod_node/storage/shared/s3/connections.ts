@@ -1,14 +1,18 @@
 /**
- * Connections that receive into buffers which are used again: to leave a new one for each piece to the garbage collector costs more
- * than to receive it. A piece of an answer is therefore good until whoever is handed it returns, and no longer.
+ * Connections that receive into buffers which they reuse. Allocating a buffer for each piece costs
+ * more in garbage collection than receiving the piece. So a piece of a response is valid only until
+ * its receiver returns.
  */
 import type { Socket } from "node:net";
 import type { buildConnector } from "undici";
 
-/** That a connection takes from the system at a time. */
+/** Bytes that a connection reads from the system at a time. */
 const RECEIVED_BYTES = 128 * 1024;
 
-/** `build` is that of Undici, which is loaded when somebody needs it. */
+/**
+ * Returns a connector that reuses its buffers. `build` is the function of Undici, which is loaded
+ * on demand.
+ */
 export function reusingBuffers(
   build: typeof buildConnector,
   options: buildConnector.BuildOptions,
@@ -27,15 +31,15 @@ export function reusingBuffers(
   };
 }
 
-/** Two of a connection: one is filled while what is in the other has not been read. */
+/** Two buffers of a connection: one is filled while data in the other is unread. */
 class ReceiveBuffers {
   socket: Socket | undefined;
   #current: Buffer = newBuffer();
   #other: Buffer | undefined;
-  /** Bytes that came last. */
+  /** Number of bytes in the last piece. */
   #last = 0;
 
-  /** What is in the current one waits to be read. */
+  /** Returns the buffer for the next piece. The data in the current buffer is still unread. */
   next(): Buffer {
     const isOtherRead = (this.socket?.readableLength ?? 0) <= this.#last;
     const next = isOtherRead ? (this.#other ?? newBuffer()) : newBuffer();
@@ -44,7 +48,7 @@ class ReceiveBuffers {
     return next;
   }
 
-  /** False when no more can be taken now. */
+  /** Passes received bytes on; false when the stream cannot take more now. */
   received(bytes: Uint8Array): boolean {
     this.#last = bytes.length;
     return this.socket?.push(bytes) ?? true;

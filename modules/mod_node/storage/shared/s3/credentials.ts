@@ -1,4 +1,7 @@
-/** Who asks an S3 store: keys from the environment or a file, which may be written anew at any time. */
+/**
+ * Credentials of an S3 store, from the environment or from a file that may be rewritten at any
+ * time.
+ */
 import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -13,20 +16,20 @@ export interface Credentials {
   readonly expires?: number | undefined;
 }
 
-/** How often a file is looked at, in milliseconds. */
-const LOOK_EVERY = 1000;
-/** Before they expire, new ones are looked for. */
-const EARLY = 60_000;
+/** Milliseconds between checks of the file. */
+const CHECK_EVERY_MS = 1000;
+/** Milliseconds before expiry from which the file is read again. */
+const RENEW_EARLY_MS = 60_000;
 
 export class CredentialSource {
   readonly #file: string | undefined;
   readonly #profile: string;
   readonly #environment: Environment;
   #read: { readonly credentials: Credentials; readonly version: string } | undefined;
-  #looked = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | undefined;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+  #checking: Promise<void> | undefined;
 
-  /** A file that is named comes first, then the environment, then the file of the AWS tools. */
+  /** A named file has priority, then the environment, then the file of the AWS tools. */
   constructor(from: CredentialsFrom, environment: Environment) {
     const { AWS_ACCESS_KEY_ID, AWS_SHARED_CREDENTIALS_FILE, AWS_PROFILE } = environment;
     const usual = AWS_SHARED_CREDENTIALS_FILE || join(homedir(), ".aws/credentials");
@@ -35,12 +38,15 @@ export class CredentialSource {
     this.#environment = environment;
   }
 
-  /** @throws NodeError when there are none, or they have expired */
+  /**
+   * Returns the current credentials.
+   * @throws NodeError when there are none or they have expired
+   */
   async current(): Promise<Credentials> {
     if (this.#file === undefined) return fromEnvironment(this.#environment);
-    if (performance.now() - this.#looked >= LOOK_EVERY) {
-      await (this.#looking ??= this.#look(this.#file).finally(() => {
-        this.#looking = undefined;
+    if (performance.now() - this.#checkedAt >= CHECK_EVERY_MS) {
+      await (this.#checking ??= this.#check(this.#file).finally(() => {
+        this.#checking = undefined;
       }));
     }
     const { credentials } = this.#read ?? raise(this.#file, "they could not be read");
@@ -51,9 +57,9 @@ export class CredentialSource {
     return credentials;
   }
 
-  /** Those that the store did not take: whether there are others now. */
+  /** Checks whether there are other credentials than those that the store refused. */
   async renewed(refused: Credentials): Promise<boolean> {
-    this.#looked = Number.NEGATIVE_INFINITY;
+    this.#checkedAt = Number.NEGATIVE_INFINITY;
     const now = await this.current();
     return (
       now.accessKeyId !== refused.accessKeyId ||
@@ -62,20 +68,23 @@ export class CredentialSource {
     );
   }
 
-  /** Reads the file when it has changed. One that cannot be read leaves what was read before: it may be half written. */
-  async #look(file: string): Promise<void> {
+  /**
+   * Reads the file when it has changed. If that fails, the previous credentials stay, because the
+   * file may be half written.
+   */
+  async #check(file: string): Promise<void> {
     try {
       const { mtimeNs, size, ino } = await stat(file, { bigint: true });
       const version = `${ino} ${size} ${mtimeNs}`;
       const expires = this.#read?.credentials.expires ?? Number.POSITIVE_INFINITY;
-      if (this.#read?.version !== version || expires - Date.now() < EARLY) {
+      if (this.#read?.version !== version || expires - Date.now() < RENEW_EARLY_MS) {
         const credentials = parseCredentials(await readFile(file, "utf8"), this.#profile, file);
         this.#read = { credentials, version };
       }
     } catch (error) {
       if (this.#read === undefined) throw NodeError.is(error) ? error : raise(file, (error as Error).message, error);
     }
-    this.#looked = performance.now();
+    this.#checkedAt = performance.now();
   }
 }
 
@@ -98,13 +107,16 @@ function raise(file: string, reason: string, cause?: unknown): never {
   );
 }
 
-/** @throws NodeError that names the file, never what is in it */
+/**
+ * Parses credentials.
+ * @throws NodeError that names the file, but never its content
+ */
 export function parseCredentials(text: string, profile: string, file: string): Credentials {
   const values = text.trimStart().startsWith("{") ? fromJson(text, file) : fromIni(text, profile, file);
   const { accesskeyid, secretaccesskey, sessiontoken, expiration } = values;
   if (!accesskeyid || !secretaccesskey) raise(file, "it has no access key id, or no secret access key");
   const expires = expiration === undefined ? undefined : Date.parse(expiration);
-  if (Number.isNaN(expires)) raise(file, "its expiration is no date");
+  if (Number.isNaN(expires)) raise(file, "its expiration is not a date");
   return {
     accessKeyId: accesskeyid,
     secretAccessKey: secretaccesskey,
@@ -120,7 +132,7 @@ function fromJson(text: string, file: string): Values {
   try {
     parsed = JSON.parse(text) as object;
   } catch {
-    return raise(file, "it is no JSON");
+    return raise(file, "it is not JSON");
   }
   const texts = Object.entries(parsed).filter(([, value]) => typeof value === "string");
   return Object.fromEntries(texts.map(([name, value]) => [plain(name), value]));
@@ -141,5 +153,5 @@ function fromIni(text: string, profile: string, file: string): Values {
   return found ? values : raise(file, `it has no section [${profile}]`);
 }
 
-/** `aws_access_key_id`, `AccessKeyId` and `accessKeyId` are the same. */
+/** Normalizes a name: `aws_access_key_id`, `AccessKeyId` and `accessKeyId` are the same. */
 const plain = (name: string) => name.toLowerCase().replace(/^aws/, "").replaceAll(/[_-]/g, "");

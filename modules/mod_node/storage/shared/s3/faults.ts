@@ -1,16 +1,19 @@
-/** Requests that failed: what the store answered, or that it did not, and whether a repetition can help. */
+/**
+ * Failed requests: the error that the store returned or the missing response, and whether a retry
+ * can help.
+ */
 import { failure, NodeError } from "../../../util/errors.ts";
 import { retryAfterMs } from "../../../util/retry_after.ts";
 import { parseXml, textOf } from "./xml.ts";
 
-/** One request that did not succeed; clients of the room get a `NodeError` in its place. */
+/** One failed request. Callers outside this folder get a `NodeError` instead. */
 export class S3Fault extends Error {
   override readonly name = "S3Fault";
-  /** Undefined without an answer. */
+  /** Undefined when there was no response. */
   readonly status: number | undefined;
-  /** That of S3 (`NoSuchBucket`), or of the connection (`ECONNREFUSED`). */
+  /** Code of S3 (`NoSuchBucket`) or of the connection (`ECONNREFUSED`). */
   readonly code: string;
-  /** Milliseconds that the store asks to be left alone for. */
+  /** Milliseconds that the store asks the client to wait. */
   readonly after: number | undefined;
 
   constructor(
@@ -24,13 +27,16 @@ export class S3Fault extends Error {
   }
 
   /** Whether the same request may succeed later. */
-  get passes(): boolean {
+  get isTemporary(): boolean {
     if (this.status === undefined || PASSING_CODES.has(this.code)) return true;
     return this.status === 408 || this.status === 429 || (this.status >= 500 && !LASTING_STATUS.has(this.status));
   }
 }
 
-/** With statuses that say otherwise: two wrote at once, an upload that was too slow or damaged on its way. */
+/**
+ * Codes of temporary faults whose status suggests otherwise: concurrent writes, an upload that was
+ * too slow, or damage in transit.
+ */
 const PASSING_CODES = new Set([
   "ConditionalRequestConflict",
   "OperationAborted",
@@ -39,10 +45,10 @@ const PASSING_CODES = new Set([
   "XAmzContentSHA256Mismatch",
   "IncompleteBody",
 ]);
-/** Of the statuses from 500 on, those that no repetition changes. */
+/** Statuses from 500 on that no retry changes. */
 const LASTING_STATUS = new Set([501, 505, 507]);
 
-/** Codes that say that the credentials are no longer good. */
+/** Codes for credentials that are no longer valid. */
 export const STALE_CREDENTIALS = new Set([
   "ExpiredToken",
   "InvalidAccessKeyId",
@@ -51,20 +57,24 @@ export const STALE_CREDENTIALS = new Set([
   "TokenRefreshRequired",
 ]);
 
-/** Stores refuse what is signed with a clock that is off by more, in milliseconds; after HEAD they do not say so. */
+/**
+ * Milliseconds of clock skew beyond which stores refuse signatures. After HEAD, they do not give
+ * this reason.
+ */
 const MAX_SKEW = 15 * 60_000;
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** `xml` is the body, which may be anything, and is nothing after HEAD. */
+/** Describes a failed response. `xml` is its body: it can be any text, and is empty after HEAD. */
 export function faultOf(status: number, headers: Headers, xml: string, request: string): S3Fault {
-  let [code, message] = [CODES[status] ?? "", ""];
+  let code = CODES[status] ?? "";
+  let message = "";
   try {
     const error = parseXml(xml);
     code = textOf(error, "Code") ?? code;
     message = textOf(error, "Message") ?? "";
   } catch {
-    // The status says enough.
+    // The status is enough.
   }
   const behind = Date.parse(String(headers.date)) - Date.now();
   if (status === 403 && Math.abs(behind) > MAX_SKEW) {
@@ -81,7 +91,7 @@ export function faultOf(status: number, headers: Headers, xml: string, request: 
   });
 }
 
-/** Where there is no body. */
+/** Codes for responses without a body. */
 const CODES: Readonly<Record<number, string>> = {
   301: "PermanentRedirect",
   403: "AccessDenied",
@@ -94,27 +104,32 @@ function region(headers: Headers): string {
   return named === undefined ? "" : `the bucket is in the region ${named}`;
 }
 
-/** Quotas of buckets, and stores without room, as the programs that serve S3 call them. */
+/**
+ * Whether a bucket has reached its quota or the store is full, by the codes of common S3 servers.
+ */
 const hasNoRoom = ({ status, code }: S3Fault): boolean => status === 507 || /quota|storagefull/i.test(code);
 
-/** What somebody has to allow, or to make room for: nothing is wrong with the request. */
+/** Whether somebody has to grant a permission or free space: the request itself is valid. */
 const isRefusal = (fault: S3Fault): boolean => [401, 403, 405].includes(fault.status ?? 0) || hasNoRoom(fault);
 
 const REMEDIES: Readonly<Record<string, string>> = {
   NoSuchBucket: "create the bucket, or name another one in node_store",
   AccessDenied:
-    "give these credentials the right to read, write, delete and list in this bucket (without the right to list, what is missing is refused, too)",
+    "give these credentials the right to read, write, delete and list in this bucket (without the right to list, the store refuses requests for missing objects)",
   InvalidAccessKeyId: "check the credentials, the region and the endpoint",
   SignatureDoesNotMatch: "check the credentials, the region and the endpoint",
   AuthorizationHeaderMalformed: "check the region",
   PermanentRedirect: "name that region, or its endpoint, in node_store",
-  RequestTimeTooSkewed: "the clock of this machine is wrong: set it, and keep it right by NTP",
-  NotImplemented: "this store lacks what is needed: use one that knows conditional writes and multipart uploads",
+  RequestTimeTooSkewed: "the clock of this machine is wrong: set it, and synchronize it by NTP",
+  NotImplemented: "this store lacks required features: use one that supports conditional writes and multipart uploads",
 };
 
-/** What the caller of a request is told, which writes or does not. */
-export function told(fault: S3Fault, writes: boolean): NodeError {
-  if (fault.passes) return failure("STORE_UNAVAILABLE", { reason: fault.message }, fault);
+/**
+ * Converts a fault to the error for the caller of a request. `writes` says whether the request
+ * writes.
+ */
+export function errorOf(fault: S3Fault, writes: boolean): NodeError {
+  if (fault.isTemporary) return failure("STORE_UNAVAILABLE", { reason: fault.message }, fault);
   const remedy = hasNoRoom(fault) ? "raise the quota of the bucket, or make room in the store" : REMEDIES[fault.code];
   const reason = remedy === undefined ? fault.message : `${fault.message.replace(/\.$/, "")}. Remedy: ${remedy}`;
   if (!isRefusal(fault)) return new NodeError(reason, { cause: fault });

@@ -1,28 +1,29 @@
-/** What is put, read in pieces, as often as it is needed. */
+/** The data of a put request, read in pieces, again for each retry. */
 import { createHash } from "node:crypto";
 import { NodeError } from "../../../util/errors.ts";
 import type { FileStretch, Payload } from "./objects.ts";
 
-/** Bytes of a file that are held in memory at a time. */
+/** Bytes of a file in memory at a time. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** A part of it. */
+/** Returns a part of a payload. */
 export function slice(payload: Payload, start: number, length: number): Payload {
   if (payload instanceof Uint8Array) return payload.subarray(start, start + length);
   return { file: payload.file, start: payload.start + start, length };
 }
 
-/** Its bytes in order; of a file, each piece is an array of its own. */
+/** Yields the bytes of a payload in order. Each piece of a file is a new array. */
 export async function* piecesOf(payload: Payload): AsyncGenerator<Uint8Array, void, undefined> {
   if (payload instanceof Uint8Array) yield payload;
   else yield* filePieces(payload);
 }
 
 /**
- * Its bytes in order, for somebody who is done with a piece when he asks for the next: of a file two arrays are used in turns, one
- * of which is read into meanwhile. An array for each piece would cost a third of what sending does, as the garbage collector runs for it.
+ * Yields the bytes of a payload in order. A piece is valid until the caller requests the next one:
+ * two buffers alternate, and one is filled while the other is used. A new array for each piece
+ * would cost a third of the time of sending, because of garbage collection.
  */
-export async function* lentPieces(payload: Payload): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* reusedPieces(payload: Payload): AsyncGenerator<Uint8Array, void, undefined> {
   if (payload instanceof Uint8Array) return void (yield payload);
   const { file, start, length } = payload;
   const buffers = [0, 1].map((at) =>
@@ -37,12 +38,13 @@ export async function* lentPieces(payload: Payload): AsyncGenerator<Uint8Array, 
     for (let at = 0; next !== undefined; at += PIECE_BYTES) {
       const piece = await next;
       next = at + PIECE_BYTES < length ? read(at + PIECE_BYTES) : undefined;
-      // Whoever asks no more does not hear of it.
+      // A caller that stops reading does not need this error.
       next?.catch(() => {});
       yield piece;
     }
   } finally {
-    // The file may be closed when this has ended.
+    // The caller may close the file when this generator has ended, so the pending read must finish
+    // first.
     await next?.catch(() => {});
   }
 }
@@ -55,13 +57,13 @@ async function* filePieces({ file, start, length }: FileStretch): AsyncGenerator
   }
 }
 
-/** Fills the array. */
+/** Fills `into` from the file. */
 async function readWhole(file: FileStretch["file"], into: Uint8Array, at: number): Promise<Uint8Array> {
   for (let done = 0; done < into.length; ) {
     const read = await file.read([into.subarray(done)], at + done).catch((error: Error) => {
-      throw new NodeError(`a file to be stored cannot be read: ${error.message}`, { cause: error });
+      throw new NodeError(`cannot read a file to upload: ${error.message}`, { cause: error });
     });
-    if (read === 0) throw new NodeError(`a file to be stored has ended ${into.length - done} bytes too early`);
+    if (read === 0) throw new NodeError(`a file to upload ends ${into.length - done} bytes too early`);
     done += read;
   }
   return into;

@@ -1,32 +1,32 @@
-/** Requests to one bucket that are repeated until they succeed, or until it is clear that they do not. */
+/** Requests to one bucket, which are retried until they succeed or a retry cannot help. */
 import { Buffer } from "node:buffer";
-import { S3Fault, told } from "./faults.ts";
-import { newFigures, type RequestFigures, type RequestKind } from "./figures.ts";
+import { errorOf, S3Fault } from "./faults.ts";
+import { newMetrics, type RequestKind, type RequestMetrics } from "./metrics.ts";
 import type { Interruptible } from "./objects.ts";
 import type { Retries } from "./retries.ts";
-import type { S3Answer, S3Request, Transport } from "./transport.ts";
+import type { S3Request, S3Response, Transport } from "./transport.ts";
 import { parseXml, type XmlElement } from "./xml.ts";
 
 /** Kinds of requests that change the bucket. */
 const WRITING: ReadonlySet<RequestKind> = new Set(["put", "part", "upload", "delete"]);
 
-/** What a request is, but for what it is part of. */
-export type Asked = Omit<S3Request, "figures" | "signal" | "end">;
+/** A request without the fields that its call adds. */
+export type RequestDetails = Omit<S3Request, "metrics" | "signal" | "end">;
 
-/** One attempt of a call: it may send several requests, all of which end with its signal. */
+/** One attempt of a call. It may send several requests, which the signal of the call aborts. */
 export interface Attempt {
-  /** From 1 on. */
+  /** Number of the attempt, starting with 1. */
   readonly number: number;
-  send(request: Asked, kind?: RequestKind): Promise<S3Answer>;
-  /** Undefined when there is no such object. */
-  find(request: Asked, kind?: RequestKind): Promise<S3Answer | undefined>;
-  /** The answer is of no interest. */
-  tell(request: Asked, kind?: RequestKind): Promise<Pick<S3Answer, "status" | "headers">>;
-  xml(request: Asked): Promise<XmlElement>;
+  send(request: RequestDetails, kind?: RequestKind): Promise<S3Response>;
+  /** Sends a request; undefined when the object does not exist. */
+  find(request: RequestDetails, kind?: RequestKind): Promise<S3Response | undefined>;
+  /** Sends a request and discards the body of the response. */
+  sendAndDiscard(request: RequestDetails, kind?: RequestKind): Promise<Pick<S3Response, "status" | "headers">>;
+  xml(request: RequestDetails): Promise<XmlElement>;
 }
 
 export class Requests {
-  readonly figures: Record<RequestKind, RequestFigures> = newFigures();
+  readonly metrics: Record<RequestKind, RequestMetrics> = newMetrics();
   readonly transport: Transport;
   readonly #retries: Retries;
 
@@ -35,29 +35,35 @@ export class Requests {
     this.#retries = retries;
   }
 
-  /** `kind`: of the requests that do not say another. @throws NodeError, or the reason of the signal */
+  /**
+   * Runs `attempt` until it succeeds. `kind` is the default kind of its requests.
+   * @throws NodeError, or the reason of the signal
+   */
   async run<T>(kind: RequestKind, { signal }: Interruptible, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
     try {
       return await this.#retries.run(signal, (number, end) => {
-        if (number > 1) this.figures[kind].retries += 1;
+        if (number > 1) this.metrics[kind].retries += 1;
         return attempt(this.#attempt(kind, { signal, number, end: number > 1 ? end : undefined }));
       });
     } catch (error) {
-      throw error instanceof S3Fault ? told(error, WRITING.has(kind)) : error;
+      throw error instanceof S3Fault ? errorOf(error, WRITING.has(kind)) : error;
     }
   }
 
-  /** When what fails from now on is given up. */
+  /** The time when calls that fail from now on are given up. */
   get end(): number {
     return performance.now() + this.#retries.patience;
   }
 
-  /** Waits before a read that broke off after it had begun goes on, unless that would be after `end`. @throws as `run` */
+  /**
+   * Waits before a read that broke off is continued, unless it would continue after `end`.
+   * @throws the errors of `run`
+   */
   async pause(failures: number, error: unknown, { signal }: Interruptible, end: number): Promise<void> {
     try {
       await this.#retries.pause(failures, error, signal, end);
     } catch (last) {
-      throw last instanceof S3Fault ? told(last, false) : last;
+      throw last instanceof S3Fault ? errorOf(last, false) : last;
     }
   }
 
@@ -65,23 +71,23 @@ export class Requests {
     kind: RequestKind,
     { signal, number, end }: { signal: AbortSignal | undefined; number: number; end: number | undefined },
   ): Attempt {
-    const send = (request: Asked, of = kind) =>
-      this.transport.send({ ...request, signal, end, figures: this.figures[of] });
+    const send = (request: RequestDetails, of = kind) =>
+      this.transport.send({ ...request, signal, end, metrics: this.metrics[of] });
     return {
       number,
       send,
       find: (request, of) => send(request, of).catch(undefinedIfMissing),
-      async tell(request, of) {
+      async sendAndDiscard(request, of) {
         const { status, headers, drop } = await send(request, of);
         await drop();
         return { status, headers };
       },
       xml: async (request) => {
-        const text = await this.transport.text({ ...request, signal, end, figures: this.figures[kind] });
+        const text = await this.transport.text({ ...request, signal, end, metrics: this.metrics[kind] });
         try {
           return parseXml(text);
         } catch (error) {
-          const reason = `${this.transport.describe(request)}: its answer cannot be read: ${(error as Error).message}`;
+          const reason = `${this.transport.describe(request)}: cannot read the response: ${(error as Error).message}`;
           throw new S3Fault(reason, { code: "BrokenAnswer", cause: error });
         }
       },

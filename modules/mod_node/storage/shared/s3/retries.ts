@@ -1,32 +1,38 @@
-/** When a request is sent again: what may pass, later each time, and never so many that they keep a busy store busy. */
+/**
+ * Decides when a failed request is sent again. Only temporary faults are retried, with growing
+ * delays. The number of retries is limited, so that they do not overload a busy store.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { S3Fault } from "./faults.ts";
 
-/** What a request that failed waits for is drawn between 0 and this, in milliseconds, which doubles each time up to the limit. */
+/**
+ * Maximum milliseconds of the first delay. The delay is random between 0 and a maximum that doubles
+ * with each failure, up to `LONGEST_WAIT`.
+ */
 const FIRST_WAIT = 50;
 const LONGEST_WAIT = 5000;
 const MAX_ATTEMPTS = 8;
 
-/** Retries are at most this share of all requests, */
+/** Retries are at most this share of all requests. */
 const SHARE = 0.2;
-/** apart from so many that were saved up. */
+/** Retries that can be saved up in addition. */
 const SAVED = 50;
 
 export class Retries {
-  /** Milliseconds. */
+  /** Milliseconds after the first attempt during which another attempt may begin. */
   readonly patience: number;
   #left = SAVED;
 
-  /** `patience`: no attempt begins later than so many milliseconds after the first. */
+  /** `patience`: milliseconds after the first attempt during which another attempt may begin. */
   constructor(patience: number) {
     this.patience = patience;
   }
 
   /**
-   * The result of the first attempt that succeeds. `attempt` may take place several times; `end`, by `performance.now()`, is when none
-   * begins any more.
+   * Returns the result of the first attempt that succeeds. `attempt` may be called several times.
+   * `end`, in the time of `performance.now()`, is the time after which no attempt begins.
    *
-   * @throws what the last attempt threw, or the reason of the signal
+   * @throws the error of the last attempt, or the reason of the signal
    */
   async run<T>(signal: AbortSignal | undefined, attempt: (number: number, end: number) => Promise<T>): Promise<T> {
     const end = performance.now() + this.patience;
@@ -41,10 +47,13 @@ export class Retries {
     }
   }
 
-  /** Waits before the next attempt after `failures` of them, which begins before `end`. @throws the error where there is to be none, or the reason of the signal */
+  /**
+   * Waits before the next attempt after `failures` failed ones.
+   * @throws the error when no attempt may follow, or the reason of the signal
+   */
   async pause(failures: number, error: unknown, signal: AbortSignal | undefined, end: number): Promise<void> {
     signal?.throwIfAborted();
-    if (!(error instanceof S3Fault) || !error.passes || failures >= MAX_ATTEMPTS) throw error;
+    if (!(error instanceof S3Fault) || !error.isTemporary || failures >= MAX_ATTEMPTS) throw error;
     const wait = waitAfter(failures, error.after);
     if (performance.now() + wait > end || this.#left < 1) throw error;
     this.#left -= 1;
@@ -52,6 +61,6 @@ export class Retries {
   }
 }
 
-function waitAfter(failures: number, asked: number | undefined): number {
-  return (asked ?? 0) + Math.random() * Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failures - 1));
+function waitAfter(failures: number, requestedMs: number | undefined): number {
+  return (requestedMs ?? 0) + Math.random() * Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failures - 1));
 }

@@ -1,39 +1,50 @@
-/** Where an S3 store is, and how it is spoken to. */
+/** Address, credentials and limits of an S3 store. */
 import { NodeError } from "../../../util/errors.ts";
 
 export interface S3Settings {
   /** `s3://bucket` or `s3://bucket/prefix`. */
   readonly url: string;
-  /** `https://host[:port]`; that of AWS otherwise, or what AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL says. */
+  /**
+   * `https://host[:port]`. By default AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or the endpoint of
+   * AWS.
+   */
   readonly endpoint?: string | undefined;
-  /** AWS_REGION or AWS_DEFAULT_REGION otherwise, or `us-east-1`. */
+  /** By default AWS_REGION, AWS_DEFAULT_REGION, or `us-east-1`. */
   readonly region?: string | undefined;
-  /** The bucket is in the path, and not a part of the host; so by default where an endpoint is named. */
+  /**
+   * Whether URLs have the bucket in the path instead of the host name. By default true when an
+   * endpoint is named.
+   */
   readonly pathStyle?: boolean | undefined;
   readonly credentials?: CredentialsFrom | undefined;
   readonly limits?: Partial<Limits> | undefined;
 }
 
 export interface Limits {
-  /** Connections at a time. */
+  /** Maximum number of concurrent connections. */
   readonly connections: number;
-  /** Milliseconds until a connection stands, TLS included. */
+  /** Milliseconds for opening a connection, including TLS. */
   readonly connect: number;
-  /** Milliseconds for which an answer may keep one waiting, and for which a body may stand still. */
+  /**
+   * Milliseconds without a response, or without progress of a body, after which a request fails.
+   */
   readonly stall: number;
-  /** Bytes in a second: an answer whose body has brought fewer, while it was waited for as long as `stall`, is given up. */
+  /** Minimum bytes per second: a response whose body was slower for `stall` milliseconds fails. */
   readonly rate: number;
-  /** Milliseconds after which a call that failed is not begun again. */
+  /** Milliseconds after which a failed call is not tried again. */
   readonly patience: number;
-  /** Larger objects are sent in parts of so many bytes. 5 MiB is the least that stores take. */
+  /** Larger objects are uploaded in parts of this many bytes. Stores require at least 5 MiB. */
   readonly part: number;
 }
 
-/** Where the keys are taken from. */
+/** The source of the access keys. */
 export interface CredentialsFrom {
-  /** In the form of `~/.aws/credentials`, or JSON with `AccessKeyId`, `SecretAccessKey`, `SessionToken` and `Expiration`. */
+  /**
+   * A file in the format of `~/.aws/credentials`, or JSON with `AccessKeyId`, `SecretAccessKey`,
+   * `SessionToken` and `Expiration`.
+   */
   readonly file?: string | undefined;
-  /** The section of the file; `AWS_PROFILE` or `default` otherwise. */
+  /** The section of the file; by default `AWS_PROFILE` or `default`. */
   readonly profile?: string | undefined;
 }
 
@@ -46,30 +57,33 @@ const LIMITS: Limits = {
   part: 64 * 1024 * 1024,
 };
 
-export interface Place {
+export interface S3Address {
   /** `s3://bucket/prefix`. */
   readonly name: string;
   readonly bucket: string;
-  /** Ends with a slash where it is not empty. */
+  /** Empty or ends with a slash. */
   readonly prefix: string;
   readonly region: string;
-  /** Of requests: `https://host:port`. */
+  /** Origin of requests: `https://host:port`. */
   readonly origin: string;
-  /** What stands before a key in the path of a request: `/` or `/bucket/`. */
+  /** Path before the key in a request: `/` or `/bucket/`. */
   readonly root: string;
   readonly limits: Limits;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** @throws NodeError that says what is wrong with the settings */
-export function placeOf(settings: S3Settings, environment: Environment): Place {
+/**
+ * Returns the address of a store.
+ * @throws NodeError that says what is wrong with the settings
+ */
+export function s3AddressOf(settings: S3Settings, environment: Environment): S3Address {
   const { bucket, prefix } = parseUrl(settings.url);
   const { AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = environment;
   const region = settings.region || AWS_REGION || AWS_DEFAULT_REGION || "us-east-1";
   const named = settings.endpoint || AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL;
   const endpoint = parseEndpoint(named || `https://s3.${region}.amazonaws.com`);
-  // A certificate for *.host is none for names with further dots.
+  // A certificate for *.host does not cover names with additional dots.
   const pathStyle = settings.pathStyle ?? (named !== undefined || bucket.includes("."));
   return {
     name: `s3://${bucket}/${prefix}`,
@@ -90,7 +104,7 @@ function parseUrl(url: string): { bucket: string; prefix: string } {
     );
   }
   const prefix = path.replace(/\/$/, "");
-  // URLs lose parts that are dots.
+  // URLs drop path parts that are only dots.
   if (prefix !== "" && prefix.split("/").some((part) => ["", ".", ".."].includes(part))) {
     throw new NodeError(`${url}: the prefix must not have empty parts, nor . or ..`);
   }
@@ -103,7 +117,7 @@ function parseEndpoint(text: string): URL {
     throw new NodeError("an endpoint has no user and password: access keys come from a file or the environment");
   }
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
-    throw new NodeError(`${text} is no endpoint of an object store: write https://host or http://host:port`);
+    throw new NodeError(`${text} is not the endpoint of an object store: write https://host or http://host:port`);
   }
   return url;
 }

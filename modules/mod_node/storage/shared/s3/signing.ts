@@ -1,20 +1,21 @@
 /**
- * Signs requests to S3: AWS Signature Version 4, in the header. Without the thread pool, which is needed for files: a signature
- * takes some 30 µs. Backups sign by themselves (`mod_backup`): neither may use the other.
+ * Signs requests to S3 with AWS Signature Version 4 in a header. Signing takes about 30 µs and does
+ * not use the thread pool, which is needed for files. Backups have a signing function of their own
+ * (`mod_backup`), because neither module may import the other.
  */
 import { createHash, createHmac } from "node:crypto";
 import type { Credentials } from "./credentials.ts";
 
 export interface Unsigned {
   readonly method: string;
-  /** As it is in the URL, with its port where that is not the usual one. */
+  /** The host as in the URL, with its port unless it is the default port. */
   readonly host: string;
-  /** Encoded. */
+  /** URL-encoded path. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
-  /** By lower-case names. All of them are signed. */
+  /** Headers by lower-case name. All of them are signed. */
   readonly headers: Readonly<Record<string, string>>;
-  /** SHA-256 of the body, in hex. */
+  /** SHA-256 of the body in hex. */
   readonly sha256: string;
 }
 
@@ -26,7 +27,7 @@ export class Signer {
     this.#region = region;
   }
 
-  /** The query as it is in the URL, with its question mark, and all headers to be sent. */
+  /** Returns the query of the URL with its question mark, and all headers to send. */
   sign(
     { method, host, path, query, headers, sha256 }: Unsigned,
     { accessKeyId, secretAccessKey, sessionToken }: Credentials,
@@ -53,7 +54,7 @@ export class Signer {
     return { search: search === "" ? "" : `?${search}`, headers: all };
   }
 
-  /** The key of a day. */
+  /** Returns the signing key of a day. */
   #keyOf(secret: string, day: string): Uint8Array {
     const of = `${day} ${secret}`;
     if (this.#key?.of !== of) {
@@ -64,7 +65,7 @@ export class Signer {
   }
 }
 
-/** As S3 has it: everything but letters, digits and `-_.~`. */
+/** Encodes text for a URL as S3 requires: everything except letters, digits and `-_.~`. */
 export const encoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 

@@ -1,4 +1,6 @@
-/** One request to an S3 store: signed, sent, its answer read; repeated by others. */
+/**
+ * Sends a single request to an S3 store: signs it, sends it and reads the response. Does not retry.
+ */
 import type { Readable } from "node:stream";
 import type { Pool } from "undici";
 import { agentVersion } from "../../../util/agent_version.ts";
@@ -6,97 +8,104 @@ import { failure, NodeError } from "../../../util/errors.ts";
 import { reusingBuffers } from "./connections.ts";
 import type { CredentialSource, Credentials } from "./credentials.ts";
 import { faultOf, S3Fault, STALE_CREDENTIALS } from "./faults.ts";
-import type { RequestFigures } from "./figures.ts";
-import { IncomingAnswer } from "./incoming_answer.ts";
+import { IncomingResponse } from "./incoming_response.ts";
+import type { RequestMetrics } from "./metrics.ts";
 import type { Payload } from "./objects.ts";
-import { lentPieces } from "./payload.ts";
-import type { Place } from "./settings.ts";
+import { reusedPieces } from "./payload.ts";
+import type { S3Address } from "./settings.ts";
 import { encoded, Signer } from "./signing.ts";
 
 export interface S3Request {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
-  /** With the prefix; empty for the bucket. */
+  /** The key with the prefix; empty for the bucket. */
   readonly key: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: { readonly payload: Payload; readonly sha256: string } | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Of a call that has failed before: by `performance.now()`. A store that stands still is not waited for beyond, so that the call ends
-   * soon after.
+   * Deadline of a call that has failed before, in the time of `performance.now()`. A stalled store
+   * is not waited for longer, so the call ends soon after this time.
    */
   readonly end?: number | undefined;
-  readonly figures: RequestFigures;
+  readonly metrics: RequestMetrics;
 }
 
-export interface S3Answer {
+export interface S3Response {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   /**
-   * Calls `take` with each piece of the body, which is good until that returns: the cheapest way to read it. The body must be read in this
-   * or another way, once. What `take` throws ends the request.
+   * Calls `take` with each piece of the body; the piece is valid until `take` returns. This is the
+   * cheapest way to read it. The body must be read exactly once, in this or another way. An error
+   * that `take` throws aborts the request.
    */
   receive(take: (piece: Uint8Array) => void): Promise<void>;
-  /** The same for those who take their time; leaving the loop ends the request. */
+  /** Returns the body as a stream for slow readers. Leaving the loop aborts the request. */
   pieces(): AsyncIterable<Uint8Array>;
-  /** Reads it, and forgets it. */
+  /** Reads the body and discards it. */
   drop(): Promise<void>;
-  /** Ends the request. */
+  /** Aborts the request. */
   end(): void;
 }
 
-/** SHA-256 of nothing. */
+/** SHA-256 of zero bytes. */
 const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const MAX_HEADER_BYTES = 32 * 1024;
-/** A page of a list has at most 1000 keys of 1 KiB. */
+/** A list page has at most 1000 keys of 1 KiB. */
 const MAX_TEXT_BYTES = 8 * 1024 * 1024;
-/** Shorter than servers keep a connection that nobody uses. */
+/** Shorter than the time for which servers keep idle connections. */
 const KEEP_ALIVE_MS = 4000;
-/** Even the last attempt waits so many milliseconds for an answer. */
+/** Even the last attempt waits this long for a response. */
 const LEAST_STALL_MS = 1000;
 
 export class Transport {
-  /** Key of an object, with the prefix, whose answer was given up because it came more slowly than `Limits.rate`. */
+  /**
+   * Key, with the prefix, of an object whose response was aborted because it was slower than
+   * `Limits.rate`.
+   */
   slow: string | undefined;
-  readonly #place: Place;
+  readonly #address: S3Address;
   readonly #credentials: CredentialSource;
   readonly #signer: Signer;
   #pool: Promise<Pool> | undefined;
   #closed = false;
 
-  constructor(place: Place, credentials: CredentialSource) {
-    this.#place = place;
+  constructor(address: S3Address, credentials: CredentialSource) {
+    this.#address = address;
     this.#credentials = credentials;
-    this.#signer = new Signer(place.region);
+    this.#signer = new Signer(address.region);
   }
 
-  /** The answer, where its status is below 300. @throws S3Fault, NodeError, or the reason of the signal */
-  async send(request: S3Request): Promise<S3Answer> {
-    const { figures } = request;
+  /**
+   * Resolves with a response whose status is below 300.
+   * @throws S3Fault, NodeError, or the reason of the signal
+   */
+  async send(request: S3Request): Promise<S3Response> {
+    const { metrics } = request;
     const began = performance.now();
-    figures.requests += 1;
+    metrics.requests += 1;
     try {
       const credentials = await this.#credentials.current();
-      const answer = await this.#dispatch(request, credentials);
-      const { status, headers } = await answer.head;
-      if (status >= 300) await this.#refuse(request, credentials, answer);
-      const receive = (take: (piece: Uint8Array) => void) => this.#receive(answer, take, request, began);
+      const response = await this.#dispatch(request, credentials);
+      const { status, headers } = await response.head;
+      if (status >= 300) await this.#refuse(request, credentials, response);
+      const receive = (take: (piece: Uint8Array) => void) => this.#receive(response, take, request, began);
       return {
         status,
         headers,
         receive,
-        pieces: () => this.#pieces(answer, request, began),
+        pieces: () => this.#pieces(response, request, began),
         drop: () => receive(() => {}),
-        end: () => answer.end(),
+        end: () => response.end(),
       };
     } catch (error) {
-      if (!isAnswer(error)) figures.errors += 1;
-      figures.time += performance.now() - began;
+      if (!isExpectedStatus(error)) metrics.errors += 1;
+      metrics.time += performance.now() - began;
       throw this.#faultFrom(error, request);
     }
   }
 
-  /** The body as text; for answers that are none of an object. */
+  /** Returns the body as text, for responses that are not an object. */
   async text(request: S3Request): Promise<string> {
     return textOf(await this.send(request));
   }
@@ -106,38 +115,41 @@ export class Transport {
     await (await this.#pool)?.destroy();
   }
 
-  /** `PUT s3://bucket/key`, for messages. */
+  /** Describes a request for messages: `PUT s3://bucket/key`. */
   describe({ method, key, query }: Pick<S3Request, "method" | "key" | "query">): string {
-    const { bucket } = this.#place;
+    const { bucket } = this.#address;
     const [first] = Object.keys(query ?? {});
     return `${method} s3://${bucket}/${key}${first === undefined ? "" : `?${first}`}`;
   }
 
-  async #dispatch(request: S3Request, credentials: Credentials): Promise<IncomingAnswer> {
-    const { method, body, signal, figures } = request;
+  async #dispatch(request: S3Request, credentials: Credentials): Promise<IncomingResponse> {
+    const { method, body, signal, metrics } = request;
     signal?.throwIfAborted();
     if (this.#closed) throw failure("STORE_CLOSED");
     const pool = await (this.#pool ??= this.#open());
     const { path, headers } = this.#sign(request, credentials);
     const length = body === undefined ? {} : { "content-length": String(body.payload.length) };
-    const answer = new IncomingAnswer(signal);
-    const asked = {
+    const response = new IncomingResponse(signal);
+    const options = {
       method,
       path,
       headers: { ...headers, ...length, "user-agent": agentVersion },
-      body: body === undefined ? null : sendable(body.payload, figures),
+      body: body === undefined ? null : sendable(body.payload, metrics),
       headersTimeout: this.#stallOf(request),
       bodyTimeout: this.#stallOf(request),
-      // A connection that has served HEAD is kept, too.
+      // Connections that have served HEAD are reused, too.
       reset: false,
     };
-    pool.dispatch(asked, answer);
-    return answer;
+    pool.dispatch(options, response);
+    return response;
   }
 
-  /** The hash of what is sent is signed: the store refuses what was changed on its way, with TLS and without. */
+  /**
+   * Signs a request with the hash of its body. The store refuses a body that was changed in
+   * transit, with TLS and without.
+   */
   #sign({ method, key, query = {}, headers, body }: S3Request, credentials: Credentials) {
-    const { origin, root } = this.#place;
+    const { origin, root } = this.#address;
     const path = root + key.split("/").map(encoded).join("/");
     const unsigned = {
       method,
@@ -151,14 +163,14 @@ export class Transport {
     return { path: unsigned.path + search, headers: signed };
   }
 
-  /** Milliseconds for which an answer may stand still. */
+  /** Returns the milliseconds for which a response may stall. */
   #stallOf({ end }: S3Request): number {
-    const { stall } = this.#place.limits;
+    const { stall } = this.#address.limits;
     return end === undefined ? stall : Math.min(stall, Math.max(LEAST_STALL_MS, end - performance.now()));
   }
 
   async #open(): Promise<Pool> {
-    const { origin, limits } = this.#place;
+    const { origin, limits } = this.#address;
     const { buildConnector, Pool } = await import("undici");
     return new Pool(origin, {
       connections: limits.connections,
@@ -170,17 +182,17 @@ export class Transport {
     });
   }
 
-  async #refuse(request: S3Request, credentials: Credentials, answer: IncomingAnswer): Promise<never> {
-    const { status, headers } = await answer.head;
-    // Of an answer that breaks off, the status is enough.
-    const text = await textOf(answer).catch(() => "");
+  async #refuse(request: S3Request, credentials: Credentials, response: IncomingResponse): Promise<never> {
+    const { status, headers } = await response.head;
+    // If the body breaks off, the status is enough.
+    const text = await textOf(response).catch(() => "");
     const fault = faultOf(status, headers, text, this.describe(request));
     if (!STALE_CREDENTIALS.has(fault.code) || !(await this.#credentials.renewed(credentials))) throw fault;
     throw new S3Fault(fault.message, { code: "RenewedCredentials", cause: fault });
   }
 
   async #receive(
-    answer: IncomingAnswer,
+    response: IncomingResponse,
     take: (piece: Uint8Array) => void,
     request: S3Request,
     began: number,
@@ -188,7 +200,7 @@ export class Transport {
     const pace = this.#paceOf(request);
     let refused: unknown;
     try {
-      await answer.receive((piece) => {
+      await response.receive((piece) => {
         pace.came(piece);
         try {
           take(piece);
@@ -198,42 +210,47 @@ export class Transport {
         }
       });
     } catch (error) {
-      request.figures.errors += 1;
+      request.metrics.errors += 1;
       throw error === refused ? error : this.#faultFrom(error, request);
     } finally {
-      request.figures.time += performance.now() - began;
+      request.metrics.time += performance.now() - began;
     }
   }
 
-  async *#pieces(answer: IncomingAnswer, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
+  async *#pieces(response: IncomingResponse, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
     const pace = this.#paceOf(request);
     try {
-      // What the reader takes its time for does not count.
-      yield* answer.pieces(pace.came, pace.begin);
+      // The time that the reader takes does not count.
+      yield* response.pieces(pace.came, pace.begin);
     } catch (error) {
-      request.figures.errors += 1;
+      request.metrics.errors += 1;
       throw this.#faultFrom(error, request);
     } finally {
-      request.figures.time += performance.now() - began;
+      request.metrics.time += performance.now() - began;
     }
   }
 
-  /** Counts what comes of an answer. `came` throws where that is too little for the time since the last `begin`. */
+  /**
+   * Measures the rate of a response. `came` throws when too few bytes have arrived since the last
+   * `begin`.
+   */
   #paceOf(request: S3Request) {
-    const { rate } = this.#place.limits;
+    const { rate } = this.#address.limits;
     const stall = this.#stallOf(request);
-    let [since, bytes] = [performance.now(), 0];
+    let since = performance.now();
+    let bytes = 0;
     const begin = () => {
-      [since, bytes] = [performance.now(), 0];
+      since = performance.now();
+      bytes = 0;
     };
     const came = ({ length }: Uint8Array) => {
-      request.figures.received += length;
+      request.metrics.received += length;
       bytes += length;
       const waited = performance.now() - since;
       if (waited < stall) return;
       if (bytes < (rate * waited) / 1000) {
         this.slow = request.key;
-        throw new S3Fault(`${this.describe(request)}: its answer comes too slowly`, { code: "TooSlow" });
+        throw new S3Fault(`${this.describe(request)}: the response is too slow`, { code: "TooSlow" });
       }
       begin();
     };
@@ -244,41 +261,42 @@ export class Transport {
     if (this.#closed) return failure("STORE_CLOSED");
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof S3Fault || NodeError.is(error)) return error;
-    return noAnswer(error, this.describe(request));
+    return connectionFault(error, this.describe(request));
   }
 }
 
-/** A connection that failed, or an answer that broke off. */
-function noAnswer(error: unknown, request: string): S3Fault {
+/** Describes a failed connection or a response that broke off. */
+function connectionFault(error: unknown, request: string): S3Fault {
   const { code = "", message, errors } = error as NodeJS.ErrnoException & { errors?: readonly Error[] };
   const reason = message || errors?.[0]?.message || code;
   return new S3Fault(`${request}: ${reason}`, { code, cause: error });
 }
 
-function sendable(payload: Payload, figures: RequestFigures): Uint8Array | Readable {
-  // Undici asks for the next piece when the system has taken the one before; its types do not know that it takes what is iterable.
-  if (!(payload instanceof Uint8Array)) return counting(lentPieces(payload), figures) as unknown as Readable;
-  figures.sent += payload.length;
+function sendable(payload: Payload, metrics: RequestMetrics): Uint8Array | Readable {
+  // Undici requests the next piece after the system has taken the previous one. It accepts async
+  // iterables, although its types do not say so.
+  if (!(payload instanceof Uint8Array)) return counting(reusedPieces(payload), metrics) as unknown as Readable;
+  metrics.sent += payload.length;
   return payload;
 }
 
-async function* counting(pieces: AsyncIterable<Uint8Array>, figures: RequestFigures): AsyncGenerator<Uint8Array> {
+async function* counting(pieces: AsyncIterable<Uint8Array>, metrics: RequestMetrics): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {
-    figures.sent += piece.length;
+    metrics.sent += piece.length;
     yield piece;
   }
 }
 
-/** That an object is not there, or is there already, was asked. */
-const isAnswer = (error: unknown): boolean =>
+/** Whether the store answered the question if an object exists: the request did not fail. */
+const isExpectedStatus = (error: unknown): boolean =>
   error instanceof S3Fault && (error.status === 404 || error.status === 412);
 
-async function textOf(answer: Pick<S3Answer, "receive">): Promise<string> {
+async function textOf(response: Pick<S3Response, "receive">): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
-  await answer.receive((piece) => {
+  await response.receive((piece) => {
     length += piece.length;
-    if (length > MAX_TEXT_BYTES) throw new RangeError(`it answers with more than ${MAX_TEXT_BYTES} bytes of text`);
+    if (length > MAX_TEXT_BYTES) throw new RangeError(`the response has more than ${MAX_TEXT_BYTES} bytes of text`);
     pieces.push(Buffer.from(piece));
   });
   return Buffer.concat(pieces).toString();

@@ -1,13 +1,16 @@
-/** The XML that S3 answers with: elements and text. What else XML has is refused, and so is what is not well formed. */
+/**
+ * Parses the XML in responses of S3: elements and text. Refuses other features of XML and malformed
+ * documents.
+ */
 
 export interface XmlElement {
   readonly name: string;
-  /** Without that of its children. */
+  /** Text of the element without the text of its children. */
   readonly text: string;
   readonly children: readonly XmlElement[];
 }
 
-/** Answers of S3 are three deep. */
+/** Responses of S3 are three levels deep. */
 const MAX_DEPTH = 16;
 
 const TOKEN =
@@ -21,20 +24,23 @@ interface Open {
   readonly children: Open[];
 }
 
-/** The root element. @throws SyntaxError */
+/**
+ * Parses a document and returns its root element.
+ * @throws SyntaxError
+ */
 export function parseXml(xml: string): XmlElement {
   const document: Open = { name: "", text: "", children: [] };
   const path = [document];
   for (let at = 0; at < xml.length; ) {
     TOKEN.lastIndex = at;
     const token = TOKEN.exec(xml);
-    if (token === null) throw new SyntaxError(`this is no XML that S3 answers with, at character ${at}`);
+    if (token === null) throw new SyntaxError(`unexpected XML at character ${at}`);
     at = TOKEN.lastIndex;
     take(token, path);
   }
   const [root, second] = document.children;
   if (path.length !== 1 || root === undefined || second !== undefined || document.text.trim() !== "") {
-    throw new SyntaxError("this is no whole XML document");
+    throw new SyntaxError("the XML document is incomplete");
   }
   return root;
 }
@@ -43,7 +49,7 @@ function take([, closing, name, , empty, text]: RegExpExecArray, path: Open[]): 
   const inside = path.at(-1) as Open;
   if (text !== undefined) inside.text += unescaped(text);
   else if (closing === "/") {
-    if (path.length === 1 || inside.name !== name) throw new SyntaxError(`</${name}> ends what did not begin`);
+    if (path.length === 1 || inside.name !== name) throw new SyntaxError(`</${name}> has no start tag`);
     path.pop();
   } else if (name !== undefined) {
     const element: Open = { name, text: "", children: [] };
@@ -60,7 +66,7 @@ function unescaped(text: string): string {
     (all, hex?: string, decimal?: string, name = "") => {
       const point = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
       const character = point <= 0x10ffff ? String.fromCodePoint(point) : ENTITIES[name];
-      if (character === undefined) throw new SyntaxError(`${all} is no entity`);
+      if (character === undefined) throw new SyntaxError(`${all} is not an entity`);
       return character;
     },
   );
@@ -69,9 +75,9 @@ function unescaped(text: string): string {
 export const childrenOf = (element: XmlElement, name: string): readonly XmlElement[] =>
   element.children.filter((child) => child.name === name);
 
-/** The text of the first child of that name. */
+/** Returns the text of the first child with this name. */
 export const textOf = (element: XmlElement, name: string): string | undefined => childrenOf(element, name)[0]?.text;
 
-/** A text as it stands between tags. */
+/** Escapes a text for XML. */
 export const escaped = (text: string): string =>
   text.replace(/[&<>"\r\n\t]/g, (character) => `&#${character.charCodeAt(0)};`);

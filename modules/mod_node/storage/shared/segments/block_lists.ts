@@ -1,4 +1,4 @@
-/** Lists of blocks in entries of the log: in the entry itself, or as an object where they are many. */
+/** Lists of blocks in log entries. A short list is in the entry itself, a long one is an object. */
 
 import { hash } from "node:crypto";
 import { CID } from "multiformats/cid";
@@ -10,10 +10,13 @@ import type { ObjectStore } from "../s3/objects.ts";
 import { readWhole } from "./load_index.ts";
 import { listKey } from "./names.ts";
 
-/** CIDs that an entry holds itself. */
+/** Maximum number of CIDs in an entry. */
 const MAX_INLINE_CIDS = 256;
 
-/** `newId` gives an id that nothing else has, each time another. @throws NodeError STORE_UNAVAILABLE, SESSION_LOST */
+/**
+ * Writes a list. `newId` returns a different unique id for each call.
+ * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST
+ */
 export async function writeBlockList(
   objects: ObjectStore,
   cids: AsyncIterable<CID> | Iterable<CID>,
@@ -27,28 +30,31 @@ export async function writeBlockList(
   const sum = hash("sha256", bytes);
   for (;;) {
     const object = listKey(newId());
-    // Somebody else's object is left alone.
+    // An object of somebody else must not be overwritten, so another id is tried.
     if ((await objects.putNew(object, bytes)) !== "different") return { object, count: listed.length, sum };
   }
 }
 
-/** @throws NodeError STORE_UNAVAILABLE */
+/**
+ * Returns the CIDs of a list.
+ * @throws NodeError STORE_UNAVAILABLE
+ */
 export async function readBlockList(objects: ObjectStore, list: BlockList): Promise<readonly Uint8Array[]> {
   if ("cids" in list) return list.cids;
   const bytes = await readWhole(objects, list.object);
   if (bytes === undefined) {
-    const reason = `${objects.name}${list.object} is missing, which the log refers to; put it back from a backup of the bucket`;
+    const reason = `${objects.name}${list.object} is missing, and the log refers to it; restore it from a backup of the bucket`;
     throw failure("STORE_UNAVAILABLE", { reason });
   }
   const isWritten = list.sum === undefined || list.sum === hash("sha256", bytes);
   const listed = isWritten ? decodeBlockList(bytes) : undefined;
   if (listed?.length === list.count) return listed;
   throw failure("STORE_UNAVAILABLE", {
-    reason: `${objects.name}${list.object} is damaged, which the log refers to; put it back from a backup of the bucket`,
+    reason: `${objects.name}${list.object} is damaged, and the log refers to it; restore it from a backup of the bucket`,
   });
 }
 
-/** The CIDs of such an object, as bytes; undefined where it is none. */
+/** Decodes the CIDs of a list object; undefined when it is not a list. */
 export function decodeBlockList(bytes: Uint8Array): readonly Uint8Array[] | undefined {
   const read = new Varints(bytes);
   const listed: Uint8Array[] = [];
@@ -58,7 +64,7 @@ export function decodeBlockList(bytes: Uint8Array): readonly Uint8Array[] | unde
       listed.push(bytes.subarray(read.at, (read.at += length)));
     }
   } catch {
-    // A number that does not end.
+    // The last varint is incomplete.
     return undefined;
   }
   return read.at === bytes.length ? listed : undefined;

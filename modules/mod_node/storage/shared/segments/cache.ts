@@ -1,4 +1,4 @@
-/** The files of segments as far as this host has them: those that it wrote, and chunks of others. */
+/** The segment files that this host has: segments that it wrote, and chunks of others. */
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { diskFs, type SegmentFile, SegmentFiles, type SegmentFs } from "../../blockstore/segments/files.ts";
@@ -9,12 +9,12 @@ import { CHUNK_BYTES, Ranges, type RangesDeps } from "./ranges.ts";
 
 export interface SegmentCacheDeps extends Pick<RangesDeps, "objects" | "find" | "numberOf"> {
   readonly folder: string;
-  /** Bytes that are kept. What is not in the store yet is kept beyond it. */
+  /** Maximum bytes of the cache. Segments that are not in the store yet do not count. */
   readonly maxBytes: number;
   readonly fs?: SegmentFs | undefined;
 }
 
-/** Parts of a segment that have a key: the chunks, and the whole. */
+/** Number of keys per segment: one for each chunk and one for the whole file. */
 const PARTS = 2048;
 const WHOLE = PARTS - 1;
 const keyOf = (segment: number, part: number): number => segment * PARTS + part;
@@ -26,17 +26,17 @@ const nameOfChunk = (key: number): string =>
   `${String(segmentOf(key)).padStart(8, "0")}-${String(partOf(key)).padStart(4, "0")}`;
 
 /**
- * Nothing in it is needed, except segments that are not in the store yet: what is missing is fetched. What is damaged is found by
- * whoever checks the blocks, and dropped with `drop`.
+ * A cache of segments. Except for segments that are not in the store yet, all of it can be fetched
+ * again. Damage is found by callers that check blocks; they call `drop`.
  */
 export class SegmentCache implements ReadableSegments {
-  /** Segments that this host wrote. */
+  /** Files of segments that this host wrote. */
   readonly own: SegmentFiles;
   readonly #deps: SegmentCacheDeps;
   readonly #chunks: SegmentFiles;
   readonly #ranges: Ranges;
   /** Bytes by key, in the order of use. */
-  readonly #kept = new Map<number, number>();
+  readonly #cached = new Map<number, number>();
   /** Segments that are not in the store yet. */
   readonly #needed = new Set<number>();
   #bytes = 0;
@@ -48,12 +48,16 @@ export class SegmentCache implements ReadableSegments {
     this.#chunks = new SegmentFiles(join(deps.folder, "chunks"), fs, nameOfChunk);
     this.#ranges = new Ranges({
       ...deps,
-      isKept: (segment, chunk) => this.#kept.has(keyOf(segment, chunk)) || this.#kept.has(keyOf(segment, WHOLE)),
-      keep: (segment, chunk, bytes) => this.#keepChunk(keyOf(segment, chunk), bytes),
+      isCached: (segment, chunk) => this.#cached.has(keyOf(segment, chunk)) || this.#cached.has(keyOf(segment, WHOLE)),
+      store: (segment, chunk, bytes) => this.#cacheChunk(keyOf(segment, chunk), bytes),
     });
   }
 
-  /** Takes what an earlier process has left, as far as it belongs to segments of the store. @throws errors of the file system */
+  /**
+   * Opens the cache and adopts the files of an earlier process that belong to segments of the
+   * store.
+   * @throws errors of the file system
+   */
   static async open(deps: SegmentCacheDeps): Promise<SegmentCache> {
     const cache = new SegmentCache(deps);
     for (const { folder } of [cache.own, cache.#chunks]) await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
@@ -74,15 +78,15 @@ export class SegmentCache implements ReadableSegments {
     return cache;
   }
 
-  /** Whether these bytes are here: reading them needs nobody else. */
+  /** Whether these bytes can be read without a request. */
   has({ segment, offset, length }: BytesLocation): boolean {
-    if (this.#needed.has(segment) || this.#kept.has(keyOf(segment, WHOLE))) return true;
+    if (this.#needed.has(segment) || this.#cached.has(keyOf(segment, WHOLE))) return true;
     for (let chunk = Math.floor(offset / CHUNK_BYTES); chunk * CHUNK_BYTES < offset + length; chunk += 1)
-      if (!this.#kept.has(keyOf(segment, chunk))) return false;
+      if (!this.#cached.has(keyOf(segment, chunk))) return false;
     return true;
   }
 
-  /** Bytes that are kept. */
+  /** Maximum bytes of the cache. */
   get max(): number {
     return this.#deps.maxBytes;
   }
@@ -112,19 +116,22 @@ export class SegmentCache implements ReadableSegments {
     return { readInline: (into, at) => file.readInline?.(into, at - start) ?? 0 };
   }
 
-  /** A segment of this host begins: it is kept until `stored`. */
+  /** Begins a segment of this host, which stays in the cache at least until `stored`. */
   begin(segment: number): void {
     this.#needed.add(segment);
   }
 
-  /** A segment of this host is in the store. */
+  /** Records that a segment of this host is in the store. */
   stored(segment: number, bytes: number): void {
     if (!this.#needed.delete(segment)) return;
     this.#add(keyOf(segment, WHOLE), bytes);
     this.#evict();
   }
 
-  /** What is kept of these bytes is damaged. True where it is read from the store from now on. */
+  /**
+   * Drops damaged bytes from the cache. Returns whether they will be read from the store from now
+   * on.
+   */
   drop({ segment, offset, length }: BytesLocation): boolean {
     if (this.#needed.has(segment)) return false;
     let dropped = this.#remove(keyOf(segment, WHOLE));
@@ -133,7 +140,7 @@ export class SegmentCache implements ReadableSegments {
     return dropped;
   }
 
-  /** The segment is no longer of the store. */
+  /** Removes a segment that no longer belongs to the store. */
   forget(segment: number): void {
     if (this.#needed.delete(segment)) this.own.remove(segment).catch(() => {});
     for (let part = 0; part < PARTS; part += 1) this.#remove(keyOf(segment, part));
@@ -175,7 +182,7 @@ export class SegmentCache implements ReadableSegments {
       const wanted = into.reduce((sum, { length }) => sum + length, 0);
       const read = await this.#chunks.use(key, (file) => file.read(into, skipped)).catch(() => 0);
       if (read === wanted) return;
-      // Cut off, or removed by somebody.
+      // Somebody truncated or deleted the file.
       this.#remove(key);
     }
     const bytes = await this.#ranges.fetch(segment, chunk);
@@ -186,54 +193,54 @@ export class SegmentCache implements ReadableSegments {
     }
   }
 
-  async #keepChunk(key: number, bytes: Uint8Array): Promise<void> {
+  async #cacheChunk(key: number, bytes: Uint8Array): Promise<void> {
     try {
       const name = nameOfChunk(key);
       await writeFile(join(this.#chunks.folder, name), bytes, { mode: PRIVATE_FILE });
-      // It may have been forgotten meanwhile.
+      // The segment may have been forgotten in the meantime.
       if (this.#deps.find(segmentOf(key)) === undefined) await rm(join(this.#chunks.folder, name), { force: true });
       else this.#add(key, bytes.length);
       this.#evict();
     } catch {
-      // A full disk: it is fetched again when it is read again.
+      // The disk is full: the chunk is fetched again when it is read again.
     }
   }
 
   #touch(key: number): boolean {
-    const bytes = this.#kept.get(key);
+    const bytes = this.#cached.get(key);
     if (bytes === undefined) return false;
-    this.#kept.delete(key);
-    this.#kept.set(key, bytes);
+    this.#cached.delete(key);
+    this.#cached.set(key, bytes);
     return true;
   }
 
   #add(key: number, bytes: number): void {
-    if (this.#kept.has(key)) return;
-    this.#kept.set(key, bytes);
+    if (this.#cached.has(key)) return;
+    this.#cached.set(key, bytes);
     this.#bytes += bytes;
   }
 
   #evict(): void {
-    for (const key of this.#kept.keys()) {
+    for (const key of this.#cached.keys()) {
       if (this.#bytes <= this.#deps.maxBytes) return;
       this.#remove(key);
     }
   }
 
-  /** True when it was kept. */
+  /** Removes a part; returns whether it was in the cache. */
   #remove(key: number): boolean {
-    const bytes = this.#kept.get(key);
+    const bytes = this.#cached.get(key);
     if (bytes === undefined) return false;
-    this.#kept.delete(key);
+    this.#cached.delete(key);
     this.#bytes -= bytes;
     const removing = partOf(key) === WHOLE ? this.own.remove(segmentOf(key)) : this.#chunks.remove(key);
-    // What stays on the disk is found by the next start.
+    // The next start deletes files that could not be deleted now.
     removing.catch(() => {});
     return true;
   }
 }
 
-/** The arrays from one byte to another, if they lay one behind the other. */
+/** Returns views of the arrays for a range of bytes, as if the arrays were one. */
 function slices(arrays: readonly Uint8Array[], from: number, to: number): Uint8Array[] {
   const parts: Uint8Array[] = [];
   let start = 0;
@@ -245,7 +252,7 @@ function slices(arrays: readonly Uint8Array[], from: number, to: number): Uint8A
   return parts;
 }
 
-/** What is on this disk is durable nowhere: flushes would be for nothing. */
+/** Skips flushes, because the files of the cache need not be durable. */
 function withoutFlushes(fs: SegmentFs): SegmentFs {
   return {
     ...fs,

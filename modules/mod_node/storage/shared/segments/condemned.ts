@@ -1,29 +1,30 @@
-/** What a collection across hosts does with blocks: see `gc/blocks.ts`. */
+/** The block store interface for collections across hosts; see `gc/blocks.ts`. */
 import type { CID } from "multiformats/cid";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { cidOf, formOf, keyOf } from "../../blockstore/segments/format.ts";
 import type { CondemnableBlocks } from "../gc/blocks.ts";
 import type { BlockList, Position, SegmentId } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
+import type { BlockIndex, IndexedLocation } from "./block_index.ts";
 import { cidsOf, readBlockList, writeBlockList } from "./block_lists.ts";
-import type { PlaceFeed } from "./feed.ts";
+import type { IndexFeed } from "./index_feed.ts";
 import { pagesOf } from "./pages.ts";
-import type { Place, Places } from "./places.ts";
 
 const formKey = (multihash: Uint8Array, form: number): string => `${form} ${keyOf(multihash)}`;
 
-/** Which condemned blocks count as stored, on this host. */
+/** Decides which condemned blocks count as stored on this host. */
 export class Suspensions {
-  /** What is restored, by epoch. */
+  /** Restored blocks by epoch. */
   readonly #epochs = new Map<number, Set<string>>();
   #change = Promise.withResolvers<void>();
 
-  /** Nothing is in doubt. */
+  /** Whether no block is hidden. */
   get isEmpty(): boolean {
     return this.#epochs.size === 0;
   }
 
-  /** Whether it is not known whether this block goes. */
-  hides(multihash: Uint8Array, { epoch, form }: Place): boolean {
+  /** Whether it is undecided if this block will be removed. */
+  hides(multihash: Uint8Array, { epoch, form }: IndexedLocation): boolean {
     if (epoch === 0) return false;
     const restored = this.#epochs.get(epoch);
     return restored !== undefined && !restored.has(formKey(multihash, form));
@@ -39,18 +40,18 @@ export class Suspensions {
     this.#changed();
   }
 
-  /** These epochs are decided, and the index says how. */
+  /** Ends the suspension of these epochs. They are decided, and the index contains the decision. */
   decided(epochs: readonly number[]): void {
     for (const epoch of epochs) this.#epochs.delete(epoch);
     this.#changed();
   }
 
-  /** Resolves when something that was hidden may no longer be. */
+  /** Resolves when a hidden block may have become visible. */
   get change(): Promise<void> {
     return this.#change.promise;
   }
 
-  /** Nobody waits any longer. */
+  /** Wakes all callers that wait for a decision. */
   close(): void {
     this.#changed();
   }
@@ -62,43 +63,49 @@ export class Suspensions {
 }
 
 export interface CondemnedDeps {
-  readonly places: Places;
-  readonly feed: PlaceFeed;
+  readonly index: BlockIndex;
+  readonly feed: IndexFeed;
   readonly objects: ObjectStore;
   readonly suspensions: Suspensions;
-  /** Everything that was committed anywhere is found by `feed`. */
-  readonly hear: () => Promise<void>;
-  /** It is in the index as well. */
+  /** Resolves when `feed` knows everything that any host has committed. */
+  readonly readLog: () => Promise<void>;
+  /** Resolves when the index contains it as well. */
   readonly catchUp: () => Promise<void>;
-  /** An id that nothing else has. */
+  /** Returns a unique id. */
   readonly newId: () => SegmentId;
-  /** A block whatever is said of it. */
+  /** Reads a block even when it is condemned. */
   readonly find: CondemnableBlocks["find"];
 }
 
 export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {
-  const { places, feed, objects, suspensions, hear, catchUp, newId, find } = deps;
+  const { index, feed, objects, suspensions, readLog, catchUp, newId, find } = deps;
   return {
     find,
+    async forms({ multihash }) {
+      await readLog();
+      return feed.find(multihash.bytes).map(({ form }) => cidOf(form, ownBytes(multihash.bytes)));
+    },
     async *stored(upTo: Position) {
-      const isMeant = ({ epoch, segment }: Place) =>
-        epoch === 0 && (places.rows.get(segment)?.position ?? Number.POSITIVE_INFINITY) <= upTo;
-      for await (const page of pagesOf(places, feed, catchUp)) {
-        const meant = page.flatMap(({ multihash, places: found }) =>
+      const isMeant = ({ epoch, segment }: IndexedLocation) =>
+        epoch === 0 && (index.rows.get(segment)?.position ?? Number.POSITIVE_INFINITY) <= upTo;
+      for await (const page of pagesOf(index, feed, catchUp)) {
+        const meant = page.flatMap(({ multihash, locations: found }) =>
           found.filter(isMeant).map(({ form }) => cidOf(form, multihash)),
         );
         yield* meant;
       }
     },
     async suspend(epoch) {
-      await hear();
+      await readLog();
       if (feed.condemning.has(epoch)) suspensions.suspend(epoch);
     },
     async condemned(epoch, cids) {
-      await hear();
-      return cids.filter((cid) => {
-        const found = feed.find(cid.multihash.bytes).find(({ form }) => form === formOf(cid));
-        return found?.epoch === epoch;
+      await readLog();
+      return cids.flatMap((cid) => {
+        const locations = feed.find(cid.multihash.bytes);
+        const own = locations.filter(({ form }) => form === formOf(cid));
+        const found = (own.length > 0 ? own : locations).filter((location) => location.epoch === epoch);
+        return found.map(({ form }) => cidOf(form, ownBytes(cid.multihash.bytes)));
       });
     },
     async restore(epoch, cids) {

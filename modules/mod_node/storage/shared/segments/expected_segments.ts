@@ -1,14 +1,14 @@
-/** Segments of this host that are about to be committed: their blocks need not be fetched. */
+/** Segments that this host is about to commit: their blocks need not be fetched. */
 import type { Entry, Segment, SegmentId } from "../log.ts";
 import type { IndexedBlock } from "./index_file.ts";
 
 interface Expected {
   readonly number: number;
   readonly blocks: readonly IndexedBlock[];
-  hasCome: boolean;
+  hasArrived: boolean;
   isFound: boolean;
-  /** Its host knows that it is committed. */
-  isAnswered: boolean;
+  /** Whether the host knows that the segment is committed. */
+  isConfirmed: boolean;
 }
 
 export class ExpectedSegments {
@@ -19,7 +19,7 @@ export class ExpectedSegments {
   }
 
   add(id: SegmentId, number: number, blocks: readonly IndexedBlock[]): void {
-    this.#byId.set(id, { number, blocks, hasCome: false, isFound: false, isAnswered: false });
+    this.#byId.set(id, { number, blocks, hasArrived: false, isFound: false, isConfirmed: false });
   }
 
   delete(id: SegmentId): boolean {
@@ -30,26 +30,29 @@ export class ExpectedSegments {
     return this.#byId.get(id)?.blocks;
   }
 
-  /** The log has this entry. */
-  came(entry: Entry): void {
+  /** Records that the log contains this entry. */
+  arrived(entry: Entry): void {
     for (const { id } of segmentsOf(entry)) {
       const expected = this.#byId.get(id);
-      if (expected !== undefined) expected.hasCome = true;
+      if (expected !== undefined) expected.hasArrived = true;
     }
   }
 
-  hasCome(id: SegmentId): boolean {
-    return this.#byId.get(id)?.hasCome === true;
+  hasArrived(id: SegmentId): boolean {
+    return this.#byId.get(id)?.hasArrived === true;
   }
 
-  answered(id: SegmentId): void {
+  confirmed(id: SegmentId): void {
     const expected = this.#byId.get(id);
     if (expected === undefined) return;
-    expected.isAnswered = true;
+    expected.isConfirmed = true;
     if (expected.isFound) this.#byId.delete(id);
   }
 
-  /** Blocks of these are found; gives the numbers of those that were expected. */
+  /**
+   * Records that the blocks of these segments can be found, and returns the numbers of expected
+   * ones.
+   */
   found(ids: readonly SegmentId[]): number[] {
     const numbers: number[] = [];
     for (const id of ids) {
@@ -57,12 +60,12 @@ export class ExpectedSegments {
       if (expected === undefined || expected.isFound) continue;
       expected.isFound = true;
       numbers.push(expected.number);
-      if (expected.isAnswered) this.#byId.delete(id);
+      if (expected.isConfirmed) this.#byId.delete(id);
     }
     return numbers;
   }
 }
 
-/** The segments that an entry brings. */
+/** Returns the segments that an entry adds. */
 export const segmentsOf = (entry: Entry): readonly Segment[] =>
   entry.kind === "segment" ? [entry.segment] : entry.kind === "replaced" ? entry.by : [];

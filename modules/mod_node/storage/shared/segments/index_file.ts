@@ -1,10 +1,13 @@
-/** The index of a segment, `<id>.idx`: what blocks are in it, and where. See README.md for the format. */
+/**
+ * The index file of a segment, `<id>.idx`: its blocks and their offsets. README.md describes the
+ * format.
+ */
 import { hash } from "node:crypto";
 import { varint } from "multiformats";
 import { type Form, segmentHeader, Varints, varints } from "../../blockstore/segments/format.ts";
 import type { Segment, SegmentId } from "../log.ts";
 
-/** A block of a segment. */
+/** A block in a segment. */
 export interface IndexedBlock {
   readonly multihash: Uint8Array;
   readonly form: Form;
@@ -13,14 +16,17 @@ export interface IndexedBlock {
   readonly length: number;
 }
 
-/** Some 25 KiB of an index. */
+/** The index of this many blocks takes about 25 KiB. */
 const MAX_INLINE_BLOCKS = 512;
 
-/** Whether the index of so many blocks goes with the commit, and has no object: nobody needs to write or to fetch it. */
+/**
+ * Whether the index of a segment with this many blocks is part of the commit instead of an object,
+ * so that hosts need no request for it.
+ */
 export const isIndexInLog = (blocks: number): boolean => blocks <= MAX_INLINE_BLOCKS;
 
 const magic = Buffer.from("car-idx2");
-/** Of the same, without the id. */
+/** Magic bytes of the previous format, which has no id. */
 const magicWithoutId = Buffer.from("car-idx1");
 const SUM_BYTES = 32;
 
@@ -35,12 +41,15 @@ export function encodeIndex(id: SegmentId, blocks: readonly IndexedBlock[]): Uin
   return Buffer.concat([body, hash("sha256", body, "buffer")]);
 }
 
-/** The blocks in order; views of `bytes`. Undefined when these bytes are not the index of this segment, or damaged. */
+/**
+ * Decodes the blocks in order, as views of `bytes`. Undefined when the bytes are damaged or are not
+ * the index of this segment.
+ */
 export function decodeIndex(bytes: Uint8Array, segment: SegmentToFit): IndexedBlock[] | undefined {
   const end = bytes.length - SUM_BYTES;
   if (end < magic.length) return undefined;
   if (Buffer.compare(hash("sha256", bytes.subarray(0, end), "buffer"), bytes.subarray(end)) !== 0) return undefined;
-  // What is read from here on was written by `encodeIndex`.
+  // The checksum is right, so `encodeIndex` wrote everything that follows.
   const read = new Varints(bytes, magic.length);
   const begin = bytes.subarray(0, magic.length);
   if (Buffer.compare(begin, magic) === 0) {
@@ -59,14 +68,17 @@ const blocksIn = (bytes: Uint8Array, read: Varints): IndexedBlock[] =>
     return { multihash, form: read.next(), offset: read.next(), length: read.next() };
   });
 
-/** What the log says of a segment. */
+/** The facts about a segment that the log contains. */
 type SegmentToFit = Pick<Segment, "id" | "bytes" | "blocks">;
 
-/** Whether these are all blocks of a segment: their sections make up the whole file. */
+/** Whether these are all blocks of a segment: their sections add up to the whole file. */
 export const isOfWhole = ({ bytes, blocks }: SegmentToFit, found: readonly IndexedBlock[]): boolean =>
   found.length === blocks && found.reduce((sum, block) => sum + sectionBytes(block), segmentHeader.length) === bytes;
 
-/** Bytes that a block takes in a segment: its section of the CAR file. */
+/**
+ * Returns the number of bytes that a block takes in a segment: the length of its section in the CAR
+ * file.
+ */
 export function sectionBytes({ multihash, form, length }: Pick<IndexedBlock, "multihash" | "form" | "length">): number {
   const cid = multihash.length + (form === 0 ? 0 : 1 + varint.encodingLength(form - 1));
   return varint.encodingLength(cid + length) + cid + length;

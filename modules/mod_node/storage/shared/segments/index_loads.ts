@@ -1,16 +1,16 @@
-/** Indices of segments as they are fetched for the index of this host: some ahead of what is at work. */
+/** Loads segment indices for the index of this host, some of them ahead of their use. */
 import type { Commit, Segment } from "../log.ts";
 import { type ExpectedSegments, segmentsOf } from "./expected_segments.ts";
 import type { IndexedBlock } from "./index_file.ts";
 
-/** Commits whose segments' indices are fetched ahead, and after how many blocks of these that ends. */
+/** Maximum number of commits, and of blocks in them, whose segment indices are loaded ahead. */
 const MAX_AHEAD = 8;
 const MAX_AHEAD_BLOCKS = 64 * 1024;
 
 export class IndexLoads {
   readonly #load: (segment: Segment) => Promise<readonly IndexedBlock[]>;
   readonly #expected: ExpectedSegments;
-  /** As long as their commits are held. */
+  /** Loads by segment, as long as the commit with the segment is in memory. */
   readonly #loads = new WeakMap<Segment, Promise<readonly IndexedBlock[]>>();
 
   constructor(load: (segment: Segment) => Promise<readonly IndexedBlock[]>, expected: ExpectedSegments) {
@@ -22,7 +22,7 @@ export class IndexLoads {
     return this.#expected.blocksOf(segment.id) ?? this.#get(segment);
   }
 
-  /** Begins to fetch what is large, for the step at `from` and a few after it. */
+  /** Starts loading large indices for the step at `from` and a few steps after it. */
   ahead(steps: readonly { readonly commit: Commit | undefined }[], from: number): void {
     let blocks = 0;
     for (const { commit } of steps.slice(from, from + MAX_AHEAD)) {
@@ -35,7 +35,7 @@ export class IndexLoads {
     }
   }
 
-  /** It is not needed for a while. */
+  /** Forgets an index that is not needed for a while. */
   drop(segment: Segment): void {
     this.#loads.delete(segment);
   }
@@ -44,7 +44,7 @@ export class IndexLoads {
     const known = this.#loads.get(segment);
     if (known !== undefined) return known;
     const loading = this.#load(segment);
-    // Whoever fails is loaded anew.
+    // A failed load is tried again by the next caller.
     loading.catch(() => this.#loads.delete(segment));
     this.#loads.set(segment, loading);
     return loading;

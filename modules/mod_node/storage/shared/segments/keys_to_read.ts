@@ -1,39 +1,48 @@
-/** Goes through what is stored as it lies in the segments: whoever reads all of it asks the object store for long stretches. */
+/**
+ * Lists all stored blocks in the order of the segments, so that a reader of all blocks requests
+ * long ranges from the object store.
+ */
 import type { CID } from "multiformats/cid";
 import { cidOf, type Form } from "../../blockstore/segments/format.ts";
 import type { SegmentId } from "../log.ts";
+import type { SegmentRow } from "./block_index.ts";
 import type { MergingDeps } from "./merging.ts";
 import { pagesOf } from "./pages.ts";
-import type { SegmentRow } from "./places.ts";
 
-export type KeysToReadDeps = Pick<MergingDeps, "places" | "feed" | "catchUp">;
+export type KeysToReadDeps = Pick<MergingDeps, "index" | "feed" | "catchUp">;
 
-/** Blocks that are sorted at a time: each time the whole index is gone through. */
+/**
+ * Maximum number of blocks that are sorted together. Each group needs a pass over the whole index.
+ */
 const MAX_SORTED = 200_000;
 
 interface Found {
   readonly multihash: Uint8Array;
   readonly form: Form;
-  /** The number of the segment among those that are read together. */
+  /** The number of the segment in its group. */
   readonly nth: number;
   readonly offset: number;
 }
 
-/** In the order of commits. Blocks of segments that are merged meanwhile come twice. @throws NodeError STORE_UNAVAILABLE */
-export async function* keysToRead({ places, feed, catchUp }: KeysToReadDeps): AsyncGenerator<CID> {
+/**
+ * Yields all blocks in the order of commits. Blocks of segments that are merged in the meantime may
+ * be yielded twice.
+ * @throws NodeError STORE_UNAVAILABLE
+ */
+export async function* keysToRead({ index, feed, catchUp }: KeysToReadDeps): AsyncGenerator<CID> {
   const seen = new Set<SegmentId>();
   for (let resets = -1; ; ) {
     await catchUp();
-    // Of an index that was made anew meanwhile something may have been missing.
+    // An index that was rebuilt in the meantime may have been incomplete.
     if (feed.resets !== resets) seen.clear();
     ({ resets } = feed);
-    const rows = [...places.rows].filter(([, { id }]) => !seen.has(id));
+    const rows = [...index.rows].filter(([, { id }]) => !seen.has(id));
     if (rows.length === 0) return;
     const numbers = new Map(nextOf(rows).map(([number, { id }], nth) => [number, { id, nth }]));
     for (const { id } of numbers.values()) seen.add(id);
     const found: Found[] = [];
-    for await (const page of pagesOf(places, feed, catchUp)) {
-      for (const { multihash, places: all } of page) {
+    for await (const page of pagesOf(index, feed, catchUp)) {
+      for (const { multihash, locations: all } of page) {
         for (const { form, segment, offset } of all) {
           const nth = numbers.get(segment)?.nth;
           if (nth !== undefined) found.push({ multihash: Uint8Array.from(multihash), form, nth, offset });
@@ -45,7 +54,7 @@ export async function* keysToRead({ places, feed, catchUp }: KeysToReadDeps): As
   }
 }
 
-/** The oldest of these: one, or as many as can be sorted together. */
+/** Returns the oldest segments: one, or as many as can be sorted together. */
 function nextOf(rows: readonly (readonly [number, SegmentRow])[]): (readonly [number, SegmentRow])[] {
   const inOrder = rows.toSorted(([, one], [, other]) => one.position - other.position);
   const next = [];

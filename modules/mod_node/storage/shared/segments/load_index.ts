@@ -12,8 +12,9 @@ import { carKey, indexKey } from "./names.ts";
 import { isLost, storedFile } from "./stored_segments.ts";
 
 /**
- * None when neither object is there: what of the segment was of use is elsewhere, which the log says further on; or they are lost, or
- * not there yet, which `onNotice` is told. Of a CAR file that is damaged or cut off, those before that.
+ * Loads the index of a segment. Returns an empty list when neither object exists. The segment may
+ * have been merged, as a later log entry says; or its objects are lost or not uploaded yet, which
+ * `onNotice` reports. For a damaged or truncated CAR file, returns the blocks before the damage.
  *
  * @throws NodeError STORE_UNAVAILABLE
  */
@@ -28,12 +29,14 @@ export async function loadIndex(
   const stored = await readWhole(objects, key);
   const index = stored && decodeIndex(stored, segment);
   if (index !== undefined) return index;
-  onNotice(`${objects.name}${key} is ${stored === undefined ? "missing" : "damaged"}: ${carKey(segment.id)} is read`);
+  onNotice(
+    `${objects.name}${key} is ${stored === undefined ? "missing" : "damaged"}: reading ${carKey(segment.id)} instead`,
+  );
   const { blocks, damage } = await blocksOfCar(objects, segment);
   if (damage !== undefined) {
     const car = objects.name + carKey(segment.id);
     onNotice(
-      `${car}: ${damage}. Put it back: this host knows ${blocks.length} of its ${segment.blocks} blocks until it is started again then`,
+      `${car}: ${damage}. Restore it and restart this host: until then, the host knows ${blocks.length} of its ${segment.blocks} blocks`,
     );
   }
   return blocks;
@@ -44,7 +47,7 @@ export async function readWhole(objects: ObjectStore, key: string): Promise<Uint
   return found && readUpTo(found.body);
 }
 
-/** Blocks up to where the file is none that was written, and what is wrong there. */
+/** Returns the blocks before the first damage, and a description of the damage. */
 async function blocksOfCar(
   objects: ObjectStore,
   segment: Segment,
@@ -62,5 +65,8 @@ async function blocksOfCar(
     if (!isLost(error)) throw error;
     return { blocks, damage: error.message };
   }
-  return { blocks, damage: isOfWhole(segment, blocks) ? undefined : (reader.damage ?? "it is not what was written") };
+  return {
+    blocks,
+    damage: isOfWhole(segment, blocks) ? undefined : (reader.damage ?? "its content differs from what was written"),
+  };
 }

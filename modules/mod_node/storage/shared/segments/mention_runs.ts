@@ -1,36 +1,39 @@
 /**
- * What the log says of many blocks, sorted by their digests, on the disk of this host: long before all of it is in the index each
- * block can be found, and is then brought there in the order in which the index has it.
+ * Log entries about many blocks, sorted by digest on the disk of this host. Each block can be found
+ * long before all of them are in the index. They are then written to the index in its own order.
  */
 import { type Form, keyOf, Varints, varints } from "../../blockstore/segments/format.ts";
 import type { IndexedBlock } from "./index_file.ts";
 
-/** A block as one entry of the log has it. */
+/** One log entry about a block. */
 export interface Mention extends IndexedBlock {
-  /** Number of that entry, in the order of the log. */
+  /** Number of the entry, in the order of the log. */
   readonly source: number;
 }
 
-/** Where chunks of runs are kept: parts of some 4 KiB, by number. */
+/** Stores the chunks of runs, which have about 4 KiB, by number. */
 export interface ChunkTable {
-  /** A view that holds until the next call. */
+  /** Returns a view that is valid until the next call. */
   view(chunk: number): Buffer | undefined;
-  /** Undefined for one that was never written. */
+  /** Returns a copy; undefined for a chunk that was never written. */
   copy(chunk: number): Buffer | undefined;
 }
 
-/** Mentions that are sorted at a time. */
+/** Maximum number of mentions that are sorted together. */
 const MAX_BATCH = 64 * 1024;
-/** As much as fits a page of LMDB. */
+/** A chunk fits into a page of LMDB. */
 const CHUNK_BYTES = 4000;
 const FIRST_BATCH_BYTES = 2 ** 20;
-/** Of a mention: its numbers, and the length of its multihash. */
+/** Maximum bytes of the numbers of a mention, including the length of its multihash. */
 const MAX_NUMBERS = 5 * 9;
 
 /** Mentions that are not in a run yet. */
 export class MentionBatch {
   readonly #starts = new Uint32Array(MAX_BATCH + 1);
-  /** Key and number of each, as one number: typed arrays of these are sorted fast. */
+  /**
+   * Sort key and index of each mention, combined into one number, because typed arrays sort numbers
+   * fast.
+   */
   readonly #order = new Float64Array(MAX_BATCH);
   #bytes = Buffer.allocUnsafe(FIRST_BATCH_BYTES);
   #count = 0;
@@ -39,7 +42,7 @@ export class MentionBatch {
     return this.#count === 0;
   }
 
-  /** How many can be added; at 0 it is to be made a run. */
+  /** Number of mentions that can be added. At 0, the batch must be written as a run. */
   get room(): number {
     return MAX_BATCH - this.#count;
   }
@@ -57,14 +60,17 @@ export class MentionBatch {
     this.#starts[this.#count] = start + head.length + multihash.length + tail.length;
   }
 
-  /** In order, with the key of the first mention of each. */
+  /** Returns the sorted chunks, each with the key of its first mention. */
   chunks(): { readonly key: number; readonly bytes: Uint8Array }[] {
     const order = this.#order.subarray(0, this.#count).sort();
     const chunks: { key: number; bytes: Uint8Array }[] = [];
-    let [parts, size, key] = [[] as Uint8Array[], 0, 0];
+    let parts = [] as Uint8Array[];
+    let size = 0;
+    let key = 0;
     const end = () => {
       if (size > 0) chunks.push({ key, bytes: Buffer.concat(parts, size) });
-      [parts, size] = [[], 0];
+      parts = [];
+      size = 0;
     };
     for (const each of order) {
       const at = each % MAX_BATCH;
@@ -89,23 +95,23 @@ export class MentionBatch {
   }
 }
 
-/** A run: consecutive chunks, in the order of keys. */
+/** A run: consecutive chunks in the order of keys. */
 export interface MentionRun {
   readonly firstChunk: number;
-  /** Of each chunk the key of its first mention. */
+  /** Key of the first mention of each chunk. */
   readonly keys: Uint32Array;
 }
 
-/** Mentions of a multihash in these runs, in no order. */
+/** Returns the mentions of a multihash in these runs, in no order. */
 export function mentionsOf(multihash: Uint8Array, runs: readonly MentionRun[], chunks: ChunkTable): Mention[] {
   const key = sortKey(multihash);
   const wanted = Buffer.from(multihash.buffer, multihash.byteOffset, multihash.length);
   const found: Mention[] = [];
   for (const { firstChunk, keys } of runs) {
-    // The chunk before the first one that begins with this key may end with it.
+    // The chunk before the first one with this key may end with mentions of the same key.
     for (let at = Math.max(0, firstNotBelow(keys, key) - 1); at < keys.length && Number(keys[at]) <= key; at += 1) {
       const chunk = chunks.view(firstChunk + at) as Buffer;
-      // Most have nothing of it, which is seen fastest like this.
+      // Most chunks do not contain the multihash, and `includes` finds that out fastest.
       if (!chunk.includes(wanted)) continue;
       const reader = new MentionReader(chunk);
       while (reader.next()) if (wanted.equals(reader.multihash)) found.push(reader.mention());
@@ -114,7 +120,10 @@ export function mentionsOf(multihash: Uint8Array, runs: readonly MentionRun[], c
   return found;
 }
 
-/** Everything in these runs, in the order of keys: of each multihash all mentions together, in the order of the log. */
+/**
+ * Yields the mentions in these runs in the order of keys. All mentions of a multihash are yielded
+ * together, in the order of the log.
+ */
 export function* merged(runs: readonly MentionRun[], chunks: ChunkTable): Generator<readonly Mention[]> {
   const heads = new Heads(runs.map((run) => new MentionRunReader(run, chunks)).filter((reader) => reader.next()));
   for (let first = heads.first; first !== undefined; first = heads.first) {
@@ -130,10 +139,13 @@ export function* merged(runs: readonly MentionRun[], chunks: ChunkTable): Genera
   }
 }
 
-/** The first bytes of the digest: where all multihashes are of one function, their order is that of these. */
+/**
+ * Returns the first bytes of the digest. When all multihashes have the same function, this sorts
+ * them in the order of multihashes.
+ */
 function sortKey(multihash: Uint8Array): number {
   let at = 0;
-  // The code of the function, and the length of the digest.
+  // Skips the code of the function and the length of the digest.
   for (let numbers = 0; numbers < 2; at += 1) if (Number(multihash[at]) < 0x80 || at >= multihash.length) numbers += 1;
   let key = 0;
   for (let taken = 0; taken < 4; taken += 1) key = key * 256 + (multihash[at + taken] ?? 0);
@@ -141,7 +153,8 @@ function sortKey(multihash: Uint8Array): number {
 }
 
 function firstNotBelow(keys: Uint32Array, key: number): number {
-  let [low, high] = [0, keys.length];
+  let low = 0;
+  let high = keys.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (Number(keys[middle]) < key) low = middle + 1;
@@ -154,11 +167,11 @@ interface OwnMention extends Mention {
   readonly multihash: Buffer;
 }
 
-/** Goes through the mentions of a chunk. */
+/** Iterates over the mentions of a chunk. */
 class MentionReader {
   readonly #bytes: Buffer;
   readonly #read: Varints;
-  /** A view. */
+  /** A view of the chunk. */
   multihash!: Buffer;
   #form: Form = 0;
   #offset = 0;
@@ -170,7 +183,7 @@ class MentionReader {
     this.#read = new Varints(this.#bytes);
   }
 
-  /** False at the end. */
+  /** Reads the next mention; false at the end. */
   next(): boolean {
     const read = this.#read;
     if (read.at >= this.#bytes.length) return false;
@@ -184,12 +197,15 @@ class MentionReader {
   }
 
   mention(): OwnMention {
-    const [form, offset, length, source] = [this.#form, this.#offset, this.#length, this.#source];
+    const form = this.#form;
+    const offset = this.#offset;
+    const length = this.#length;
+    const source = this.#source;
     return { multihash: Buffer.from(this.multihash), form, offset, length, source };
   }
 }
 
-/** Goes through a run. */
+/** Iterates over the mentions of a run. */
 class MentionRunReader {
   readonly #run: MentionRun;
   readonly #chunks: ChunkTable;
@@ -202,7 +218,7 @@ class MentionRunReader {
     this.#chunks = chunks;
   }
 
-  /** False at the end. */
+  /** Reads the next mention; false at the end. */
   next(): boolean {
     while (this.#chunk?.next() !== true) {
       if (this.#at === this.#run.keys.length) return false;
@@ -218,12 +234,12 @@ class MentionRunReader {
   }
 }
 
-/** Readers of runs, the one with the least key first: a binary heap. */
+/** A binary heap of run readers; the reader with the least key is first. */
 class Heads {
   readonly #readers: MentionRunReader[];
 
   constructor(readers: readonly MentionRunReader[]) {
-    // Sorted, it is a heap.
+    // A sorted array is a heap.
     this.#readers = readers.toSorted((one, other) => one.key - other.key);
   }
 
@@ -231,7 +247,7 @@ class Heads {
     return this.#readers[0];
   }
 
-  /** The first one goes on to its next mention. */
+  /** Moves the first reader to its next mention. */
   advance(): void {
     const readers = this.#readers;
     if (readers[0]?.next() === false) {

@@ -1,4 +1,4 @@
-/** A count that only grows, and that can be waited for. */
+/** A count that only grows, and that callers can wait for. */
 export class Milestone {
   #count = 0;
   #waiters: { readonly count: number; readonly resolve: () => void; readonly reject: (error: unknown) => void }[] = [];
@@ -14,7 +14,7 @@ export class Milestone {
     for (const { resolve } of reached) resolve();
   }
 
-  /** Resolves when the count is that, at least; rejects when it fails before. */
+  /** Resolves when the count is at least `count`; rejects when `fail` is called before. */
   reach(count: number): Promise<void> {
     if (count <= this.#count) return Promise.resolve();
     return new Promise((resolve, reject) => {
@@ -22,7 +22,7 @@ export class Milestone {
     });
   }
 
-  /** Those who wait now wait in vain. */
+  /** Rejects all waiting callers. */
   fail(error: unknown): void {
     const waiting = this.#waiters;
     this.#waiters = [];

@@ -1,7 +1,10 @@
-/** Numbers that segments have on this host: places name those, since an id is long. */
+/** Numbers of segments on this host. Locations contain these numbers, because an id is long. */
 import type { SegmentId } from "../log.ts";
 
-/** Numbers that are no longer in use wait for as many others before they are given again: reads of them may be under way. */
+/**
+ * A number that is no longer in use is not reused until this many others are unused too, because
+ * reads with the number may still be running.
+ */
 const MIN_RESTING = 4096;
 
 export class SegmentNumbers {
@@ -19,7 +22,7 @@ export class SegmentNumbers {
     for (let number = 1; number < this.#next; number += 1) if (!used.has(number)) this.#resting.push(number);
   }
 
-  /** A number for a segment that has no id yet. */
+  /** Returns a number for a segment that has no id yet. */
   take(): number {
     if (this.#resting.length >= MIN_RESTING) return this.#resting.shift() as number;
     this.#next += 1;
@@ -30,29 +33,29 @@ export class SegmentNumbers {
     this.#byId.set(id, number);
   }
 
-  /** The number of a segment, a new one when it has none. */
+  /** Returns the number of a segment; assigns a new one when it has none. */
   of(id: SegmentId): number {
     const number = this.#byId.get(id) ?? this.take();
     this.#byId.set(id, number);
     return number;
   }
 
-  /** Undefined for a segment that is not known. */
+  /** Returns the number of a segment; undefined when the segment is unknown. */
   find(id: SegmentId): number | undefined {
     return this.#byId.get(id);
   }
 
-  /** The number is no longer that of this segment; it stays in use. */
+  /** Dissolves the link between number and segment; the number stays in use. */
   forget(id: SegmentId): void {
     this.#byId.delete(id);
   }
 
-  /** Nothing came of a segment without an id. */
+  /** Frees the number of a segment that never got an id. */
   giveBack(number: number): void {
     this.#resting.push(number);
   }
 
-  /** The segment is gone. */
+  /** Frees the number of a segment that is gone. */
   release(id: SegmentId): void {
     const number = this.#byId.get(id);
     if (number === undefined) return;

@@ -4,29 +4,33 @@ import { failure, NodeError } from "../../../util/errors.ts";
 import { diskFs, withRoom } from "../../blockstore/segments/files.ts";
 import { STORE_DEFAULTS } from "../defaults.ts";
 import type { ObjectStore } from "../s3/objects.ts";
+import { BlockIndex } from "./block_index.ts";
 import { readBlockList } from "./block_lists.ts";
 import { SegmentCache } from "./cache.ts";
-import { PlaceFeed } from "./feed.ts";
+import { IndexFeed } from "./index_feed.ts";
 import { loadIndex } from "./load_index.ts";
 import { carKey } from "./names.ts";
 import { SegmentNumbers } from "./numbers.ts";
 import type { SharedBlocksOptions } from "./options.ts";
-import { Places } from "./places.ts";
 import { SharedBlocks } from "./store.ts";
 
-/** @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be read */
+/**
+ * Opens the index, the cache and the feed.
+ * @throws NodeError STORE_FULL when the folder cannot be written, STORE_BROKEN when it cannot be
+ * read
+ */
 export async function openSharedBlocks(options: SharedBlocksOptions): Promise<SharedBlocks> {
   const { folder, objects, log, onNotice = () => {}, makeRoom } = options;
-  let places: Places | undefined;
+  let index: BlockIndex | undefined;
   try {
-    places = await Places.open(join(folder, "index"), onNotice, makeRoom);
-    // A copy of another store is of no use.
-    await places.belongTo(log.store);
-    if (await canBeWhole(places, objects)) {
-      onNotice("the index of the blocks lacks some of segments that are there: it is made anew from the shared store");
-      await places.clear();
+    index = await BlockIndex.open(join(folder, "index"), onNotice, makeRoom);
+    // A copy of another store is useless.
+    await index.belongTo(log.store);
+    if (await canBeWhole(index, objects)) {
+      onNotice("the index lacks blocks of segments that exist again: rebuilding it from the shared store");
+      await index.clear();
     }
-    const { rows } = places;
+    const { rows } = index;
     const numbers = new SegmentNumbers(rows);
     const cache = await SegmentCache.open({
       folder,
@@ -37,8 +41,8 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
       fs: withRoom(diskFs, makeRoom),
     });
     let store: SharedBlocks | undefined;
-    const feed = new PlaceFeed({
-      places,
+    const feed = new IndexFeed({
+      index,
       numbers,
       load: (segment) => loadIndex(objects, segment, onNotice),
       readList: (list) => readBlockList(objects, list),
@@ -49,10 +53,10 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
       },
     });
     log.follow(feed);
-    store = new SharedBlocks({ places, numbers, cache, feed }, options);
+    store = new SharedBlocks({ index, numbers, cache, feed }, options);
     return store;
   } catch (error) {
-    await places?.close().catch(() => {});
+    await index?.close().catch(() => {});
     if (NodeError.is(error)) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     const isFull = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"].includes(code ?? "");
@@ -60,11 +64,14 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
   }
 }
 
-/** Whether a segment that was missing, or damaged, is there again: what was removed of it since is said by the log alone. */
-async function canBeWhole({ rows }: Places, objects: ObjectStore): Promise<boolean> {
+/**
+ * Whether a segment that was missing or damaged is intact again. Only the log knows which of its
+ * blocks were removed since, so the index must be rebuilt.
+ */
+async function canBeWhole({ rows }: BlockIndex, objects: ObjectStore): Promise<boolean> {
   for (const { id, bytes, isWhole } of rows.values()) {
     if (isWhole) continue;
-    // While the store is away the next start looks again.
+    // While the store is unreachable, the check is left to the next start.
     const found = await objects.head(carKey(id)).catch(() => undefined);
     if (found?.bytes === bytes) return true;
   }

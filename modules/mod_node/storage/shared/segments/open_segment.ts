@@ -14,13 +14,13 @@ import { Log } from "../../blockstore/segments/log.ts";
 import type { Block } from "../../blockstore/store.ts";
 import { type IndexedBlock, sectionBytes } from "./index_file.ts";
 
-/** No open segment is nearly that long: `Log` begins no other by itself. */
+/** No open segment comes near this length, so `Log` never begins another segment by itself. */
 const NO_LIMIT = 2 ** 31;
-/** Of a segment: each is kept in memory until it is in the index. */
+/** Maximum number of blocks in a segment. Each is kept in memory until it is in the index. */
 export const MAX_BLOCKS = 64 * 1024;
 
 export class OpenSegment {
-  /** On this host. */
+  /** Number of the segment on this host. */
   readonly number: number;
   readonly blocks: IndexedBlock[] = [];
   readonly #log: Log;
@@ -33,7 +33,10 @@ export class OpenSegment {
     this.#log = log;
   }
 
-  /** `bufferedBytes`: what may wait to be written. @throws errors of the file system */
+  /**
+   * Begins a segment. `bufferedBytes` is the number of bytes that may wait to be written.
+   * @throws errors of the file system
+   */
   static async begin(files: SegmentFiles, number: number, bufferedBytes: number): Promise<OpenSegment> {
     await files.begin(number);
     const end = positionAt(number, segmentHeader.length);
@@ -41,12 +44,12 @@ export class OpenSegment {
     return new OpenSegment(number, new Log(files, options, end, new Map([[number, segmentHeader.length]])));
   }
 
-  /** Bytes of the CAR file. */
+  /** Length of the CAR file in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Whether a block can be added to a segment of this length; the first one always can. */
+  /** Whether a block fits into a segment of at most this length. The first block always fits. */
   fits({ cid, bytes }: Block, segmentBytes: number): boolean {
     if (this.blocks.length === 0) return true;
     const more = sectionBytes({ multihash: cid.multihash.bytes, form: formOf(cid), length: bytes.length });
@@ -57,17 +60,20 @@ export class OpenSegment {
     return this.#log.hasRoom;
   }
 
-  /** Resolves when more may be added. @throws NodeError STORE_FULL */
+  /**
+   * Resolves when more blocks may be added.
+   * @throws NodeError STORE_FULL
+   */
   room(): Promise<void> {
     return this.#log.room();
   }
 
-  /** Can be read when it returns. */
+  /** Adds a block, which can be read when the call returns. */
   add(block: Block): OpenBlock {
     const { cid, bytes } = block;
     const form = formOf(cid);
     const head = sectionHead(cid.bytes, bytes.length);
-    // Before its owner may overwrite the bytes.
+    // The owner may overwrite the bytes after this call.
     this.#sum.update(head).update(bytes);
     this.#bytes += head.length + bytes.length;
     const { location, multihash } = this.#log.append(block);
@@ -75,7 +81,11 @@ export class OpenSegment {
     return { multihash, form, location };
   }
 
-  /** Resolves with the sum of the file when everything is in it. Nothing is added any more. @throws NodeError STORE_FULL */
+  /**
+   * Resolves with the hash of the file when everything is written. No block may be added after
+   * that.
+   * @throws NodeError STORE_FULL
+   */
   async written(): Promise<Uint8Array> {
     await this.#log.sync();
     this.#sha256 ??= this.#sum.digest();
@@ -89,7 +99,7 @@ export interface OpenBlock {
   readonly location: BlockLocation;
 }
 
-/** The blocks of segments that are not in the index yet. */
+/** Blocks of segments that are not in the index yet. */
 export class OpenBlocks {
   readonly #blocks = new Map<string, OpenBlock[]>();
 
@@ -112,7 +122,7 @@ export class OpenBlocks {
     else others.push(block);
   }
 
-  /** They are in the index. */
+  /** Removes the blocks of a segment that is in the index. */
   remove({ number, blocks }: OpenSegment): void {
     for (const { multihash } of blocks) {
       const key = keyOf(multihash);

@@ -1,21 +1,24 @@
-/** Goes through the whole index of a store, while it changes. */
+/** Iterates over the whole index of a store while it changes. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { PlaceFeed } from "./feed.ts";
-import type { Place, Places } from "./places.ts";
+import type { BlockIndex, IndexedLocation } from "./block_index.ts";
+import type { IndexFeed } from "./index_feed.ts";
 
 const PAGE = 512;
 
-type Page = readonly { readonly multihash: Uint8Array; readonly places: readonly Place[] }[];
+type Page = readonly { readonly multihash: Uint8Array; readonly locations: readonly IndexedLocation[] }[];
 
-/** In the order of the multihashes, each once. `catchUp` brings the index up to everything that was committed anywhere. */
-export async function* pagesOf(places: Places, feed: PlaceFeed, catchUp: () => Promise<void>): AsyncGenerator<Page> {
+/**
+ * Yields the index in the order of multihashes, each of them once. `catchUp` updates the index to
+ * everything that any host has committed.
+ */
+export async function* pagesOf(index: BlockIndex, feed: IndexFeed, catchUp: () => Promise<void>): AsyncGenerator<Page> {
   let resets = -1;
   for (let after: Uint8Array | undefined; ; ) {
     await nextTurn();
-    // An index that is being made anew lacks what comes next.
+    // An index that is being rebuilt lacks the following entries.
     if (feed.resets !== resets) await catchUp();
     ({ resets } = feed);
-    const page = places.page(after, PAGE);
+    const page = index.page(after, PAGE);
     after = page.at(-1)?.multihash;
     if (after === undefined) return;
     yield page;

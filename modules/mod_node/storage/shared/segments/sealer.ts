@@ -1,9 +1,9 @@
-/** Brings segments of this host to the object store and into the log. */
+/** Uploads segments of this host to the object store and commits them to the log. */
 import { failure } from "../../../util/errors.ts";
 import type { SegmentFiles } from "../../blockstore/segments/files.ts";
 import type { Segment, SegmentId, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
-import type { PlaceFeed } from "./feed.ts";
+import type { IndexFeed } from "./index_feed.ts";
 import { encodeIndex, isIndexInLog } from "./index_file.ts";
 import { carKey, indexKey, segmentId } from "./names.ts";
 import type { OpenSegment } from "./open_segment.ts";
@@ -11,14 +11,14 @@ import type { OpenSegment } from "./open_segment.ts";
 export interface SealerDeps {
   readonly objects: ObjectStore;
   readonly log: SharedLog;
-  readonly feed: PlaceFeed;
+  readonly feed: IndexFeed;
   readonly files: SegmentFiles;
 }
 
-/** Segments that may be on their way at a time. */
+/** Maximum number of segments that are uploaded or committed at a time. */
 const MAX_UNDER_WAY = 2;
 
-/** What a segment is called in the store. */
+/** The id of a segment in the store. */
 interface Named {
   readonly session: number;
   readonly id: SegmentId;
@@ -27,7 +27,7 @@ interface Named {
 
 export class Sealer {
   readonly #deps: SealerDeps;
-  /** Segments that are not committed, in order; with what is being done about them. */
+  /** Uncommitted segments in order, each with its running upload and commit. */
   readonly #pending = new Map<OpenSegment, Promise<void> | undefined>();
   readonly #names = new Map<OpenSegment, Named>();
   #session = 0;
@@ -37,10 +37,10 @@ export class Sealer {
     this.#deps = deps;
   }
 
-  /** Takes a segment to which nothing is added any more. Call `room` first. */
+  /** Adds a complete segment. Call `room` first. */
   add(segment: OpenSegment): void {
     this.#pending.set(segment, undefined);
-    // Whoever waits for it is told by `all` and `room`.
+    // `all` and `room` report the error.
     this.#start(segment).catch(() => {});
   }
 
@@ -48,7 +48,10 @@ export class Sealer {
     return this.#pending.size < MAX_UNDER_WAY;
   }
 
-  /** Resolves when another segment may be added. @throws what came in the way of the oldest */
+  /**
+   * Resolves when another segment may be added.
+   * @throws the error of the oldest segment
+   */
   async room(): Promise<void> {
     while (!this.hasRoom) {
       await Promise.any([...this.#pending.keys()].map((segment) => this.#start(segment))).catch((error: unknown) => {
@@ -57,12 +60,18 @@ export class Sealer {
     }
   }
 
-  /** Resolves when everything that was added is committed. @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, STORE_FULL */
+  /**
+   * Resolves when all added segments are committed.
+   * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, STORE_FULL
+   */
   async all(): Promise<void> {
     await Promise.all([...this.#pending.keys()].map((segment) => this.#start(segment)));
   }
 
-  /** An id that this session has not given yet. @throws NodeError SESSION_LOST */
+  /**
+   * Returns an id that this session has not used yet.
+   * @throws NodeError SESSION_LOST
+   */
   newName(): Named {
     const { session } = this.#deps.log;
     if (session === 0) throw failure("SESSION_LOST");
@@ -72,7 +81,10 @@ export class Sealer {
     return { session, id: segmentId({ session, number: this.#count }), isUploaded: false };
   }
 
-  /** Writes a segment to the object store, under the id that it gives. @throws NodeError STORE_UNAVAILABLE, STORE_FULL */
+  /**
+   * Writes a segment to the object store and returns it with its id.
+   * @throws NodeError STORE_UNAVAILABLE, STORE_FULL
+   */
   async upload(segment: OpenSegment): Promise<Segment> {
     const { objects, files } = this.#deps;
     const { number, bytes, blocks } = segment;
@@ -88,12 +100,12 @@ export class Sealer {
         ...(isInLog ? [] : [objects.putNew(indexKey(id), index)]),
       ]);
       name.isUploaded = !wrote.includes("different");
-      // Somebody else's objects are left alone.
+      // Objects of another writer must not be overwritten, so another id is tried.
       if (!name.isUploaded) this.#names.delete(segment);
     }
   }
 
-  /** Nobody asks for the name of this segment again. */
+  /** Forgets the id of a segment that is not needed again. */
   forget(segment: OpenSegment): void {
     this.#names.delete(segment);
   }
@@ -120,23 +132,26 @@ export class Sealer {
     const { log, feed } = this.#deps;
     const segment = await this.upload(open);
     feed.expect(segment.id, open.number, open.blocks);
-    // A commit whose answer was lost may have taken place.
+    // A commit whose response was lost may have succeeded.
     await log.commit(() => ({
-      entries: feed.hasCome(segment.id) ? [] : [{ kind: "segment", segment }],
+      entries: feed.hasArrived(segment.id) ? [] : [{ kind: "segment", segment }],
       result: undefined,
     }));
-    feed.answered(segment.id);
+    feed.confirmed(segment.id);
   }
 
-  /** The name of a segment; another one after the session has changed, since nobody answers for the old one's objects. */
+  /**
+   * Returns the id of a segment. When the session has changed, the segment gets a new id, because
+   * nobody ensures that objects of the old session exist.
+   */
   async #nameOf(segment: OpenSegment): Promise<Named> {
     const { log, feed } = this.#deps;
     const known = this.#names.get(segment);
     if (known?.session === log.session) return known;
     if (known !== undefined) {
-      // It may have been committed in the old session: the answer was lost.
+      // The segment may have been committed in the old session, and the response was lost.
       await log.refresh();
-      if (feed.hasCome(known.id)) return known;
+      if (feed.hasArrived(known.id)) return known;
       feed.forget(known.id);
     }
     const name = this.newName();

@@ -1,28 +1,28 @@
-/** What keeps the objects of a shared store in order: merging, deleting, verifying. */
+/** Maintains the objects of a shared store: merges, deletes and verifies them. */
 import type { CID } from "multiformats/cid";
+import type { SegmentRow } from "./block_index.ts";
 import { keysToRead } from "./keys_to_read.ts";
 import { type MergingDeps, mergeSegments } from "./merging.ts";
-import type { SegmentRow } from "./places.ts";
 import { deleteOrphans, findOrphans, type SegmentFault, type VerifyOptions, verifySegments } from "./verify.ts";
 
-export interface UpkeepFigures {
+export interface UpkeepMetrics {
   readonly segments: number;
-  /** Of their CAR files. */
+  /** Bytes of their CAR files. */
   readonly bytes: number;
-  /** Of those, what stored blocks take. */
+  /** Bytes of stored blocks in these files. */
   readonly live: number;
-  /** In the disk cache of this host. */
+  /** Bytes in the disk cache of this host. */
   readonly cached: number;
 }
 
-/** Segments that a host writes before it looks whether any are to be merged. */
+/** Number of segments that a host writes before it checks whether some should be merged. */
 const MERGE_AFTER = 64;
 
 export class Upkeep {
   readonly #deps: MergingDeps;
   readonly #mustBeOpen: () => void;
   #merging: Promise<void> = Promise.resolve();
-  /** Segments of this host since it last merged. */
+  /** Number of segments that this host has written since it last merged. */
   #unmerged = 0;
 
   constructor(deps: MergingDeps, mustBeOpen: () => void) {
@@ -30,7 +30,10 @@ export class Upkeep {
     this.#mustBeOpen = mustBeOpen;
   }
 
-  /** Merges segments, unless another host is at it, and deletes those that were replaced long enough ago. */
+  /**
+   * Merges segments, unless another host is merging, and deletes those that were replaced long
+   * enough ago.
+   */
   async merge(signal?: AbortSignal): Promise<void> {
     const check = () => {
       this.#mustBeOpen();
@@ -38,7 +41,7 @@ export class Upkeep {
     };
     check();
     this.#unmerged = 0;
-    // One after the other.
+    // Runs one merge after the other.
     this.#merging = this.#merging
       .catch(() => {})
       .then(() => {
@@ -48,46 +51,48 @@ export class Upkeep {
     await this.#merging;
   }
 
-  /** This host has written segments; when they are many, some are merged. */
+  /** Counts segments that this host has written, and merges when there are many. */
   written(count: number): void {
     this.#unmerged += count;
-    // What it leaves undone the next one does.
+    // A failed merge is left to the next one.
     if (this.#unmerged >= MERGE_AFTER) this.merge().catch(() => {});
   }
 
-  /** Resolves when nothing is being merged. */
+  /** Resolves when no merge is running. */
   async ended(): Promise<void> {
     await this.#merging.catch(() => {});
   }
 
-  /** Stored forms, in the order in which they are read fastest; a form may come twice. */
+  /**
+   * Yields stored forms in the order in which they are read fastest. A form may be yielded twice.
+   */
   async *keysToRead(): AsyncGenerator<CID> {
     this.#mustBeOpen();
     yield* keysToRead(this.#deps);
   }
 
-  /** What of the object store does not fit what the log lists; by default every object is read. */
+  /** Yields differences between the object store and the log. By default, it reads every object. */
   async *verify(options?: VerifyOptions): AsyncGenerator<SegmentFault> {
     this.#mustBeOpen();
     yield* verifySegments(this.#deps, options);
   }
 
-  /** Keys of objects that hosts left behind that ended before they told of them. */
+  /** Returns the keys of objects whose hosts ended before they committed them. */
   async orphans(signal?: AbortSignal): Promise<readonly string[]> {
     this.#mustBeOpen();
     return findOrphans(this.#deps, signal);
   }
 
-  /** Deletes those, and gives their keys. */
+  /** Deletes orphans and returns their keys. */
   async deleteOrphans(signal?: AbortSignal): Promise<readonly string[]> {
     this.#mustBeOpen();
     return deleteOrphans(this.#deps, signal);
   }
 
-  async figures(): Promise<UpkeepFigures> {
+  async metrics(): Promise<UpkeepMetrics> {
     this.#mustBeOpen();
     await this.#deps.catchUp();
-    const rows = [...this.#deps.places.rows.values()];
+    const rows = [...this.#deps.index.rows.values()];
     const sum = (of: (row: SegmentRow) => number) => rows.reduce((total, row) => total + of(row), 0);
     return {
       segments: rows.length,

@@ -1,20 +1,22 @@
-/** Compares what the log lists with what is in the object store: for an operator, and after each test that takes things apart. */
+/**
+ * Compares the log with the object store, for an operator and after each test that damages a store.
+ */
 import { keyOf, segmentHeader } from "../../blockstore/segments/format.ts";
 import { isIntact, SectionReader } from "../../blockstore/segments/section_reader.ts";
 import type { SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
+import type { BlockIndex, SegmentRow } from "./block_index.ts";
 import { decodeBlockList } from "./block_lists.ts";
 import { decodeIndex, type IndexedBlock, isIndexInLog } from "./index_file.ts";
 import { readWhole } from "./load_index.ts";
 import { carKey, idOfKey, indexKey, isListKey, sessionOfKey } from "./names.ts";
-import type { Places, SegmentRow } from "./places.ts";
 import { storedFile } from "./stored_segments.ts";
 
 export interface VerifyDeps {
   readonly log: SharedLog;
   readonly objects: ObjectStore;
-  readonly places: Places;
-  /** Everything that was committed anywhere is in the index. */
+  readonly index: BlockIndex;
+  /** Resolves when everything that any host has committed is in the index. */
   readonly catchUp: () => Promise<void>;
 }
 
@@ -26,23 +28,30 @@ export interface SegmentFault {
 
 export interface VerifyOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Every block is read and compared with its hash; otherwise objects are there, of the right length, with indexes that fit. */
+  /**
+   * Whether to read every block and compare it with its hash. Otherwise, checks only that objects
+   * exist with the right length and a valid index.
+   */
   readonly read?: boolean | undefined;
 }
 
-/** Looks at every segment of the store as it was at the beginning, and every list of blocks that the log names. @throws NodeError STORE_UNAVAILABLE */
+/**
+ * Checks every segment that the store had at the beginning, and every list of blocks that the log
+ * names.
+ * @throws NodeError STORE_UNAVAILABLE
+ */
 export async function* verifySegments(
   deps: VerifyDeps,
   { signal, read = true }: VerifyOptions = {},
 ): AsyncGenerator<SegmentFault> {
   await deps.catchUp();
-  for (const [number, row] of [...deps.places.rows]) {
+  for (const [number, row] of [...deps.index.rows]) {
     signal?.throwIfAborted();
     const faults = await faultsOf(deps.objects, row, read);
     if (faults.length === 0) continue;
-    // It may have been replaced and deleted meanwhile.
+    // The segment may have been replaced and deleted in the meantime.
     await deps.catchUp();
-    if (deps.places.rows.get(number)?.id === row.id) yield* faults;
+    if (deps.index.rows.get(number)?.id === row.id) yield* faults;
   }
   yield* faultsOfLists(deps, signal);
 }
@@ -55,7 +64,7 @@ async function* faultsOfLists(
     signal?.throwIfAborted();
     const stored = await readWhole(objects, object);
     if (stored !== undefined && decodeBlockList(stored) !== undefined) continue;
-    // Nothing may name it any more.
+    // The entry that named the list may have been deleted in the meantime.
     if ((await log.lists()).includes(object)) yield { object, fault: stored ? "is damaged" : "is missing" };
   }
 }
@@ -94,31 +103,41 @@ async function faultsOfCar(
   }
   if (reader.damage !== undefined) faults.push({ object, fault: `is damaged at byte ${reader.at}: ${reader.damage}` });
   if (indexed.size > 0)
-    faults.push({ object: indexKey(row.id), fault: `lists ${indexed.size} blocks that are not there` });
+    faults.push({ object: indexKey(row.id), fault: `lists ${indexed.size} blocks that do not exist` });
   return faults;
 }
 
-/** Keys of objects that no host lists or will list: those of sessions that ended between an upload and its commit. */
+/**
+ * Returns the keys of objects that no host lists or will list. They come from sessions that ended
+ * between an upload and its commit.
+ */
 export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<readonly string[]> {
-  const { log, objects, places } = deps;
+  const { log, objects, index } = deps;
   const found: string[] = [];
   for await (const page of objects.list("", { signal })) {
     for (const { key } of page) if (idOfKey(key) !== undefined || isListKey(key)) found.push(key);
   }
-  // A session that is over now commits nothing any more: what it has committed is seen by `catchUp`.
+  // A session that has ended by now commits nothing more, and `catchUp` sees everything that it has
+  // committed.
   const alive = new Set(await log.sessions());
   await deps.catchUp();
-  const named = new Set([...places.rows.values()].map(({ id }) => id).concat(await log.lists(), await log.doomed(0)));
+  const named = new Set(
+    [...index.rows.values()].map(({ id }) => id).concat(await log.lists(), await log.deletableObjects(0)),
+  );
   return found.filter(
     (key) => !named.has(isListKey(key) ? key : `${idOfKey(key)}`) && !alive.has(sessionOfKey(key) ?? 0),
   );
 }
 
-/** Deletes orphans, and uploads that ended half-way; gives the keys of orphans. @throws NodeError STORE_UNAVAILABLE */
+/**
+ * Deletes orphans and aborts incomplete uploads of sessions that have ended. Returns the keys of
+ * orphans.
+ * @throws NodeError STORE_UNAVAILABLE
+ */
 export async function deleteOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<readonly string[]> {
   const alive = new Set(await deps.log.sessions());
   const newest = Math.max(...alive);
-  // One that began after the question is newer than all.
+  // A session that began after the query is newer than all of these.
   const isOver = (session: number) => session < newest && !alive.has(session);
   await deps.objects.abandonUploads((key) => isOver(sessionOfKey(key) ?? newest), { signal });
   const keys = await findOrphans(deps, signal);

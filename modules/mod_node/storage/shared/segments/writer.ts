@@ -1,10 +1,10 @@
-/** Takes blocks into segments of this host, and brings those to the store. */
+/** Writes blocks to segments of this host, and the segments to the store. */
 import { failure } from "../../../util/errors.ts";
 import type { Block } from "../../blockstore/store.ts";
 import type { Segment, SegmentId, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import type { SegmentCache } from "./cache.ts";
-import type { PlaceFeed } from "./feed.ts";
+import type { IndexFeed } from "./index_feed.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { OpenBlocks, OpenSegment } from "./open_segment.ts";
 import { Sealer } from "./sealer.ts";
@@ -14,29 +14,29 @@ export interface WriterDeps {
   readonly objects: ObjectStore;
   readonly log: SharedLog;
   readonly cache: SegmentCache;
-  readonly feed: PlaceFeed;
+  readonly feed: IndexFeed;
   readonly numbers: SegmentNumbers;
-  /** Length of a segment. */
+  /** Maximum length of a segment. */
   readonly segmentBytes: number;
   /** Bytes that may wait to be written to the disk. */
   readonly bufferedBytes: number;
 }
 
 /**
- * Length of the first segment after a sync; the next ones are twice as long each, up to the full length. So the object store is
- * at work soon, and what is written in bulk takes few requests.
+ * Length of the first segment after a sync. Each of the next ones is twice as long, up to the full
+ * length. So uploads begin early, and bulk writes need few requests.
  */
 const FIRST_BYTES = 16 * 2 ** 20;
 
 export class SegmentWriter {
   readonly #deps: WriterDeps;
   readonly #sealer: Sealer;
-  /** Length at which the present segment is full. */
+  /** Length at which the current segment is full. */
   #fullBytes: number;
-  /** What the feed does not find yet. */
+  /** Blocks that the feed does not know yet. */
   readonly blocks = new OpenBlocks();
   readonly #unfound = new Map<number, OpenSegment>();
-  /** The segment that blocks are added to. */
+  /** The segment to which blocks are added. */
   #open: OpenSegment | undefined;
   #beginning: Promise<void> | undefined;
   #syncing: Promise<void> = Promise.resolve();
@@ -48,17 +48,21 @@ export class SegmentWriter {
     this.#sealer = new Sealer({ ...deps, files: deps.cache.own });
   }
 
-  /** Bytes of segments whose blocks the feed does not find yet. */
+  /** Bytes of segments whose blocks the feed does not know yet. */
   get bytes(): number {
     return [...this.#unfound.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Whether `add` can be called now; otherwise `prepareFor` first. */
+  /** Whether `add` can be called now; otherwise, `prepareFor` must be called first. */
   isReadyFor(block: Block): boolean {
     return this.#open?.fits(block, this.#fullBytes) === true && this.#open.hasRoom;
   }
 
-  /** One step on the way to a segment that takes the block: that is the backpressure. @throws NodeError */
+  /**
+   * Takes one step towards a segment that has room for the block. Waiting for it is the
+   * backpressure.
+   * @throws NodeError
+   */
   async prepareFor(block: Block): Promise<void> {
     const open = this.#open;
     if (open === undefined) {
@@ -81,7 +85,11 @@ export class SegmentWriter {
     this.blocks.add((this.#open as OpenSegment).add(block));
   }
 
-  /** What was added before is in the store. Calls that come while one is under way share the next. @throws NodeError */
+  /**
+   * Resolves when all blocks that were added before are in the store. Calls during a sync share the
+   * next one.
+   * @throws NodeError
+   */
   sync(): Promise<void> {
     this.#nextSync ??= this.#syncing
       .catch(() => {})
@@ -94,14 +102,18 @@ export class SegmentWriter {
   }
 
   async #sealAll(): Promise<void> {
-    // While the store takes nothing, calls that fail share a segment: one for each would heap up.
+    // While the store refuses writes, failing calls share a segment: one segment per call would
+    // accumulate.
     await this.#sealer.room();
     this.#fullBytes = Math.min(FIRST_BYTES, this.#deps.segmentBytes);
     if (this.#open !== undefined && this.#open.blocks.length > 0) this.#seal(this.#open);
     await this.#sealer.all();
   }
 
-  /** A segment that nobody else adds to. @throws NodeError STORE_FULL */
+  /**
+   * Begins a segment to which only the caller adds blocks.
+   * @throws NodeError STORE_FULL
+   */
   async begin(): Promise<OpenSegment> {
     const { folder, cache, numbers, bufferedBytes } = this.#deps;
     const number = numbers.take();
@@ -115,25 +127,31 @@ export class SegmentWriter {
     }
   }
 
-  /** Writes a segment of `begin` to the object store, for a commit of the caller. @throws NodeError STORE_UNAVAILABLE, STORE_FULL */
+  /**
+   * Writes a segment of `begin` to the object store; the caller commits it.
+   * @throws NodeError STORE_UNAVAILABLE, STORE_FULL
+   */
   async upload(open: OpenSegment): Promise<Segment> {
     const segment = await this.#sealer.upload(open);
     this.#deps.feed.expect(segment.id, open.number, open.blocks);
     return segment;
   }
 
-  /** An id that neither a segment nor anything else has. @throws NodeError SESSION_LOST */
+  /**
+   * Returns a unique id that belongs to no segment.
+   * @throws NodeError SESSION_LOST
+   */
   newId(): SegmentId {
     return this.#sealer.newName().id;
   }
 
-  /** What `upload` wrote is committed. */
+  /** Records that a segment of `upload` was committed. */
   uploaded(open: OpenSegment, { id }: Segment): void {
     this.#sealer.forget(open);
-    this.#deps.feed.answered(id);
+    this.#deps.feed.confirmed(id);
   }
 
-  /** Nothing comes of a segment of `begin`. */
+  /** Discards a segment of `begin`. */
   discard(open: OpenSegment, uploaded: Segment | undefined): void {
     if (uploaded !== undefined) this.#deps.feed.forget(uploaded.id);
     this.#sealer.forget(open);
@@ -142,12 +160,12 @@ export class SegmentWriter {
     this.#deps.numbers.giveBack(open.number);
   }
 
-  /** Whether blocks of a segment of this host are found here only. */
+  /** Whether only this object knows the blocks of a segment, and the feed does not. */
   isUnfound(segment: number): boolean {
     return this.#unfound.has(segment);
   }
 
-  /** Blocks of these segments of this host are found by the feed. */
+  /** Called when the feed knows the blocks of these segments of this host. */
   found(segments: readonly number[]): void {
     for (const number of segments) {
       const open = this.#unfound.get(number);

@@ -1,54 +1,66 @@
-/** The log in PostgreSQL: see `open.ts`. */
+/** The log in PostgreSQL; see `open.ts`. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
-import type { Commit, HeldLock, Position } from "../log.ts";
+import type { Commit, Position, StoreLock } from "../log.ts";
+import { type Sql, SqlConnection, SqlCounts } from "./connection.ts";
 import { History } from "./history.ts";
-import { Line, type Sql, SqlCounts } from "./line.ts";
 import { byteArray, lastChanges, marksOf } from "./rows.ts";
 import { channelOf, newer, prepareSchema, SCHEMA_VERSION, TRIM_COMMITS } from "./schema.ts";
 import type { SqlLogOptions, SqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
+import { twins, writeTest } from "./statements.ts";
 
 const PAGE = 500;
 const TRIM_MS = 60_000;
-/** Renewals in the time of a lease. */
+/** Number of renewals during a lease. */
 const RENEWALS = 5;
 const CLOSE_MS = 1000;
-/** Locks whose answer was lost and that are given back again and again, as what was asked for them may still be done. */
-const MAX_OWED = 1000;
+/**
+ * Maximum number of locks that are released again and again because the response to their request
+ * was lost. The database may still execute such a request later.
+ */
+const MAX_STALE_TOKENS = 1000;
 
 type Row = Record<string, unknown>;
 
 export class SqlEngine implements LogEngine {
   readonly counts = new SqlCounts();
-  /** Copies are of these tables: those that were restored from a dump have another history. */
+  /**
+   * Identifies these tables. Tables that were restored from a dump have another history, so copies
+   * of the old tables do not match.
+   */
   store = "";
   name = "";
   isNew = false;
   session = 0;
   readonly #settings: SqlSettings;
   readonly #options: Required<SqlLogOptions>;
-  readonly #writer: Line;
-  readonly #reader: Line;
-  /** Renews the lease and hears of news: never busy with anything that takes long. */
-  readonly #keeper: Line;
+  readonly #writer: SqlConnection;
+  readonly #reader: SqlConnection;
+  /** Renews the lease and receives notices. It never runs statements that take long. */
+  readonly #keeper: SqlConnection;
   readonly #closing = new AbortController();
-  /** Aborted with the session: nobody keeps a lock beyond it. */
+  /** Aborted when the session ends, because no lock outlives it. */
   #sessionEnd = new AbortController();
   /** Names of the locks that this host has. */
-  readonly #held = new Set<string>();
-  /** Each lock that is taken has a token. The database may have these for this host, and nobody here has them: an answer was lost. */
-  readonly #owed = new Set<string>();
-  /** Some of them were not given back yet. */
-  #owesLocks = false;
+  readonly #ownLocks = new Set<string>();
+  /**
+   * Tokens of locks that the database may have recorded for this host although no caller has them,
+   * because a response was lost. Each request for a lock has a token of its own.
+   */
+  readonly #staleTokens = new Set<string>();
+  /** Whether some of them still have to be released. */
+  #hasUnreleasedLocks = false;
   #events: EngineEvents | undefined;
-  #keeping: Promise<void> | undefined;
+  #maintenance: Promise<void> | undefined;
   /** The last commit that is known to exist. */
   #seen: Position = 0;
   readonly #history = new History();
+  /** All sessions of this process. */
+  readonly #sessions: number[] = [];
 
   constructor(settings: SqlSettings, options: SqlLogOptions) {
     this.#settings = settings;
@@ -59,18 +71,19 @@ export class SqlEngine implements LogEngine {
       refreshMs: 2000,
       keepCommits: 10_000,
       keepMs: 3_600_000,
+      onTwin: () => undefined,
       ...options,
     };
     const { counts } = this;
     const { name } = options;
-    this.#writer = new Line(settings, { name, counts });
-    this.#reader = new Line(settings, { name, counts });
-    this.#keeper = new Line(settings, {
+    this.#writer = new SqlConnection(settings, { name, counts });
+    this.#reader = new SqlConnection(settings, { name, counts });
+    this.#keeper = new SqlConnection(settings, {
       name,
       counts,
       onConnect: async (sql) => {
         await sql.unsafe(`listen ${channelOf(settings.schema)}`);
-        // What was told while nobody listened.
+        // Notices may have been missed while nobody listened.
         this.#events?.onNews();
       },
       onNotice: (author) => {
@@ -82,7 +95,7 @@ export class SqlEngine implements LogEngine {
   async open(): Promise<void> {
     const { schema } = this.#settings;
     await this.#writer.run((sql) => prepareSchema(sql, schema), this.#options.commitMs);
-    const [row] = await this.#ask(
+    const [row] = await this.#query(
       this.#writer,
       this.#options.commitMs,
       "select store, position, 'SCHEMA.head'::regclass::oid as made from SCHEMA.head",
@@ -95,16 +108,16 @@ export class SqlEngine implements LogEngine {
 
   begin(events: EngineEvents): void {
     this.#events = events;
-    this.#keeping = this.#keep();
+    this.#maintenance = this.#maintain();
   }
 
-  know(position: Position, id: string): void {
+  expectCommit(position: Position, id: string): void {
     this.#history.note(position, id);
   }
 
   async read(after: Position): Promise<Page> {
     const known = this.#history.at(after);
-    const rows = await this.#ask(
+    const rows = await this.#query(
       this.#reader,
       this.#options.refreshMs,
       `select h.position as head, h.first, p.pos, p.author, p.payload, l.id::text as id,
@@ -131,7 +144,7 @@ export class SqlEngine implements LogEngine {
   }
 
   async append({ after, entries, locks, wantsTurn }: Append): Promise<Appended> {
-    const held = JSON.stringify(locks.map(({ name, fence }) => ({ name, fence })));
+    const lockList = JSON.stringify(locks.map(({ name, fence }) => ({ name, fence })));
     const body = entries.length === 0 ? null : encodeEntries(entries);
     const changes = lastChanges(entries);
     const keys = byteArray([...changes.keys()].map((key) => Buffer.from(key)));
@@ -139,11 +152,11 @@ export class SqlEngine implements LogEngine {
     const marks = JSON.stringify(entries.flatMap(marksOf));
     const id = randomUUID();
     const known = this.#history.at(after);
-    const parameters = [after, this.session, id, wantsTurn, held, body, keys, values, marks, PAGE, known];
+    const parameters = [after, this.session, id, wantsTurn, lockList, body, keys, values, marks, PAGE, known];
     const end = performance.now() + this.#options.commitMs;
     for (;;) {
-      // Asked again with the same id when the answer is lost.
-      const rows = await this.#ask(
+      // The statement has the same id when it is repeated after a lost response.
+      const rows = await this.#query(
         this.#writer,
         end - performance.now(),
         `select a.*, l.id::text as id from SCHEMA.append(
@@ -151,7 +164,7 @@ export class SqlEngine implements LogEngine {
            $2::integer, $3::uuid, $4::boolean, $5::text, $6::bytea, $7::text::bytea[], $8::text::bytea[], $9::text, $10::integer
          ) a left join SCHEMA.log l on a.state = 'missed' and l.position = a.pos`,
         parameters,
-        ": the answer to a commit was lost, so this call may have taken place",
+        ": the response to a commit was lost, so this call may have succeeded",
       );
       const { state, pos, payload } = rows[0] as Row;
       if (state === "done") {
@@ -163,8 +176,8 @@ export class SqlEngine implements LogEngine {
       if (state === "lock") return { lost: rows.map((row) => String(row.payload)) };
       if (state === "behind") return { missed: behind };
       if (state === "head") return { missed: this.#pageOf(after, Number(pos), rows.slice(1)) };
-      // It is another host's turn.
-      if (state !== "turn") throw new Error(`append answered ${state} ${payload}`);
+      // Another host has its turn.
+      if (state !== "turn") throw new Error(`append returned ${state} ${payload}`);
       this.counts.turns += 1;
       if (performance.now() > end) throw failure("STORE_UNAVAILABLE", { reason: "another host is committing" });
       await sleep(1 + Math.random() * 5);
@@ -172,7 +185,7 @@ export class SqlEngine implements LogEngine {
   }
 
   async *snapshot(): AsyncGenerator<readonly Commit[]> {
-    const line = new Line(this.#settings, { name: this.#options.name, counts: this.counts });
+    const line = new SqlConnection(this.#settings, { name: this.#options.name, counts: this.counts });
     try {
       const sql = await line.run(async (sql) => sql, this.#options.refreshMs);
       yield* snapshotOf(sql, `"${this.#settings.schema}"`);
@@ -187,7 +200,7 @@ export class SqlEngine implements LogEngine {
 
   async #join(isStart: boolean): Promise<void> {
     const { name, peer, leaseMs, commitMs } = this.#options;
-    const [row] = await this.#ask(
+    const [row] = await this.#query(
       this.#writer,
       commitMs,
       `select SCHEMA.join_store($1::text, $2::text, make_interval(secs => $3::double precision), $4::boolean, $5::integer) as id,
@@ -197,72 +210,80 @@ export class SqlEngine implements LogEngine {
     if (row?.id === null) throw newer(this.#settings.schema, String(row.version));
     this.#sessionEnd = new AbortController();
     this.session = Number(row?.id);
+    this.#sessions.push(this.session);
   }
 
-  async withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
-    if (this.#held.has(name)) return undefined;
-    this.#held.add(name);
+  async withLock<T>(name: string, run: (lock: StoreLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+    if (this.#ownLocks.has(name)) return undefined;
+    this.#ownLocks.add(name);
     try {
       return await this.#withLock(name, run);
     } finally {
-      this.#held.delete(name);
+      this.#ownLocks.delete(name);
     }
   }
 
-  async #withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+  async #withLock<T>(name: string, run: (lock: StoreLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
     const { session } = this;
     const { signal } = this.#sessionEnd;
     const token = randomUUID();
-    let isAnswered = false;
+    let isResponseKnown = false;
     try {
-      const [row] = await this.#ask(
+      const [row] = await this.#query(
         this.#writer,
         this.#options.commitMs,
         "select SCHEMA.take_lock($1::text, $2::integer, $3::uuid) as fence",
         [name, session, token],
       );
-      isAnswered = true;
+      isResponseKnown = true;
       const fence = row?.fence;
       if (fence === null || fence === undefined) return undefined;
       if (Number(fence) < 0) throw failure("SESSION_LOST");
       return { result: await run({ name, fence: Number(fence), signal }) };
     } finally {
-      this.#owe(token);
+      this.#addStaleToken(token);
       await this.#freeLocks(this.#writer, this.#options.commitMs).then(
-        () => isAnswered && this.#owed.delete(token),
+        () => isResponseKnown && this.#staleTokens.delete(token),
         () => {
-          this.#owesLocks = true;
+          this.#hasUnreleasedLocks = true;
         },
       );
     }
   }
 
-  #owe(token: string): void {
-    this.#owed.add(token);
-    const [oldest] = this.#owed;
-    if (this.#owed.size > MAX_OWED && oldest !== undefined) this.#owed.delete(oldest);
+  #addStaleToken(token: string): void {
+    this.#staleTokens.add(token);
+    const [oldest] = this.#staleTokens;
+    if (this.#staleTokens.size > MAX_STALE_TOKENS && oldest !== undefined) this.#staleTokens.delete(oldest);
   }
 
-  /** By their tokens: one that is taken meanwhile has another, and stays. */
-  async #freeLocks(line: Line, withinMs: number): Promise<void> {
-    if (this.#owed.size === 0) return;
+  /**
+   * Releases locks by token. A lock that was taken again in the meantime has another token and
+   * stays.
+   */
+  async #freeLocks(line: SqlConnection, withinMs: number): Promise<void> {
+    if (this.#staleTokens.size === 0) return;
     const free = "update SCHEMA.locks set session = null, token = null where token = any($1::text::uuid[])";
-    await this.#ask(line, withinMs, free, [`{${[...this.#owed].join(",")}}`]);
+    await this.#query(line, withinMs, free, [`{${[...this.#staleTokens].join(",")}}`]);
+  }
+
+  async tryWriting(): Promise<void> {
+    await this.#query(this.#writer, this.#options.commitMs, writeTest);
   }
 
   async sessions(): Promise<readonly number[]> {
-    const rows = await this.#ask(this.#reader, this.#options.refreshMs, "select id from SCHEMA.live_sessions()");
+    const rows = await this.#query(this.#reader, this.#options.refreshMs, "select id from SCHEMA.live_sessions()");
     return rows.map(({ id }) => Number(id));
   }
 
   async hostOf(session: number): Promise<string> {
     const name = "select name from SCHEMA.sessions where id = $1::integer";
-    const [row] = await this.#ask(this.#reader, this.#options.refreshMs, name, [session]);
+    const [row] = await this.#query(this.#reader, this.#options.refreshMs, name, [session]);
     return `${row?.name ?? "a host"} (session ${session})`;
   }
 
   async doomed(graceMs: number): Promise<readonly string[]> {
-    const rows = await this.#ask(
+    const rows = await this.#query(
       this.#reader,
       this.#options.refreshMs,
       "select id from SCHEMA.doomed where since <= clock_timestamp() - make_interval(secs => $1::double precision)",
@@ -272,66 +293,83 @@ export class SqlEngine implements LogEngine {
   }
 
   async lists(): Promise<readonly string[]> {
-    const rows = await this.#ask(this.#reader, this.#options.refreshMs, "select distinct object from SCHEMA.lists");
+    const rows = await this.#query(this.#reader, this.#options.refreshMs, "select distinct object from SCHEMA.lists");
     return rows.map(({ object }) => String(object));
   }
 
   async buried(ids: readonly string[]): Promise<void> {
     const bury = "delete from SCHEMA.doomed where id in (select jsonb_array_elements_text($1::text::jsonb))";
-    await this.#ask(this.#writer, this.#options.commitMs, bury, [JSON.stringify(ids)]);
+    await this.#query(this.#writer, this.#options.commitMs, bury, [JSON.stringify(ids)]);
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#keeping;
+    await this.#maintenance;
     if (this.session > 0 && this.#keeper.isConnected) {
       const end = "update SCHEMA.sessions set ended = true where id = $1::integer";
-      await this.#ask(this.#keeper, CLOSE_MS, end, [this.session]).catch(() => {});
+      await this.#query(this.#keeper, CLOSE_MS, end, [this.session]).catch(() => {});
     }
     for (const line of [this.#writer, this.#reader, this.#keeper]) line.close();
   }
 
-  async #ask(line: Line, withinMs: number, text: string, parameters: readonly unknown[] = [], mayHaveRun?: string) {
+  async #query(
+    line: SqlConnection,
+    withinMs: number,
+    text: string,
+    parameters: readonly unknown[] = [],
+    mayHaveRun?: string,
+  ) {
     const query = text.replaceAll("SCHEMA.", `"${this.#settings.schema}".`);
     const ask = async (sql: Sql): Promise<Row[]> => await sql.unsafe(query, parameters as never[], { prepare: true });
     return await line.run(ask, withinMs, mayHaveRun);
   }
 
-  /** Until the log is closed: the lease, the floor below the notices, and the end of the log. */
-  async #keep(): Promise<void> {
-    const { leaseMs, pollMs, keepCommits, keepMs, refreshMs } = this.#options;
+  /**
+   * Renews the lease, reads the head of the log in case notices do not arrive, and trims the log
+   * until it is closed.
+   */
+  async #maintain(): Promise<void> {
+    const { leaseMs, pollMs, keepCommits, keepMs, refreshMs, peer, onTwin } = this.#options;
     const renewMs = leaseMs / RENEWALS;
     const trim = "select SCHEMA.trim_log($1::bigint, make_interval(secs => $2::double precision)) as gone";
-    let [renewed, trimmed] = [0, performance.now()];
+    let renewed = 0;
+    let trimmed = performance.now();
     while (!this.#closing.signal.aborted) {
       const now = performance.now();
       try {
         const isDue = now - renewed >= renewMs;
-        await this.#beat(isDue ? leaseMs / 1000 : null);
+        await this.#renewLease(isDue ? leaseMs / 1000 : null);
         if (isDue) renewed = now;
-        // With each renewal, too: what was asked of a database that stood still is done when it goes on.
-        if (isDue || this.#owesLocks) {
-          this.#owesLocks = false;
+        // Also runs with each renewal: a database that was stalled may execute old requests for
+        // locks when it continues.
+        if (isDue || this.#hasUnreleasedLocks) {
+          this.#hasUnreleasedLocks = false;
           await this.#freeLocks(this.#keeper, refreshMs);
+        }
+        if (isDue) {
+          const rows = await this.#query(this.#keeper, refreshMs, twins, [peer, JSON.stringify(this.#sessions)]);
+          for (const { id, name } of rows) onTwin(String(name), Number(id));
         }
         if (now - trimmed >= TRIM_MS) {
           trimmed = now;
-          const [row] = await this.#ask(this.#keeper, refreshMs, trim, [keepCommits, keepMs / 1000]);
-          // There may be more: that goes with the next look, or a busy store's log would never be short again.
+          const [row] = await this.#query(this.#keeper, refreshMs, trim, [keepCommits, keepMs / 1000]);
+          // There may be more to trim. The next iteration continues, because otherwise the log of a
+          // busy store would grow without limit.
           if (Number(row?.gone) >= TRIM_COMMITS) trimmed = Number.NEGATIVE_INFINITY;
         }
       } catch {
-        // Calls meet the same, and say so; the next look is after the same time.
+        // Calls meet the same failure and report it. The next iteration begins after the usual
+        // pause.
       }
       const pause = Math.min(pollMs, renewMs);
       await sleep(pause, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {});
     }
   }
 
-  async #beat(lease: number | null): Promise<void> {
+  async #renewLease(lease: number | null): Promise<void> {
     const { session } = this;
     const beat = "select * from SCHEMA.beat($1::integer, make_interval(secs => $2::double precision))";
-    const [row] = await this.#ask(this.#keeper, this.#options.refreshMs, beat, [session, lease]);
+    const [row] = await this.#query(this.#keeper, this.#options.refreshMs, beat, [session, lease]);
     if (row?.alive === false && session === this.session) this.#loseSession();
     if (Number(row?.pos) <= this.#seen) return;
     this.#seen = Number(row?.pos);
@@ -339,9 +377,10 @@ export class SqlEngine implements LogEngine {
   }
 
   #pageOf(after: Position, head: Position, rows: readonly Row[]): Page {
-    // The rows that mirror the log have what it lacks.
+    // The tables that mirror the log have the commits that it lacks.
     if (!follow(after, head, rows)) return behind;
-    // A look that began earlier may have other commits than those that this host has since written or read.
+    // A read that began earlier may return other commits than those that this host has written or
+    // read since.
     if (rows.some(({ pos, id }) => this.#history.contradicts(Number(pos), id))) {
       this.#loseHistory();
       return behind;
@@ -350,7 +389,7 @@ export class SqlEngine implements LogEngine {
     for (const { pos, author, payload, id } of rows) {
       const entries = decodeEntries(payload as Buffer);
       if (entries === undefined) return behind;
-      // What came while a commit waited for its turn is answered without an id.
+      // Commits that arrived while a commit waited for its turn are returned without ids.
       const named = typeof id === "string" && { id };
       commits.push({ position: Number(pos), session: Number(author), ...named, entries });
     }
@@ -364,8 +403,9 @@ export class SqlEngine implements LogEngine {
   }
 
   /**
-   * Commits that this host knows were lost: a standby took over that had not got them, or a backup was restored. Its copies
-   * begin anew, and its session may have been given to another host.
+   * Handles the loss of commits that this host knows, after a failover to a standby without them,
+   * or after a restored backup. The copies start again, and the session is given up, because
+   * another host may have the same one.
    */
   #loseHistory(): void {
     this.#history.clear();
@@ -373,7 +413,7 @@ export class SqlEngine implements LogEngine {
   }
 }
 
-/** Whether these are the next commits behind one, up to the head at most, without any missing. */
+/** Whether these commits directly follow `after` without a gap, up to the head at most. */
 const follow = (after: Position, head: Position, rows: readonly Row[]): boolean =>
   rows.every(({ pos }, nth) => Number(pos) === after + 1 + nth) &&
   after + rows.length <= head &&

@@ -1,19 +1,25 @@
 /** Opens the log in PostgreSQL. */
 import { LogClient } from "../log_client.ts";
+import type { SqlCounts } from "./connection.ts";
 import { SqlEngine } from "./engine.ts";
-import type { SqlCounts } from "./line.ts";
 import { type SqlLogOptions, sqlSettings } from "./settings.ts";
 
 export interface SqlLog {
   readonly log: LogClient;
-  /** Names the store: two with the same name are the same, or one is a backup of the other. */
+  /**
+   * The name of the store. Two stores with the same name are identical, or one is a backup of the
+   * other.
+   */
   readonly store: string;
-  /** No host had committed anything when it was opened. */
+  /** Whether no host had committed anything when the log was opened. */
   readonly isNew: boolean;
   readonly counts: SqlCounts;
 }
 
-/** Opens the log of a store, and makes its tables when there are none. @throws NodeError STORE_UNAVAILABLE */
+/**
+ * Opens the log of a store, and creates its tables when they are missing.
+ * @throws NodeError STORE_UNAVAILABLE
+ */
 export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
   const engine = new SqlEngine(sqlSettings(options.url), options);
   await engine.open().catch(async (error: unknown) => {

@@ -1,15 +1,15 @@
-/** What a commit is written as, beside its entries. */
+/** The rows that a commit writes in addition to its entries. */
 import { encodeEntries, listIn } from "../entries.ts";
 import type { Entry } from "../log.ts";
 
-/** Of each key, as a statement changes a row once. */
+/** Returns the last change of each key, because a statement can change a row only once. */
 export const lastChanges = (entries: readonly Entry[]): Map<string, Uint8Array | undefined> =>
   new Map(entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes : [])));
 
 export const byteArray = (values: readonly (Uint8Array | undefined)[]): string =>
   `{${values.map((value) => (value ? `"\\\\x${Buffer.from(value).toString("hex")}"` : "NULL")).join(",")}}`;
 
-/** Rows of the tables that mirror the log. */
+/** Returns the rows of the tables that mirror the log. */
 export function marksOf(entry: Entry): object[] {
   if (entry.kind === "metadata") return [];
   if (entry.kind === "segment") return [segmentMark(entry.segment)];

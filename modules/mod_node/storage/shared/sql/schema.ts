@@ -1,13 +1,19 @@
-/** The tables of a store, and the functions that are one round trip each. */
+/** The tables of a store, and functions that need one round trip each. */
 import { NodeError } from "../../../util/errors.ts";
-import type { Sql } from "./line.ts";
+import type { Sql } from "./connection.ts";
 
-/** Raised with every change of what is below, which a test holds; a change of tables has its step in `migrations`. */
+/**
+ * Version of the definitions below. A test fails when they change and the version does not. A
+ * change of tables also needs a step in `migrations`.
+ */
 export const SCHEMA_VERSION = 3;
-/** So many at a time are forgotten: commits wait for it. */
+/** Maximum number of commits that are trimmed together, because commits wait for it. */
 export const TRIM_COMMITS = 1000;
 
-/** What changes the tables of a version to those of the next one; functions are made anew at any rate. */
+/**
+ * Statements that change the tables of a version to those of the next one. Functions are re-created
+ * in any case.
+ */
 const migrations: Readonly<Record<number, (schema: string) => string>> = {
   1: () => "",
   2: (s) => `${lists(s)}
@@ -19,7 +25,7 @@ insert into ${s}.lists (object, position)
 };
 
 const quoted = (schema: string): string => `"${schema}"`;
-/** Hosts are told of commits by this channel. */
+/** Name of the channel on which hosts are notified of commits. */
 export const channelOf = (schema: string): string => `"${schema}_news"`;
 
 const lists = (s: string): string => `
@@ -67,8 +73,9 @@ create table ${s}.locks (name text primary key, fence bigint not null, session i
 ${lists(s)}`;
 
 /**
- * \`append\` writes one commit behind \`after_\`, or tells why not. Called again with the same id it answers the same, so a
- * lost answer can be asked for again; an attempt whose caller has gone is refused once its place in the log is taken.
+ * `append` writes one commit after position `after_`, or says why not. Called again with the same
+ * id, it returns the same result, so a lost response can be requested again. An attempt whose
+ * caller is gone is refused once its position in the log is taken.
  */
 const appendFunction = (s: string, channel: string): string => `
 create function ${s}.append(
@@ -241,7 +248,7 @@ end $$;
 const functions = (schema: string): string =>
   otherFunctions(quoted(schema)) + appendFunction(quoted(schema), `${schema}_news`);
 
-/** All that a new store is made of. */
+/** Returns all statements that create a new store. */
 export const schemaText = (schema: string): string => tables(quoted(schema)) + functions(schema);
 
 const dropFunctions = (schema: string): string => `
@@ -254,9 +261,10 @@ begin
 end $$`;
 
 /**
- * Makes what is missing, and what an older program has made into what this one knows; one host at a time.
+ * Creates missing tables, and upgrades those of an older program. Only one host does so at a time.
  *
- * @throws NodeError for a newer version, and for an older one while hosts use it: that one can be tried again
+ * @throws NodeError for a newer version, and for an older version while hosts use it; the latter
+ * can be tried again
  */
 export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
   const s = quoted(schema);
@@ -264,7 +272,7 @@ export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
     await tx`select pg_advisory_xact_lock(hashtextextended(${`modhost ${schema}`}, 0))`;
     await tx.unsafe(`create schema if not exists ${s}`);
     await tx.unsafe(`create table if not exists ${s}.version (version integer not null)`);
-    // Nobody joins meanwhile.
+    // The row lock prevents hosts from joining in the meantime.
     const [row] = await tx.unsafe(`select version from ${s}.version for update`);
     const found = row === undefined ? undefined : Number(row.version);
     if (found === SCHEMA_VERSION) return;
@@ -290,14 +298,14 @@ export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
   });
 }
 
-/** For a host whose program is older than the tables. */
+/** Returns the error for a host whose program is older than the tables. */
 export const newer = (schema: string, version: number | string): NodeError =>
   new NodeError(
-    `schema ${schema} of the database has version ${version}, and this program knows ${SCHEMA_VERSION}: another host has a newer program, which has changed it. Install that one here, too`,
+    `schema ${schema} of the database has version ${version}, and this program knows ${SCHEMA_VERSION}: another host has upgraded it with a newer program. Install that version here, too`,
   );
 
 const inUse = (schema: string, version: number, hosts: string): NodeError =>
   new NodeError(
-    `schema ${schema} of the database has version ${version}, and this program makes it version ${SCHEMA_VERSION} once no host uses it: stop ${hosts}`,
+    `schema ${schema} of the database has version ${version}, and this program upgrades it to version ${SCHEMA_VERSION} when no host uses it: stop ${hosts}`,
     { kind: "unavailable" },
   );

@@ -1,52 +1,58 @@
-/** Where a database is, as its URL says, and how a host uses it. */
+/** Address of a database, parsed from its URL, and options of its use. */
 import { NodeError } from "../../../util/errors.ts";
+import { type SqlTls, takeTls } from "./tls.ts";
 
 export interface SqlAddress {
   readonly host: string;
   readonly port: number;
-  /** A socket in the file system, in place of host and port. */
+  /** Path of a Unix socket, instead of host and port. */
   readonly path?: string;
 }
 
 export interface SqlSettings {
-  /** Tried in turn: the one that takes writes is used. */
+  /** Tried in turn until one accepts writes. */
   readonly addresses: readonly [SqlAddress, ...SqlAddress[]];
-  /** For the client: one host, and without what is ours. */
+  /** URL for the client, with one host and without parameters of this program. */
   readonly url: string;
-  /** All tables and functions are in it: several stores share a database by different ones. */
+  /**
+   * Schema of all tables and functions. Several stores can share a database with different schemas.
+   */
   readonly schema: string;
+  readonly tls: SqlTls | undefined;
 }
 
 export interface SqlLogOptions {
   readonly url: string;
-  /** For people who look into the database. */
+  /** Name of the host for people who inspect the database. */
   readonly name: string;
-  /** Nobody else has it: what it had begun before is over when the log is opened. */
+  /** Unique name of the host's peer. Opening the log ends earlier sessions of the same peer. */
   readonly peer: string;
-  /** Milliseconds after which a silent host is shut out, by the clock of the database. */
+  /** Milliseconds after which a silent host loses its session, by the clock of the database. */
   readonly leaseMs?: number;
-  /** Milliseconds between two looks, where notices do not come. */
+  /** Milliseconds between reads of the log when notices do not arrive. */
   readonly pollMs?: number;
-  /** Milliseconds for which calls wait for a database that cannot be reached. */
+  /** Milliseconds for which calls wait for an unreachable database. */
   readonly commitMs?: number;
   readonly refreshMs?: number;
-  /** Commits and milliseconds that the log is kept, whichever is more. */
+  /** Minimum number of commits, and minimum age in milliseconds, that stay in the log. */
   readonly keepCommits?: number;
   readonly keepMs?: number;
+  /** Called repeatedly while another process uses the same peer: two hosts have one identity. */
+  readonly onTwin?: (name: string, session: number) => void;
 }
 
-/** For people. */
-export const placeOf = ({ addresses }: SqlSettings): string =>
+/** Returns the addresses for messages. */
+export const describeAddresses = ({ addresses }: SqlSettings): string =>
   addresses.map(({ host, port, path }) => path ?? `${host}:${port}`).join(", ");
 
 const DEFAULT_SCHEMA = "modhost";
 const form = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]*)(.*)$/;
 
 /**
- * `postgres://user:password@host:5432,standby:5432/database?schema=modhost`; `host=/run/postgresql` for a socket; other
- * parameters are those of the client (`sslmode`).
+ * Parses `postgres://user:password@host:5432,standby:5432/database?schema=modhost`. The parameter
+ * `host=/run/postgresql` selects a socket. `tls.ts` and the client use the other parameters.
  *
- * @throws NodeError that does not show the password
+ * @throws NodeError that does not contain the password
  */
 export function sqlSettings(text: string): SqlSettings {
   const [, start = "", hosts = "", rest = ""] = form.exec(text) ?? [];
@@ -59,14 +65,17 @@ export function sqlSettings(text: string): SqlSettings {
   const url = new URL(start + first + rest);
   const schema = url.searchParams.get("schema") ?? DEFAULT_SCHEMA;
   if (!/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
-    throw new NodeError(`schema=${schema}: a schema is up to 48 small letters, digits and _, and begins with no digit`);
+    throw new NodeError(
+      `schema=${schema}: a schema is up to 48 small letters, digits and _, and does not begin with a digit`,
+    );
   }
+  const tls = takeTls(url);
   const folder = url.searchParams.get("host");
   for (const name of ["schema", "host", "target_session_attrs"]) url.searchParams.delete(name);
   const addresses = folder?.startsWith("/")
     ? [{ host: "localhost", port: 5432, path: `${folder}/.s.PGSQL.${url.port || 5432}` }]
     : hosts.split(",").map(addressOf);
-  return { addresses: addresses as unknown as SqlSettings["addresses"], url: url.href, schema };
+  return { addresses: addresses as unknown as SqlSettings["addresses"], url: url.href, schema, tls };
 }
 
 function addressOf(text: string): SqlAddress {

@@ -1,9 +1,9 @@
-/** The present state as commits, for a host that is behind the beginning of the log. */
+/** The current state as commits, for a host whose position is before the beginning of the log. */
 import { within } from "../../../util/async/within.ts";
 import { failure } from "../../../util/errors.ts";
 import { decodeEntries } from "../entries.ts";
 import type { Commit, Entry } from "../log.ts";
-import type { Sql } from "./line.ts";
+import type { Sql } from "./connection.ts";
 
 const ROWS = 500;
 const STALL_MS = 30_000;
@@ -18,7 +18,7 @@ interface Row {
   readonly blocks: string | null;
 }
 
-/** One statement, so one moment. Commits are whole: none is in two parts. */
+/** Returns a single statement, so that the result is consistent. It does not split commits. */
 const query = (s: string): string => `
 select position as pos, 0 as nth, 'metadata' as kind, key, value, null::text as id, null::bigint as bytes,
   null::bigint as blocks from ${s}.metadata
@@ -36,13 +36,13 @@ export async function* snapshotOf(sql: Sql, schema: string): AsyncGenerator<read
     .cursor(ROWS)
     [Symbol.asyncIterator]();
   for (;;) {
-    // At the end the client gives no promise.
+    // At the end, the client returns no promise.
     const page = await within(STALL_MS, Promise.resolve(pages.next())).catch((error: Error) => {
       throw failure("STORE_UNAVAILABLE", { reason: error.message }, error);
     });
     if (page.done) break;
     rows.push(...page.value);
-    // The commit that the page ends in may go on in the next one.
+    // The last commit of the page may continue on the next page.
     const last = rows.at(-1)?.pos;
     const whole = rows.findIndex(({ pos }) => pos === last);
     if (whole > 0) yield commitsOf(rows.slice(0, whole));
@@ -60,7 +60,7 @@ const commitsOf = (rows: readonly Row[]): Commit[] =>
 function removalIn({ pos, value }: Row): Entry[] {
   const entries = decodeEntries(value as Buffer);
   if (entries !== undefined) return entries;
-  const reason = `commit ${pos} of the table removals cannot be read; put the schema back from a backup of the database`;
+  const reason = `commit ${pos} of the table removals cannot be read; restore the schema from a backup of the database`;
   throw failure("STORE_UNAVAILABLE", { reason });
 }
 

@@ -1,4 +1,7 @@
-/** Messages of peers: bitswap, IPNS records, pubsub, and ids and addresses in messages of all protocols. */
+/**
+ * Messages of peers: bitswap, IPNS records, pubsub, and ids and addresses in messages of all
+ * protocols.
+ */
 import { RPC } from "@libp2p/gossipsub/message";
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { multiaddr } from "@multiformats/multiaddr";

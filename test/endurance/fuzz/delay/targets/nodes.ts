@@ -1,7 +1,7 @@
 /** Blocks of every codec, and the documents that become blocks. */
 import { CID } from "multiformats/cid";
 import { identity } from "multiformats/hashes/identity";
-import { readHeader } from "#node/content/car/header.ts";
+import { parseHeader } from "#node/content/car/header.ts";
 import { encodedObject } from "#node/content/dag/object/input.ts";
 import { unixfsNode } from "#node/content/unixfs/node.ts";
 import { canonicalCborSteps, decodeCborSteps } from "#node/formats/dag_cbor/value.ts";
@@ -223,7 +223,7 @@ export const nodeTargets: readonly Target[] = [
   target("links of dag-pb", BLOCK, pb, (block) => linksOf(cid, block)),
   target("dag-pb as JSON", BLOCK, pb, (block) => inSlices(nodeJsonSteps(cid, block))),
   target("UnixFS", BLOCK, pb, (block) => unixfsNode(cid, block)),
-  target("headers of archives", BLOCK, { ...cbor, roots: (size) => rootsOf(size) }, readHeader),
+  target("headers of archives", BLOCK, { ...cbor, roots: (size) => rootsOf(size) }, parseHeader),
 ];
 
 function rootsOf(size: number): Uint8Array {

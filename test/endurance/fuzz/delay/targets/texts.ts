@@ -1,4 +1,7 @@
-/** Texts of CIDs, peer ids, addresses and paths, as they come in arguments, configurations, records and messages. */
+/**
+ * Texts of CIDs, peer ids, addresses and paths, as they come in arguments, configurations, records
+ * and messages.
+ */
 import { multiaddr } from "@multiformats/multiaddr";
 import { identity } from "multiformats/hashes/identity";
 import { uncheckedPath } from "#node/content/mfs/path.ts";

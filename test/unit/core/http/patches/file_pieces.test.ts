@@ -1,4 +1,4 @@
-/** Opened files are sent from memory that serves again, where their streams are as Node makes them. */
+/** Opened files are sent from reused memory, if their streams are Node's own. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ async function opened(stream: ReadStream): Promise<ReadStream> {
   return stream;
 }
 
-/** All of it, each piece given back as soon as it was copied. */
+/** Returns the whole body, and releases each piece as soon as it was copied. */
 async function bytesOf(body: PooledBody): Promise<{ bytes: Buffer; memory: Set<unknown> }> {
   const copies: Buffer[] = [];
   const memory = new Set<unknown>();
@@ -38,7 +38,7 @@ async function bytesOf(body: PooledBody): Promise<{ bytes: Buffer; memory: Set<u
   return { bytes: Buffer.concat(copies), memory };
 }
 
-test("all of a file comes, in memory that serves again, and the file is closed behind it", async () => {
+test("a whole file is read into reused memory, and the file is closed afterwards", async () => {
   const stream = await opened(createReadStream(path));
   const { fd } = stream as unknown as { fd: number };
   const body = filePieces(stream, content.length);
@@ -50,7 +50,7 @@ test("all of a file comes, in memory that serves again, and the file is closed b
   assert.throws(() => fstatSync(fd), { code: "EBADF" });
 });
 
-test("a stream of a part of a file gives that part, and no more than it has", async () => {
+test("a stream of a part of a file yields only that part", async () => {
   for (const [start, end, wanted] of [
     [10, 149_999, 149_990],
     [10, 19, 5],
@@ -63,13 +63,13 @@ test("a stream of a part of a file gives that part, and no more than it has", as
   }
 });
 
-test("a file that has become shorter ends where it ends", async () => {
+test("a file that has become shorter ends at its new end", async () => {
   const body = filePieces(await opened(createReadStream(path)), content.length + 10);
   assert.ok(body !== undefined);
   assert.equal((await bytesOf(body)).bytes.length, content.length);
 });
 
-test("one that is not read to its end, or not at all, is closed", async () => {
+test("a file that is not read to its end, or not at all, is closed", async () => {
   for (const pieces of [0, 1]) {
     const stream = await opened(createReadStream(path));
     const iterator = filePieces(stream, content.length)?.[Symbol.asyncIterator]();
@@ -79,7 +79,7 @@ test("one that is not read to its end, or not at all, is closed", async () => {
   }
 });
 
-test("who ends the stream during a read closes the file only when that is back", async (t) => {
+test("a file whose stream is destroyed during a read is closed after that read", async (t) => {
   const stream = await opened(createReadStream(path));
   const body = filePieces(stream, content.length);
   const closing = t.mock.method(fs, "close");
@@ -91,7 +91,7 @@ test("who ends the stream during a read closes the file only when that is back",
   assert.equal(closing.mock.callCount(), 1);
 });
 
-test("an opened file is read from its beginning, wherever its descriptor is", async () => {
+test("an opened file is read from its beginning, whatever the position of its descriptor", async () => {
   const stream = await opened(createReadStream(path));
   readSync((stream as unknown as { fd: number }).fd, Buffer.alloc(100), 0, 100, null);
   const body = filePieces(stream, content.length);
@@ -99,7 +99,9 @@ test("an opened file is read from its beginning, wherever its descriptor is", as
   assert.ok((await bytesOf(body)).bytes.equals(content));
 });
 
-test("what has no positions is read as it comes", { skip: process.platform === "win32" }, async () => {
+test("a pipe, which has no positions, is read as its data arrives", {
+  skip: process.platform === "win32",
+}, async () => {
   const pipe = join(folder, "pipe");
   execFileSync("mkfifo", [pipe]);
   const writing = writeFile(pipe, content);
@@ -116,7 +118,9 @@ test("a piece that is released twice, also by an earlier owner, is given to one 
     const iterator = body[Symbol.asyncIterator]();
     return { body, iterator, piece: async () => (await iterator.next()).value as Uint8Array };
   };
-  const [a, b, c] = [await begun(), await begun(), await begun()];
+  const a = await begun();
+  const b = await begun();
+  const c = await begun();
   const first = await a.piece();
   a.body.release(first);
   a.body.release(first);
@@ -128,12 +132,12 @@ test("a piece that is released twice, also by an earlier owner, is given to one 
   for (const { iterator } of [a, b, c]) await iterator.return?.();
 });
 
-test("this version of Node.js tells what a stream knows of its file, and another one is noticed", () => {
+test("this version of Node.js exposes the state of a file stream, and another one is noticed", () => {
   assert.equal(whyFilesAreStreams(), undefined);
   assert.match(whyFilesAreStreams({ fd: 0, pos: 1, start: 1, end: 2 }) ?? "", /downloads of files take more CPU time/);
 });
 
-test("a stream that others read or wait for, or that is none of Node's own, stays as it is", async () => {
+test("a stream that other code reads or waits for, or of another class, stays unchanged", async () => {
   const made: readonly (() => ReadStream | Promise<ReadStream>)[] = [
     async () => (await opened(createReadStream(path))).on("end", () => undefined),
     async () => (await opened(createReadStream(path))).resume(),

@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ChunkedFraming, CountedFraming, type Framing } from "#core/http/patches/node/framing.ts";
 
-/** What a framing makes of bytes that come in reads of this size: the contents, and how many bytes belong to the body. */
+/**
+ * Feeds bytes to a framing in reads of one size. Returns the contents, and how many bytes belong to
+ * the body.
+ */
 function follow(framing: Framing, bytes: Buffer, size: number) {
   const contents: Buffer[] = [];
   let used = 0;
@@ -26,8 +29,8 @@ test("a body of a stated length ends with its last byte", () => {
   }
 });
 
-describe("a body in chunks", () => {
-  test("is left before the end of the line of its last chunk, however it is cut into reads", () => {
+describe("a chunked body", () => {
+  test("ends before the line end of its last chunk, however it is cut into reads", () => {
     const rest = "cd\r\n3\r\nefg\r\n00A\r\n0123456789\r\n1\r\n\r\r\n";
     for (const size of sizes) {
       const found = follow(new ChunkedFraming(2), Buffer.from(`${rest}0\r\n\r\nGET`), size);
@@ -52,11 +55,11 @@ describe("a body in chunks", () => {
     });
   }
 
-  test("is left where a chunk does not end with its size", () => {
+  test("is left to the parser where a chunk does not end with its size", () => {
     assert.deepEqual(follow(new ChunkedFraming(1), Buffer.from("abc"), 3), { text: "a", used: 1, isOver: true });
   });
 
-  test("is joined where the parser's own pieces show a boundary", () => {
+  test("is entered where the parser's own pieces show a boundary", () => {
     const read = Buffer.from("ab\r\n3\r\ncde\r\n4\r\nf");
     const framing = ChunkedFraming.behind(read, [1], [1, 3, 1]);
     assert.ok(framing !== undefined);

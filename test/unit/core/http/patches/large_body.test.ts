@@ -1,4 +1,7 @@
-/** Bodies that are read in large pieces: that nothing is lost, and that the connection is as it was before. */
+/**
+ * Bodies that are read in large pieces: nothing is lost, and the connection is afterwards as it was
+ * before.
+ */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
@@ -13,28 +16,29 @@ import { TestService } from "#test/support/service.ts";
 const MEBIBYTE = 1024 * 1024;
 const hashOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-/** Of the parts of a body, their length, hash, and longest piece. */
-async function tell({ request }: HttpEvent, wait: () => Promise<unknown>): Promise<string> {
-  const told: string[] = [];
+/** Returns the length, the hash and the longest piece of each part of a body. */
+async function report({ request }: HttpEvent, wait: () => Promise<unknown>): Promise<string> {
+  const reported: string[] = [];
   for await (const part of request.parts()) {
     const hash = createHash("sha256");
-    let [length, longest] = [0, 0];
+    let length = 0;
+    let longest = 0;
     for await (const piece of part.passing) {
       await wait();
       hash.update(piece);
       length += piece.length;
       longest = Math.max(longest, piece.length);
     }
-    told.push(`${length} ${hash.digest("hex")} ${longest}`);
+    reported.push(`${length} ${hash.digest("hex")} ${longest}`);
   }
-  return `<${told.join()}>`;
+  return `<${reported.join()}>`;
 }
 
 const app = {
   streaming_uploads: true,
   route: {
-    "POST /": (event: HttpEvent) => tell(event, async () => {}),
-    "POST /slow": (event: HttpEvent) => tell(event, () => delay(1)),
+    "POST /": (event: HttpEvent) => report(event, async () => {}),
+    "POST /slow": (event: HttpEvent) => report(event, () => delay(1)),
     "POST /first": async ({ request }: HttpEvent) => {
       for await (const part of request.parts()) for await (const piece of part.passing) return `<first ${piece[0]}>`;
       return "<none>";
@@ -46,9 +50,9 @@ const app = {
       return "<none>";
     },
     "POST /kept": async ({ request }: HttpEvent) => {
-      const kept: Buffer[] = [];
-      for await (const part of request.parts()) for await (const piece of part.body) kept.push(piece);
-      return `<${hashOf(Buffer.concat(kept))}>`;
+      const retained: Buffer[] = [];
+      for await (const part of request.parts()) for await (const piece of part.body) retained.push(piece);
+      return `<${hashOf(Buffer.concat(retained))}>`;
     },
     "POST /unread": () => "<unread>",
     "GET /": () => "<got>",
@@ -85,7 +89,7 @@ const get = "GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n";
 const isEven = (at: number) => at % 2 === 0;
 const times = (text: string, found: RegExp) => text.match(new RegExp(found, "g"))?.length ?? 0;
 
-test("this version of Node.js can be read so, and another one is noticed", () => {
+test("this version of Node.js supports large reads, and another one is noticed", () => {
   assert.equal(whyBodiesAreInSmallPieces(), undefined);
   assert.match(whyBodiesAreInSmallPieces([undefined]) ?? "", /uploads take more CPU time/);
 });
@@ -97,7 +101,7 @@ describe("a large body", () => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
     return 1 + (seed % most);
   };
-  /** In chunks of 64 KiB, of which those from a place on say more than their size. */
+  /** Chunks of 64 KiB. From a position on, their size lines contain more than a size. */
   const extended = (from: number) => {
     const bytes = chunked("/", content, () => 64 * 1024);
     const later = bytes.subarray(from).toString("latin1").replaceAll("\r\n10000\r\n", "\r\n10000;a=b\r\n");
@@ -115,7 +119,7 @@ describe("a large body", () => {
     "whose extensions begin late": extended(4 * MEBIBYTE),
   };
   for (const [name, bytes] of Object.entries(ways)) {
-    test(`${name} comes whole, and others can follow on the connection, sent ahead or not`, async () => {
+    test(`${name} arrives whole, and other requests can follow on the connection, pipelined or not`, async () => {
       await using service = await TestService.start(app);
       using connection = await RawConnection.open(service.port, { timeout: 30_000 });
       const sent = name === "in very small chunks" ? content.subarray(0, 2 * MEBIBYTE) : content;
@@ -130,13 +134,12 @@ describe("a large body", () => {
     });
   }
 
-  test("is not read out of step where its contents look like chunks behind a read that ends in a size", async () => {
-    const [filling, first, second] = [
-      Buffer.alloc(1_100_000, "A"),
-      Buffer.alloc(0x400, "B"),
-      Buffer.alloc(0x8010, "C"),
-    ];
-    // Taken for contents, what is left of the size of `first` shifts each boundary to where its contents have another one.
+  test("is read correctly when its contents look like chunks after a read that ends in a size", async () => {
+    const filling = Buffer.alloc(1_100_000, "A");
+    const first = Buffer.alloc(0x400, "B");
+    const second = Buffer.alloc(0x8010, "C");
+    // If the rest of the size line of `first` were taken for contents, it would shift each boundary
+    // to where its contents have another one.
     first.write("\r\nf", first.length - 3);
     second.write("\r\n0100\r\n", 9);
     const size = (bytes: Uint8Array) => `${bytes.length.toString(16)}\r\n`;
@@ -152,7 +155,7 @@ describe("a large body", () => {
     ];
     for (const packet of packets) {
       connection.write(packet);
-      // Each is to be a read of its own; together they show nothing.
+      // Each is to be one read; together they show nothing.
       await delay(100);
     }
     connection.write(get);
@@ -160,7 +163,7 @@ describe("a large body", () => {
     assert.equal(times(connection.text, new RegExp(`<${sent.length} ${hashOf(sent)} `)), 1);
   });
 
-  test("comes in pieces larger than Node's own", async () => {
+  test("arrives in pieces larger than Node's own", async () => {
     await using service = await TestService.start(app);
     for (const bytes of [ways["of a stated length"], ways["in chunks of 64 KiB"]]) {
       using connection = await RawConnection.open(service.port, { timeout: 30_000 });
@@ -170,7 +173,7 @@ describe("a large body", () => {
     }
   });
 
-  test("is whole for many readers at once that take their time", async () => {
+  test("arrives whole for many slow readers at once", async () => {
     await using service = await TestService.start(app);
     const all = Array.from({ length: 80 }, async (_, at) => {
       const own = randomBytes(1.5 * MEBIBYTE + at);
@@ -182,7 +185,7 @@ describe("a large body", () => {
     await Promise.all(all);
   });
 
-  test("can be kept by who reads `body`", async () => {
+  test("can be kept by a reader of `body`", async () => {
     await using service = await TestService.start(app);
     using connection = await RawConnection.open(service.port, { timeout: 30_000 });
     connection.write(stated("/kept", content));
@@ -191,7 +194,7 @@ describe("a large body", () => {
   });
 
   for (const path of ["/first", "/unread"]) {
-    test(`is dropped after an answer that did not wait for it: ${path}`, async () => {
+    test(`is dropped after a response that did not wait for it: ${path}`, async () => {
       await using service = await TestService.start(app);
       for (const bytes of [stated(path, content), chunked(path, content, () => 50_000)]) {
         using connection = await RawConnection.open(service.port, { timeout: 30_000 });
@@ -205,12 +208,12 @@ describe("a large body", () => {
     });
   }
 
-  test("whose reader leaves early gives its buffer back, and others can follow on the connection", async () => {
+  test("releases its buffer when its reader leaves early, and other requests can follow on the connection", async () => {
     await using service = await TestService.start(app);
     const open = Array.from({ length: 8 }, () => RawConnection.open(service.port, { timeout: 60_000 }));
     const connections = await Promise.all(open);
     const all = connections.map(async (connection, at) => {
-      for (let round = 1; round <= 4; round += 1) {
+      for (let round = 1; round <= 2; round += 1) {
         const part = randomBytes(2.2 * MEBIBYTE + at);
         const whole = randomBytes(2.5 * MEBIBYTE + at);
         const isStated = isEven(at + round);
@@ -222,7 +225,7 @@ describe("a large body", () => {
         await connection.until(new RegExp(`(<got>.*){${round}}`, "s"));
       }
       connection.write(isEven(at) ? stated("/half", content.subarray(0, 2.2 * MEBIBYTE)) : get);
-      await connection.until(isEven(at) ? /(<half>.*){5}/s : /(<got>.*){5}/s);
+      await connection.until(isEven(at) ? /(<half>.*){3}/s : /(<got>.*){3}/s);
     });
     await Promise.all(all);
     await eventually("no buffer is in use", () => readBuffersInUse() === 0);
@@ -230,7 +233,7 @@ describe("a large body", () => {
     for (const connection of connections) connection.destroy();
   });
 
-  test("that is cut off, or no chunk any more, is told to its reader, and the server goes on", async () => {
+  test("fails for its reader when it is cut off or malformed, and the server continues", async () => {
     await using service = await TestService.start(app);
     const whole = ways["of a stated length"];
     using left = await RawConnection.open(service.port, { timeout: 30_000 });
@@ -254,7 +257,7 @@ describe("a large body", () => {
   });
 });
 
-/** So many chunks of 64 KiB that hold the beginning of a part. */
+/** Chunks of 64 KiB that contain the beginning of a part. */
 function chunks(count: number): Buffer {
   const all = chunked("/", Buffer.alloc(count * 64 * 1024), () => 64 * 1024);
   const head = headOf("/", "Transfer-Encoding: chunked").length;

@@ -1,13 +1,16 @@
-/** What the host knows of Node's own objects: that it holds for this version, and what is done where it does not. */
+/**
+ * Tests the assumptions of the host about Node's own objects for this version, and the fallbacks
+ * for other versions.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
 import { bytesTaken } from "#core/http/patches/node/bytes_taken.ts";
-import { takeConnection, watchHeads } from "#core/http/patches/node/connections.ts";
-import { currentAnswers, ListedAnswers, whyAnswersAreListed } from "#core/http/patches/node/current_answer.ts";
-import { whyReadingIsNotHeld } from "#core/http/patches/node/reading.ts";
+import { serveHalfClosed, takeConnection, watchHeads } from "#core/http/patches/node/connections.ts";
+import { currentResponses, ListedResponses, whyResponsesAreListed } from "#core/http/patches/node/current_response.ts";
+import { whyReadingIsNotPaused } from "#core/http/patches/node/reading.ts";
 
 const opened: { close(): void }[] = [];
 afterEach(() => {
@@ -28,35 +31,35 @@ function client(port: number): Socket {
   return socket;
 }
 
-test("Node tells which answer has a connection", () => {
-  assert.equal(whyAnswersAreListed(), undefined);
-  assert.equal(currentAnswers().begin, undefined, "nothing need be listed");
+test("Node shows which response a connection is sending", () => {
+  assert.equal(whyResponsesAreListed(), undefined);
+  assert.equal(currentResponses().begin, undefined, "nothing need be listed");
 });
 
-test("connections can be held", () => {
-  assert.equal(whyReadingIsNotHeld(), undefined);
+test("connections can be paused", () => {
+  assert.equal(whyReadingIsNotPaused(), undefined);
 });
 
-test("a version that does not tell is noticed", () => {
-  assert.match(whyAnswersAreListed({ of: () => undefined }) ?? "", /does not tell which answer/);
+test("a version that does not show the current response is noticed", () => {
+  assert.match(whyResponsesAreListed({ of: () => undefined }) ?? "", /does not show which response/);
 });
 
-test("the list of the host's own says the same as Node, for requests that come at once and one after the other", async () => {
-  const known = currentAnswers();
-  const listed = new ListedAnswers();
-  const told: boolean[] = [];
+test("the host's own list agrees with Node, for pipelined and for separate requests", async () => {
+  const known = currentResponses();
+  const listed = new ListedResponses();
+  const reported: boolean[] = [];
   const waiting: ServerResponse[] = [];
   const server = createServer();
   server.on("request", ({ socket }, response) => {
     listed.begin(socket, response);
-    told.push(known.of(socket) === listed.of(socket));
+    reported.push(known.of(socket) === listed.of(socket));
     waiting.push(response);
     if (waiting.length < 3) return;
     const [first, second, third] = waiting as [ServerResponse, ServerResponse, ServerResponse];
     assert.equal(listed.of(socket), first);
     first.end("1").once("close", () => {
-      told.push(listed.of(socket) === second, known.of(socket) === second);
-      third.once("close", () => told.push(listed.of(socket) === undefined, known.of(socket) === undefined));
+      reported.push(listed.of(socket) === second, known.of(socket) === second);
+      third.once("close", () => reported.push(listed.of(socket) === undefined, known.of(socket) === undefined));
       second.end("2");
       third.end("3");
     });
@@ -69,12 +72,12 @@ test("the list of the host's own says the same as Node, for requests that come a
     if (text.includes("\r\n\r\n3")) break;
   }
   assert.deepEqual(
-    told,
+    reported,
     Array.from({ length: 7 }, () => true),
   );
 });
 
-test("what the kernel has taken of a large write is known before all of it is", async () => {
+test("the bytes that the kernel has taken are known before a large write is complete", async () => {
   const server = createTcpServer();
   const port = await portOf(server);
   const accepted = once(server, "connection") as Promise<[Socket]>;
@@ -89,7 +92,7 @@ test("what the kernel has taken of a large write is known before all of it is", 
   far.destroy();
 });
 
-test("a server that opens no port tells of malformed requests on a connection that it is given, and of late heads", async () => {
+test("a server that opens no port reports malformed requests and late heads on a connection that it is given", async () => {
   const server = createServer({ headersTimeout: 50, connectionsCheckingInterval: 20 });
   watchHeads(server);
   opened.push(server);
@@ -107,4 +110,16 @@ test("a server that opens no port tells of malformed requests on a connection th
   late.write("GET / HTTP/1.1\r\n");
   await once(late, "close");
   assert.deepEqual(errors, ["HPE_INVALID_METHOD", "ERR_HTTP_REQUEST_TIMEOUT"]);
+});
+
+test("a server can respond to clients that have ended their side of the connection", async () => {
+  const server = createServer((_, response) => void setImmediate(() => setImmediate(() => response.end("late"))));
+  assert.equal(Reflect.get(server, "httpAllowHalfOpen"), false, "Node knows the property");
+  serveHalfClosed(server);
+  const outer = createTcpServer({ allowHalfOpen: true }, (socket) => takeConnection(server, socket));
+  const socket = client(await portOf(outer));
+  socket.end("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  let text = "";
+  for await (const chunk of socket) text += chunk;
+  assert.match(text, /late$/);
 });

@@ -19,7 +19,10 @@ async function listening(server: Server): Promise<Server> {
   return server;
 }
 
-/** A server that shows a proof for a.test, and beside it its own certificate; first messages arrive in small pieces. */
+/**
+ * A server that shows a proof for a.test, and beside it its own certificate; first messages arrive
+ * in small pieces.
+ */
 async function proving() {
   const challenges = new Challenges();
   const proof = { type: "tls-alpn-01", name: "a.test", token: "t", keyAuthorization: "t.thumbprint" } as const;

@@ -134,7 +134,7 @@ describe("a certificate by ACME", () => {
     const values = { ...secure, acme_directory: made.authority.directory, acme_agree: true };
     await made.server.apply({ ...values, acme_hosts: ["a.test"] });
     await until("the warning", () => made.server.log().includes("too many orders"));
-    const minutes = Number(/asked again in (\d+) minutes/.exec(made.server.log())?.[1]);
+    const minutes = Number(/next attempt is in (\d+) minutes/.exec(made.server.log())?.[1]);
     assert.ok(minutes >= 120 && minutes <= 122, `${minutes}`);
     assert.deepEqual(made.authority.seen, ["account made", "order refused"]);
     const { certificates, warnings } = made.server.host.status();
@@ -145,7 +145,27 @@ describe("a certificate by ACME", () => {
     );
     assert.match(order?.error ?? "", /too many orders/);
     assert.ok(Date.parse(order?.next_try ?? "") > Date.now() + 7_000_000, order?.next_try);
-    assert.match(warnings.join("\n"), /gave no certificate for a\.test: .*too many orders.*asked again at 20/);
+    assert.match(warnings.join("\n"), /issued no certificate for a\.test: .*too many orders.*next attempt is at 20/);
+  });
+
+  test("is not asked for again by a restart before the time that the authority named, unless settings change", async () => {
+    await using made = await setup({ acme_hosts: [] });
+    made.authority.limit(1, 7200);
+    const values = { ...secure, acme_directory: made.authority.directory, acme_agree: true, acme_hosts: ["a.test"] };
+    await made.server.apply(values);
+    await until("the warning", () => made.server.log().includes("too many orders"));
+    const stateOf = ({ host }: Reconfigured) => host.status().certificates.find(({ name }) => name === "a.test")?.order;
+    const before = stateOf(made.server);
+    await made.server.host.stop();
+    await using next = await reconfigured({ ...values, data_path: join(made.server.folder, "data") });
+    assert.deepEqual(stateOf(next), before);
+    // A name whose order failed before does not hold up another.
+    await next.apply({ ...values, data_path: join(made.server.folder, "data"), acme_hosts: ["a.test", "b.test"] });
+    await until("a try for the other name", () => made.authority.seen.includes("order b.test"));
+    assert.deepEqual(stateOf(next), before);
+    assert.ok(!made.authority.seen.includes("order a.test"));
+    await next.apply({ ...values, data_path: join(made.server.folder, "data"), acme_email: "admin@a.test" });
+    await until("a try with other settings", () => made.authority.seen.includes("order a.test"));
   });
 
   test("is bound to an account that the authority knows, where it wants that", async () => {

@@ -1,4 +1,4 @@
-/** What the doctor finds in the repo of a node. */
+/** Findings of the doctor in the repo of a node. */
 import assert from "node:assert/strict";
 import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { folderOf } from "#test/unit/core/module/support.ts";
 
 const header = { id: "a", made: "2026-01-02T03:04:05.000Z" };
 
-/** A repo, what is found wrong with it, and ways to break it. */
+/** A repo, the doctor's findings in it, and ways to break it. */
 async function repoOf(t: TestContext) {
   const data = await folderOf(t, {});
   const repo = join(data, "repo");
@@ -36,12 +36,12 @@ async function repoOf(t: TestContext) {
 }
 
 describe("the doctor finds", () => {
-  test("nothing in a repo that is in order", async (t) => {
+  test("nothing in an intact repo", async (t) => {
     const { found } = await repoOf(t);
     assert.doesNotMatch(await found(), /^(repo|repo lock|metadata):/m);
   });
 
-  test("metadata that is lost, and a copy of it that is damaged or not there", async (t) => {
+  test("lost metadata, and a missing or damaged copy of it", async (t) => {
     const { metadata, copy, found } = await repoOf(t);
     await copy();
     assert.match(await found(), /^metadata: problem: .*metadata is lost/m);
@@ -54,7 +54,7 @@ describe("the doctor finds", () => {
     assert.match(await found(), /^metadata: warning: .*its end is missing/m);
   });
 
-  test("damaged pieces that were set aside, a disk without room, and a repo that is half copied", async (t) => {
+  test("damaged pieces that were set aside, a full disk, and a half copied repo", async (t) => {
     const { repo, metadata, blocks, found } = await repoOf(t);
     await mkdir(join(blocks, "lost+found"), { recursive: true });
     await writeFile(join(blocks, "lost+found", "00000003.car-0-7-x"), "damaged");
@@ -70,7 +70,7 @@ describe("the doctor finds", () => {
     assert.match(await found(), /^repo: problem: The repo .* is half of a copy of s3:\/\/bucket\/content/m);
   });
 
-  test("a lease that was left behind, and one of another process; not that of the server itself", async (t) => {
+  test("an abandoned lease and a lease of another process, but not the lease of the server itself", async (t) => {
     const { repo, found } = await repoOf(t);
     const lease = join(repo, "repo.lease");
     const own = await ownLease(repo, "");
@@ -87,7 +87,7 @@ describe("the doctor finds", () => {
     assert.match(await found(), /process \d+ of elsewhere, another host, which has not renewed it since/);
   });
 
-  test("folders for mounts where nothing can be mounted", async (t) => {
+  test("mount folders on which nothing can be mounted", async (t) => {
     const { repo, found } = await repoOf(t);
     const config = JSON.parse(await readFile(join(repo, "config"), "utf8"));
     await writeFile(
@@ -95,7 +95,7 @@ describe("the doctor finds", () => {
       JSON.stringify({ ...config, Mounts: { IPFS: "/no/such", IPNS: "/no/other" } }),
     );
     const text = await found();
-    // Where this machine can, there is nothing to find.
+    // Where this machine can mount, there is nothing to find.
     assert.ok(
       text === "" || /^mounts: warning: Nothing can be mounted on \/no\/such and \/no\/other: fuse: /m.test(text),
       text,

@@ -1,4 +1,4 @@
-/** What the doctor finds in a store that several hosts share. */
+/** Findings of the doctor in a store that several hosts share. */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { test } from "node:test";
 import postgres from "postgres";
 import type { Installation } from "#core/cli/doctor/check.ts";
 import { checksOfStore } from "#modules/mod_http_api/cli/node/store_checks.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import { type SharedStoreSettings, s3Settings } from "#node/storage/shared/settings.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
@@ -17,13 +17,13 @@ const skip = noSharedStore;
 const GIB = 2 ** 30;
 
 interface Given {
-  /** So long that a busy machine is no finding. */
+  /** Long enough that a busy machine causes no finding. */
   readonly waitMs?: number;
   readonly running?: { readonly pid: number };
   readonly free?: number;
 }
 
-/** What is found with these settings of a host whose data is in that folder. */
+/** Returns the findings for a host with these settings whose data is in the folder. */
 async function found(
   data: string,
   store: SharedStoreSettings,
@@ -39,17 +39,17 @@ async function found(
   return lines.filter((line) => !isOfTests(line)).join("\n");
 }
 
-/** The database of the tests does not flush. */
+/** The database of the tests runs without flushing. */
 const isOfTests = (line: string) => /synchronous_commit or fsync is off/.test(line);
 
-test("nothing is found before the first host begins, nor while one runs", { skip }, async (t) => {
+test("nothing is found before the first host starts, nor while one runs", { skip }, async (t) => {
   const data = await folderOf(t, {});
   const { settings } = await sharedStore();
   assert.equal(await found(data, settings), "");
   const node = await openNode({ repo: join(data, "repo"), store: settings, offline: true });
   try {
     const running = { pid: process.pid };
-    // On a busy machine its session may need another moment.
+    // On a busy machine the session of the host may need another moment.
     await eventually("nothing is found", async () => (await found(data, settings, { running })) === "", { every: 500 });
   } finally {
     await node.close();
@@ -57,7 +57,7 @@ test("nothing is found before the first host begins, nor while one runs", { skip
   assert.match(await found(data, settings, { running: { pid: 1 } }), /^shared hosts: problem: .* has no session/);
 });
 
-test("stores that are not reached, and a bucket that is not there", { skip }, async (t) => {
+test("an unreachable database and object store, and a missing bucket, are problems", { skip }, async (t) => {
   const data = await folderOf(t, {});
   const { settings } = await sharedStore();
   const away = { ...settings, sql: "postgres://nobody@127.0.0.1:1/none", s3: "s3://no-such-bucket/x" };
@@ -67,9 +67,12 @@ test("stores that are not reached, and a bucket that is not there", { skip }, as
   assert.doesNotMatch(text, /shared (cache|hosts)/);
 });
 
-test("a role without rights, tables of another version, and objects of another store", { skip }, async (t) => {
+test("a role without rights, tables of another version, and objects of another store are problems", {
+  skip,
+}, async (t) => {
   const data = await folderOf(t, {});
-  const [{ settings, sql }, other] = [await sharedStore(), await sharedStore()];
+  const { settings, sql } = await sharedStore();
+  const other = await sharedStore();
   for (const [at, store] of [settings, other.settings].entries()) {
     const node = await openNode({ repo: join(data, `repo${at}`), store, offline: true });
     await node.close();
@@ -105,7 +108,7 @@ test("a role without rights, tables of another version, and objects of another s
   );
 });
 
-test("a full disk, keys that this host does not have, a host that is gone, and a repo of which only a part is there", {
+test("a full disk, keys that this host lacks, a vanished host, and a partly copied repo are reported", {
   skip,
 }, async (t) => {
   const data = await folderOf(t, {});
@@ -127,9 +130,20 @@ test("a full disk, keys that this host does not have, a host that is gone, and a
     `insert into ${schema}.sessions (name, peer, lease) values ('lost', 'Qm1', now() - interval '1 minute')`,
   );
   await mkdir(join(data, "repo"));
+  const twin = await openNode({ repo: join(data, "twin", "repo"), offline: true });
+  const peer = String(twin.repo.identity.peerId);
+  await twin.close();
+  const begin = `insert into ${schema}.sessions (name, peer, lease) values`;
+  await admin.unsafe(
+    `${begin} ('a', '${peer}', now() + interval '1 hour'), ('b', '${peer}', now() + interval '1 hour')`,
+  );
+  assert.match(
+    await found(join(data, "twin"), settings),
+    /^shared hosts: problem: a and b have one identity, \S+: .*-> stop one of the hosts/m,
+  );
   const text = await found(data, settings, { free: GIB });
   assert.match(text, /^shared cache: warning: .* may take 10\.7 GB, has 0 B, and only 1\.1 GB are free -> make room/m);
-  assert.match(text, /^shared keys: warning: Hosts have 1 keys for names in common.*-> set keys_secret/m);
+  assert.match(text, /^shared keys: warning: Hosts have 1 key for names in common.*-> set keys_secret/m);
   assert.match(text, /^shared hosts: warning: The session of the host lost \(Qm1\) has been over for \d+ s/m);
   assert.match(text, /^shared hosts: warning: Only a part of the repo \/srv\/repo/m);
   assert.doesNotMatch(await found(data, { ...settings, keys_secret }), /^shared keys/m);

@@ -1,15 +1,18 @@
-/** The command line of the reference, beside its own daemon and beside ours: the same words, the same outcome. */
+/**
+ * Runs the command line of the reference against its own daemon and against ours. The same words
+ * have the same outcome.
+ */
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ownProgram, Place, urlOf } from "./support.ts";
+import { ownProgram, Sandbox, urlOf } from "./support.ts";
 
 const { GO_IPFS: reference } = process.env;
 
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 
-/** In this order: later ones see what earlier ones did. */
+/** The order matters: later calls see the effects of earlier ones. */
 const calls: readonly (readonly string[])[] = [
   ["version"],
   ["add", "hello"],
@@ -41,45 +44,47 @@ const calls: readonly (readonly string[])[] = [
   ["shutdown"],
 ];
 
-/** What of it names the own node or folder. */
-const plain = (text: string, place: Place, id: string) => text.replaceAll(place.folder, "FOLDER").replaceAll(id, "ID");
+/** Replaces the ID of the node and the path of its folder, which differ. */
+const plain = (text: string, sandbox: Sandbox, id: string) =>
+  text.replaceAll(sandbox.folder, "FOLDER").replaceAll(id, "ID");
 
-async function outcomes(place: Place, program: string) {
-  const go = Place.at(place.folder, program);
-  await mkdir(join(place.folder, "tree", "sub"), { recursive: true });
-  await writeFile(join(place.folder, "hello"), "hello\n");
-  await writeFile(join(place.folder, "tree", "sub", "a"), "a\n");
-  const daemon = await place.daemon([]);
-  const { ID } = JSON.parse(await (await fetch(`${urlOf(await place.api())}/api/v0/id`, { method: "POST" })).text());
+async function outcomes(sandbox: Sandbox, program: string) {
+  const go = Sandbox.at(sandbox.folder, program);
+  await mkdir(join(sandbox.folder, "tree", "sub"), { recursive: true });
+  await writeFile(join(sandbox.folder, "hello"), "hello\n");
+  await writeFile(join(sandbox.folder, "tree", "sub", "a"), "a\n");
+  const daemon = await sandbox.daemon([]);
+  const { ID } = JSON.parse(await (await fetch(`${urlOf(await sandbox.api())}/api/v0/id`, { method: "POST" })).text());
   assert.equal(await go.done(["id", "-f", "<id>"]), ID);
-  const told: string[] = [];
+  const results: string[] = [];
   for (const words of calls) {
     const { code, stdout, stderr } = await go.run(words);
-    told.push(plain(`${words.join(" ")}: ${code}\n${stdout}${stderr}`, place, ID));
+    results.push(plain(`${words.join(" ")}: ${code}\n${stdout}${stderr}`, sandbox, ID));
   }
   assert.equal((await daemon.ended).code, 0);
-  told.push(await readFile(join(place.folder, "got"), "utf8"));
-  return told;
+  results.push(await readFile(join(sandbox.folder, "got"), "utf8"));
+  return results;
 }
 
 const skip = reference === undefined && "GO_IPFS does not name the reference's program";
 
-test("the reference's command line does with this daemon what it does with its own", { skip }, async () => {
+test("the reference's command line gets the same results from this daemon as from its own", { skip }, async () => {
   const program = reference as string;
-  await using own = await Place.withRepo();
-  await using theirs = await Place.make(program);
+  await using own = await Sandbox.withRepo();
+  await using theirs = await Sandbox.make(program);
   await theirs.done(["init", "--profile=test", "--empty-repo"]);
   assert.deepEqual(await outcomes(own, program), await outcomes(theirs, program));
 });
 
-test("a repo that the reference has made is served, and is not the reference's meanwhile", { skip }, async () => {
-  await using theirs = await Place.make(reference as string);
+test("a repo of the reference is served, and the reference cannot open it meanwhile", { skip }, async () => {
+  await using theirs = await Sandbox.make(reference as string);
   await theirs.done(["init", "--profile=test"]);
   await theirs.done(["add", "-Q"], { stdin: "hello\n" });
   await theirs.done(["files", "mkdir", "-p", "/old/days"]);
-  const [id, pins] = [await theirs.done(["id", "-f", "<id>"]), await theirs.done(["pin", "ls", "--type=recursive"])];
+  const id = await theirs.done(["id", "-f", "<id>"]);
+  const pins = await theirs.done(["pin", "ls", "--type=recursive"]);
 
-  const ours = Place.at(theirs.folder, ownProgram);
+  const ours = Sandbox.at(theirs.folder, ownProgram);
   const daemon = await ours.daemon();
   assert.equal(await theirs.done(["id", "-f", "<id>"]), id);
   assert.equal(await theirs.done(["cat", hello]), "hello\n");
@@ -101,12 +106,12 @@ test("a repo that the reference has made is served, and is not the reference's m
   await again.stop();
 });
 
-test("the reference's command line comes in through a Unix socket", { skip }, async () => {
-  await using folder = await Place.make();
+test("the reference's command line connects through a Unix socket", { skip }, async () => {
+  await using folder = await Sandbox.make();
   const socket = join(folder.folder, "api.sock");
-  await using own = await Place.withRepo({ "Addresses.API": ["/ip4/127.0.0.1/tcp/0", `/unix${socket}`] });
+  await using own = await Sandbox.withRepo({ "Addresses.API": ["/ip4/127.0.0.1/tcp/0", `/unix${socket}`] });
   const daemon = await own.daemon();
-  const elsewhere = Place.at(folder.folder, reference as string);
+  const elsewhere = Sandbox.at(folder.folder, reference as string);
   assert.equal(
     await elsewhere.done([`--api=/unix${socket}`, "id", "-f", "<id>"]),
     await own.does(["id", "-f", "<id>"]),

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { table } from "#modules/mod_http_api/commands/index.ts";
-import { Place } from "./support.ts";
+import { Sandbox } from "./support.ts";
 
 describe("modhost node: help", () => {
   test("lists every command and group once, under the headings of the reference", async () => {
-    await using place = await Place.make();
-    const help = await place.does(["--help"]);
+    await using sandbox = await Sandbox.make();
+    const help = await sandbox.does(["--help"]);
     const headings = [...help.matchAll(/^([A-Z][a-z]+(?: [a-z]+)? commands):$/gm)].map(([, title]) => title);
     assert.deepEqual(headings, [
       "Basic commands",
@@ -23,11 +23,11 @@ describe("modhost node: help", () => {
     assert.match(help, /^Basic commands:\n {2}init .*\n {2}add PATH\.\.\. /m);
   });
 
-  test("is the same for help, --help, and no word at all", async () => {
-    await using place = await Place.make();
-    const help = await place.does(["help"]);
-    assert.equal(help, await place.does(["--help"]));
-    assert.equal(help, await place.does([]));
+  test("is the same for help, for --help, and without any word", async () => {
+    await using sandbox = await Sandbox.make();
+    const help = await sandbox.does(["help"]);
+    assert.equal(help, await sandbox.does(["--help"]));
+    assert.equal(help, await sandbox.does([]));
   });
 
   for (const [words, same, first] of [
@@ -37,18 +37,18 @@ describe("modhost node: help", () => {
     [["help", "init"], ["init", "--help"], /^Usage: modhost node init /],
     [["--offline", "help", "cat"], ["cat", "--help"], /^Usage: modhost node cat /],
   ] as const) {
-    test(`${words.join(" ")} is ${same.join(" ")}, and needs no repo`, async () => {
-      await using place = await Place.make();
-      const help = await place.does(words);
+    test(`${words.join(" ")} equals ${same.join(" ")}, and needs no repo`, async () => {
+      await using sandbox = await Sandbox.make();
+      const help = await sandbox.does(words);
       assert.match(help, first);
-      assert.equal(help, await place.does(same));
-      assert.deepEqual(await readdir(place.folder), []);
+      assert.equal(help, await sandbox.does(same));
+      assert.deepEqual(await readdir(sandbox.folder), []);
     });
   }
 
-  test("on what is no command is refused with the nearest one", async () => {
-    await using place = await Place.make();
-    const { code, stderr } = await place.node(["help", "catt"]);
+  test("on an unknown command is refused with the nearest known one", async () => {
+    await using sandbox = await Sandbox.make();
+    const { code, stderr } = await sandbox.node(["help", "catt"]);
     assert.deepEqual([code, stderr], [1, "Error: There is no command catt: did you mean cat?\n"]);
   });
 });

@@ -8,11 +8,14 @@ import { createFactory } from "ipfsd-ctl";
 import { create } from "kubo-rpc-client";
 import { ownProgram } from "./support.ts";
 
-/** A controller of daemons of the clone's program, in whose folder nothing is left behind. */
+/**
+ * Returns a controller for daemons of this checkout's program. It leaves nothing behind in its
+ * folder.
+ */
 async function controller(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), "modhost-ipfsd-"));
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  // The program's first line asks the path for Node: the one that runs this test.
+  // The program's first line finds Node through PATH; it must be the version that runs this test.
   const env = { ...inherited, PATH: `${join(process.execPath, "..")}:${process.env.PATH}` };
   const factory = createFactory({ type: "kubo", bin: ownProgram, rpc: create, test: true, disposable: true, env });
   t.after(async () => {
@@ -22,7 +25,7 @@ async function controller(t: TestContext) {
   return { factory, repo: join(folder, "repo") };
 }
 
-test("ipfsd-ctl makes a repo, starts, uses and stops the daemon as it does kubo's", async (t) => {
+test("ipfsd-ctl creates a repo, and starts, uses and stops the daemon as it does with kubo", async (t) => {
   const { factory, repo } = await controller(t);
   const daemon = await factory.spawn({
     type: "kubo",
@@ -47,7 +50,7 @@ test("ipfsd-ctl makes a repo, starts, uses and stops the daemon as it does kubo'
   assert.equal(existsSync(repo), false);
 });
 
-test("ipfsd-ctl starts a daemon again on the repo that it made", async (t) => {
+test("ipfsd-ctl restarts a daemon on the repo that it created", async (t) => {
   const { factory, repo } = await controller(t);
   const daemon = await factory.spawn({ type: "kubo", repo, disposable: false, init: true, start: true });
   const { cid } = await daemon.api.add("kept\n");

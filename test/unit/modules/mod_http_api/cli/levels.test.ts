@@ -1,7 +1,7 @@
-/** The command line at both levels of the API: with a daemon, and without one. */
+/** The command line at both levels of the API, with a daemon and without one. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Place } from "./support.ts";
+import { Sandbox } from "./support.ts";
 
 const hello = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 
@@ -11,7 +11,7 @@ for (const [level, version] of [
 ] as const) {
   const env = { MODHOST_API_LEVEL: level };
 
-  /** Words, what is typed into them, and what is printed. */
+  /** The words of a command, its expected output, and its standard input. */
   const lines: readonly (readonly [words: readonly string[], prints: RegExp, stdin?: string])[] = [
     [["version"], new RegExp(`^ipfs version ${version}\n$`)],
     [["add", "-q"], new RegExp(`^${hello}\n$`), "hello\n"],
@@ -20,7 +20,7 @@ for (const [level, version] of [
     [["block", "put", "--mhtype=sha2-256"], level === "0.9" ? /^Qm/ : /^bafkrei/, "a block\n"],
     [["dag", "put"], level === "0.9" ? /^bafyreia2b3rf/ : /^bafyreifa2oxz/, '{"b":2,"a":1}'],
     [["dag", "stat", hello], level === "0.9" ? /^Size: / : /Total Size|CID/],
-    // What came with the later level is served at both.
+    // Commands of the later level are served at both levels.
     [["multibase", "encode", "-b", "base16"], /^f68656c6c6f$/, "hello"],
     [["cid", "inspect", hello], /^CID: /],
     [["files", "mkdir", "/a"], /^$/],
@@ -30,9 +30,9 @@ for (const [level, version] of [
     [["commands"], level === "0.9" ? /^ipfs tar add$/m : /^ipfs multibase encode$/m],
   ];
 
-  async function goesThrough(place: Place): Promise<void> {
+  async function goesThrough(sandbox: Sandbox): Promise<void> {
     for (const [words, prints, stdin] of lines) {
-      const { code, stdout, stderr } = await place.node(words, { env, ...(stdin !== undefined && { stdin }) });
+      const { code, stdout, stderr } = await sandbox.node(words, { env, ...(stdin !== undefined && { stdin }) });
       assert.equal(code, 0, `${words.join(" ")}: ${stderr}`);
       assert.match(stdout, prints, words.join(" "));
     }
@@ -40,20 +40,20 @@ for (const [level, version] of [
 
   describe(`modhost node at the level ${level}`, () => {
     test("works with a daemon", async () => {
-      await using place = await Place.withRepo();
-      await place.serve(["--offline"], { ...env, MODHOST_NODE_AGENT: "kubo/0.43.0" });
-      await goesThrough(place);
-      assert.equal(await place.does(["id", "-f", "<aver>"]), "kubo/0.43.0");
+      await using sandbox = await Sandbox.withRepo();
+      await sandbox.serve(["--offline"], { ...env, MODHOST_NODE_AGENT: "kubo/0.43.0" });
+      await goesThrough(sandbox);
+      assert.equal(await sandbox.does(["id", "-f", "<aver>"]), "kubo/0.43.0");
     });
 
     test("works without one, as the daemon would", async () => {
-      await using place = await Place.withRepo();
-      await goesThrough(place);
+      await using sandbox = await Sandbox.withRepo();
+      await goesThrough(sandbox);
     });
 
-    test("tells of the options of its level, and what came with the other", async () => {
-      await using place = await Place.make();
-      const help = async (...words: string[]) => (await place.node([...words, "--help"], { env })).stdout;
+    test("lists the options of its level, and marks those that came with the other", async () => {
+      await using sandbox = await Sandbox.make();
+      const help = async (...words: string[]) => (await sandbox.node([...words, "--help"], { env })).stdout;
       const put = await help("block", "put");
       assert.equal(/^ {2}--cid-codec /m.test(put), level === "0.43");
       assert.match(put, /^ {2}--allow-big-block /m);

@@ -1,4 +1,7 @@
-/** The program that stands in for go-ipfs, and daemons of it (or of go-ipfs itself) as launchers start them. */
+/**
+ * Runs the program that replaces go-ipfs, and daemons of it (or of go-ipfs itself), as launchers
+ * do.
+ */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -7,16 +10,17 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { finished } from "node:stream/promises";
-import { callOptions, type Options, readWords } from "#core/cli/index.ts";
+import { type Options, readWords } from "#core/cli/index.ts";
 import { Output } from "#core/cli/output.ts";
 import { program } from "#core/cli/program.ts";
 import { daemon } from "#modules/mod_http_api/cli/node/daemon.ts";
 import { sharedOptions } from "#modules/mod_http_api/cli/node/repo.ts";
 import { Daemon as DaemonService } from "#modules/mod_http_api/cli/node/service.ts";
-import { openNode } from "#node/open.ts";
+import { callOptions } from "#modules/mod_http_api/cli/rpc/parse.ts";
+import { openNode } from "#node/node/open.ts";
 import { nodeLauncher as ownProgram, wordsOf } from "#test/support/launchers.ts";
 
-/** `modhost-node` of the clone. */
+/** `modhost-node` of this checkout. */
 export { ownProgram };
 
 export interface Ended {
@@ -37,8 +41,8 @@ function output(args: readonly string[], { code, stdout, stderr }: Ended): strin
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** A folder with a repo in it, and the program on that repo. */
-export class Place implements AsyncDisposable {
+/** A folder with a repo in it, and the program that uses that repo. */
+export class Sandbox implements AsyncDisposable {
   readonly folder: string;
   readonly #file: string;
   readonly #children = new Set<Child>();
@@ -49,35 +53,38 @@ export class Place implements AsyncDisposable {
     this.#file = file;
   }
 
-  /** Another program on the same repo; the folder is not its own to remove. */
-  static at(folder: string, file: string): Place {
-    return new Place(folder, file);
+  /** Runs another program on the same repo; disposing it does not remove the folder. */
+  static at(folder: string, file: string): Sandbox {
+    return new Sandbox(folder, file);
   }
 
-  static async make(file = ownProgram): Promise<Place> {
-    return new Place(await mkdtemp(join(tmpdir(), "modhost-node-")), file);
+  static async make(file = ownProgram): Promise<Sandbox> {
+    return new Sandbox(await mkdtemp(join(tmpdir(), "modhost-node-")), file);
   }
 
-  /** With a repo that listens on loopback only, on ports that the system picks, and has these values in its config. */
-  static async withRepo(config: Readonly<Record<string, unknown>> = {}): Promise<Place> {
-    const place = await Place.make();
-    const node = await openNode({ repo: place.repo, profile: "test", offline: true });
+  /**
+   * Creates a repo with these config values. It listens only on loopback, on ports that the system
+   * picks.
+   */
+  static async withRepo(config: Readonly<Record<string, unknown>> = {}): Promise<Sandbox> {
+    const sandbox = await Sandbox.make();
+    const node = await openNode({ repo: sandbox.repo, profile: "test", offline: true });
     for (const [key, value] of Object.entries(config)) await node.repo.config.set(key, () => value);
     await node.close();
-    return place;
+    return sandbox;
   }
 
-  /** Not made before `init`. */
+  /** Does not exist before `init`. */
   get repo(): string {
     return join(this.folder, "repo");
   }
 
-  /** What the file `api` says; undefined when there is none. */
+  /** Returns the contents of the file `api`; undefined if there is none. */
   api(): Promise<string | undefined> {
     return readFile(join(this.repo, "api"), "utf8").catch(() => undefined);
   }
 
-  /** `modhost node` to the end, in this process. */
+  /** Runs `modhost node` to its end, in this process. */
   async node(args: readonly string[], given: Given = {}): Promise<Ended> {
     const { context, printed } = this.#context(given);
     const code = await program(["node", ...args], context);
@@ -85,10 +92,11 @@ export class Place implements AsyncDisposable {
   }
 
   /**
-   * The service that `modhost node daemon` runs, in this process, until it is ready: a tenth of the time. Of the program it
-   * leaves out the first lines, the signals and the exit code. What it wrote to the standard error is known when it is stopped.
+   * Runs the service of `modhost node daemon` in this process until it is ready, which takes a
+   * tenth of the time. It leaves out the program's first lines, its signals and its exit code.
+   * `stop` returns what it wrote to stderr.
    *
-   * @throws what the program would print behind `Error: `
+   * @throws the error that the program would print after `Error: `
    */
   async serve(args: readonly string[] = ["--offline"], env: NodeJS.ProcessEnv = {}): Promise<Served> {
     const { args: rest, values } = readWords(daemon, args, { ...callOptions, ...sharedOptions } as Options);
@@ -108,12 +116,12 @@ export class Place implements AsyncDisposable {
     return { lines, stop };
   }
 
-  /** The standard output of such a run that must not fail. */
+  /** Runs `node`, which must not fail, and returns its stdout. */
   async does(args: readonly string[], given?: Given): Promise<string> {
     return output(args, await this.node(args, given));
   }
 
-  /** The program to the end. */
+  /** Runs the program to its end. */
   async run(args: readonly string[], { env = {}, stdin = "" }: Given = {}): Promise<Ended> {
     const child = this.#spawn(args, env);
     child.stdin.on("error", () => undefined).end(stdin);
@@ -124,7 +132,7 @@ export class Place implements AsyncDisposable {
     return output(args, await this.run(args, given));
   }
 
-  /** Runs on: whoever starts it waits for its end, or has it ended with the place. */
+  /** Starts the program. The caller waits for its end, or disposing the folder stops it. */
   start(
     args: readonly string[],
     env: NodeJS.ProcessEnv = {},
@@ -133,7 +141,7 @@ export class Place implements AsyncDisposable {
     return { kill: (signal) => child.kill(signal), ended: ended(child) };
   }
 
-  /** Runs until it says that it is ready. */
+  /** Starts a daemon and resolves when it reports that it is ready. */
   async daemon(args: readonly string[] = ["--offline"], env: NodeJS.ProcessEnv = {}): Promise<Daemon> {
     const child = this.#spawn(["daemon", ...args], env);
     const whole = ended(child);
@@ -165,9 +173,13 @@ export class Place implements AsyncDisposable {
     await rm(this.folder, { recursive: true });
   }
 
-  /** What a command in this process is given, and what it has printed: the lines so far, or all of it at its end. */
+  /**
+   * The input of a command in this process, and its output: the lines so far, or all of it at the
+   * end.
+   */
   #context({ env = {}, stdin = "" }: Given) {
-    const [stdout, stderr] = [new Collected(), new Collected()];
+    const stdout = new Collected();
+    const stderr = new Collected();
     const context = {
       stdin: Object.assign(Readable.from(stdin === "" ? [] : [Buffer.from(stdin)]), { isTTY: stdin === "" }),
       stdout: stdout as unknown as NodeJS.WriteStream,
@@ -198,7 +210,7 @@ export class Place implements AsyncDisposable {
 
 /** A daemon in this process. */
 export interface Served {
-  /** Of its standard output so far, without those that begin it. */
+  /** Lines of its stdout so far, without the first ones. */
   lines(): string[];
   stop(): Promise<Pick<Ended, "stdout" | "stderr">>;
 }
@@ -217,10 +229,10 @@ class Collected extends Writable {
 }
 
 export interface Daemon {
-  /** Of its standard output so far. */
+  /** Lines of its stdout so far. */
   lines(): string[];
   kill(signal: NodeJS.Signals): void;
-  /** Sends a signal, SIGTERM when none is named, and waits for the end. */
+  /** Sends a signal, by default SIGTERM, and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<Ended>;
   readonly ended: Promise<Ended>;
 }
@@ -230,15 +242,15 @@ async function ended(child: Child): Promise<Ended> {
   return { stdout, stderr, code };
 }
 
-/** The URL of a TCP multiaddr. */
+/** Returns the URL of a TCP multiaddr. */
 export function urlOf(address: string | undefined): string {
   const [, host, port] = /^\/ip[46]\/([^/]+)\/tcp\/(\d+)$/.exec(address ?? "") ?? [];
   if (host === undefined) throw new Error(`${address} is no TCP address`);
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** A command of the RPC API at such a URL. */
+/** Calls a command of the RPC API at such a URL. */
 export async function call(url: string, command: string, init: RequestInit = {}) {
-  const answer = await fetch(`${url}/api/v0/${command}`, { method: "POST", ...init });
-  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  const response = await fetch(`${url}/api/v0/${command}`, { method: "POST", ...init });
+  return { status: response.status, headers: response.headers, text: await response.text() };
 }

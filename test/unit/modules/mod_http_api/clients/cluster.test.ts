@@ -1,4 +1,6 @@
-/** The calls of IPFS Cluster 1.1.6 to its node, in the order in which it makes them, at both levels of the API. */
+/**
+ * The calls of IPFS Cluster 1.1.6 to its node, in the original order, at both levels of the API.
+ */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +20,7 @@ import { ask, multipart } from "../support.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** What it adds: a file whose root is dag-pb and whose leaves are raw, leaves first. */
+/** The content that it adds: a file with a dag-pb root and raw leaves, leaves first. */
 let blocks: readonly { readonly cid: CID; readonly bytes: Uint8Array }[];
 let root: string;
 let stranger: Libp2p & AsyncDisposable;
@@ -42,13 +44,13 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
   describe(`IPFS Cluster at the level ${level}`, () => {
     let host: RpcHost;
     before(async () => {
-      // It shows no token, and is let in where others on this machine need one.
+      // It presents no token, and may call where other local callers need one.
       const guarded = { api_require_token: true, api_trusted_callers: ["127.0.0.1"] };
       host = await startRpc({ api_level: level, node_offline: false, ...guarded });
     });
     after(() => host?.stop());
 
-    /** Lines and error of a call as its connector makes it. */
+    /** Returns lines and error of a call as its connector makes it. */
     async function call(path: string) {
       const { status, body, trailers } = await ask(host.http, path);
       const lines = body.split("\n").filter((line) => line !== "");
@@ -56,14 +58,14 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       const late = trailers["x-stream-error"];
       return { status, lines: values, message: String(values[0]?.Message ?? ""), late };
     }
-    /** The one value of an answer. */
+    /** Returns the single value of a response. */
     async function value(path: string): Promise<Line> {
       const { status, lines, message } = await call(path);
       assert.deepEqual([status, lines.length], [200, 1], `${path}: ${message}`);
       return lines[0] as Line;
     }
 
-    test("asks who its node is, how much room it has, and connects it to the nodes of its peers", async () => {
+    test("identifies its node, reads the free space, and connects the node to the nodes of its peers", async () => {
       const id = await value("id");
       assert.equal(typeof id.ID, "string");
       assert.ok((id.Addresses as string[]).every((address) => address.endsWith(`/p2p/${id.ID}`)));
@@ -115,7 +117,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       return Object.fromEntries(lines.map(({ Cid, Type }) => [Cid, Type]));
     };
 
-    test("asks for a pin that there is not, and knows the answer by its end", async () => {
+    test("queries a missing pin, and recognizes the end of the message", async () => {
       for (const type of ["recursive", "direct"]) {
         const { status, message } = await call(`pin/ls?stream=true&arg=${root}&type=${type}`);
         assert.equal(status, 500);
@@ -123,7 +125,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       }
     });
 
-    test("pins, and sees it go on", async () => {
+    test("pins, and receives the progress", async () => {
       const { status, lines, late } = await call(`pin/add?arg=${root}&recursive=true&progress=true`);
       assert.deepEqual([status, late], [200, undefined]);
       const counts = lines.slice(0, -1).map(({ Progress }) => Progress as number);
@@ -136,7 +138,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.equal((await typesOf("type=recursive"))[root], "recursive");
     });
 
-    test("pins one block alone, and with a depth, which its node does not know", async () => {
+    test("pins a single block, and pins with a depth that its node ignores", async () => {
       const [{ cid }] = blocks as [(typeof blocks)[number]];
       assert.deepEqual((await value(`pin/add?arg=${cid}&recursive=false`)).Pins, [String(cid)]);
       assert.deepEqual(await typesOf("type=direct"), { [String(cid)]: "direct" });
@@ -144,7 +146,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.deepEqual((await value(`pin/add?arg=${root}&recursive=true&max-depth=3`)).Pins, [root]);
     });
 
-    test("moves a pin, and keeps the former one", async () => {
+    test("moves a pin, and keeps the previous one", async () => {
       const { Hash } = JSON.parse((await ask(host.http, "add?pin=false", multipart([{ content: "another" }]))).body);
       assert.deepEqual((await value(`pin/update?arg=${root}&arg=${Hash}&unpin=false`)).Pins, [root, Hash]);
       const types = await typesOf("type=recursive");
@@ -152,7 +154,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       assert.deepEqual((await value(`pin/rm?arg=${Hash}`)).Pins, [Hash]);
     });
 
-    test("unpins, takes what is not pinned for done, and collects the garbage", async () => {
+    test("unpins, treats a missing pin as done, and collects garbage", async () => {
       assert.deepEqual((await value(`pin/rm?arg=${root}`)).Pins, [root]);
       const { status, message } = await call(`pin/rm?arg=${root}`);
       assert.deepEqual([status, message], [500, "not pinned or pinned indirectly"]);
@@ -166,7 +168,7 @@ for (const level of ["0.43", "0.9"] as const satisfies readonly LevelName[]) {
       for (const { cid } of blocks) assert.ok(removed.includes(String(cid.multihash.digest)), String(cid));
     });
 
-    test("hands on what others ask its proxy", async () => {
+    test("forwards calls that others make to its proxy", async () => {
       const headers = { "X-Forwarded-For": "192.0.2.7", "X-Forwarded-Host": "cluster.example:9095" };
       for (const path of ["version", "files/ls", "refs/local", "key/list", "commands"]) {
         assert.equal((await ask(host.http, path, { headers })).status, 200, path);

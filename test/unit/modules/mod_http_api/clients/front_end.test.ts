@@ -1,4 +1,7 @@
-/** The calls of the ecosystem's desktop front end (ipfs-webui 4.13), screen by screen, through its client library, at both levels. */
+/**
+ * The calls of the ecosystem's desktop front end (ipfs-webui 4.13), screen by screen, through its
+ * client library, at both levels.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,10 +24,13 @@ async function first<T>(source: AsyncIterable<T>): Promise<T | undefined> {
 }
 
 const AGENT = "kubo/0.43.0";
-/** It opens the screens of the log and of provides for these, by name and least version. */
+/**
+ * The front end shows the screens for log and provides only to these programs, by name and minimum
+ * version.
+ */
 const OPENS = /^kubo\/0\.(?:3[79]|[4-9]\d)\./;
 
-/** All that it asks, but `shutdown`: without arguments, which most of them refuse. */
+/** All commands that it calls, except `shutdown`, without arguments. Most of them refuse that. */
 const calls = (
   "add cat commands config config/replace config/show dag/import files/cp files/ls files/mkdir files/mv files/read files/rm files/stat id " +
   "key/gen key/list key/rename key/rm log/level log/ls log/tail ls name/publish name/resolve pin/add pin/ls pin/remote/add pin/remote/ls " +
@@ -57,14 +63,14 @@ for (const [level, mount] of [
       node = create({ url: base });
     });
 
-    /** A call that its client library does not have. */
+    /** Makes a call that its client library does not support. */
     async function ask(path: string): Promise<unknown> {
-      const answer = await fetch(`${base}/${path}`, { method: "POST" });
-      assert.equal(answer.status, 200, `${path}: ${answer.status}`);
-      return answer.json();
+      const response = await fetch(`${base}/${path}`, { method: "POST" });
+      assert.equal(response.status, 200, `${path}: ${response.status}`);
+      return response.json();
     }
 
-    test("Status: who the node is, what it keeps, what it moves", async () => {
+    test("Status: shows the identity of the node, its storage and its traffic", async () => {
       const { id, agentVersion, addresses, publicKey, protocols } = await node.id();
       assert.match(agentVersion, OPENS);
       assert.ok(addresses.length > 0 && protocols.length > 0 && publicKey !== "", String(id));
@@ -77,7 +83,7 @@ for (const [level, mount] of [
       assert.deepEqual(Object.keys(bandwidth ?? {}).sort(), ["rateIn", "rateOut", "totalIn", "totalOut"]);
     });
 
-    test("Peers: connects, and shows who is there", async () => {
+    test("Peers: connects, and lists the peers", async () => {
       await node.swarm.connect(stranger.getMultiaddrs()[0] as never);
       const [peer] = await node.swarm.peers({ verbose: true, identify: true } as object);
       assert.equal(String(peer?.peer), String(stranger.peerId));
@@ -87,7 +93,7 @@ for (const [level, mount] of [
       assert.ok(await first(node.stats.bw({ peer: String(stranger.peerId) } as object)));
     });
 
-    test("Files: makes a folder, adds into it, looks, moves, reads, removes", async () => {
+    test("Files: creates a folder, adds into it, lists, moves, reads and removes", async () => {
       await node.files.mkdir(folder, { parents: true });
       const progress: number[] = [];
       const entries = [
@@ -135,7 +141,7 @@ for (const [level, mount] of [
       await node.pin.rm(wrapper.cid);
     });
 
-    test("Pins: sets, lists by type, asks for one, removes", async () => {
+    test("Pins: adds, lists by type, looks one up, removes", async () => {
       const { cid } = await node.add("pinned", { pin: false });
       assert.equal(String(await node.pin.add(cid)), String(cid));
       for (const type of ["recursive", "direct"] as const) {
@@ -153,11 +159,11 @@ for (const [level, mount] of [
       await assert.rejects(all(node.pin.ls({ paths: cid, type: "recursive" })), /not pinned/);
     });
 
-    test("Settings, pinning services: adds one, asks for its state, pins there in the background, follows the files", async () => {
+    test("Settings, pinning services: adds one, queries its state, pins there in the background, follows the files", async () => {
       const name = level === "0.9" ? "then" : "today";
       const { cid } = await node.add("pinned elsewhere", { pin: false });
       const pinned = pinStatus({ pin: { cid: String(cid), name: "far" } });
-      service.answers(({ method }) => {
+      service.respondWith(({ method }) => {
         if (method !== "GET") return { status: 202, body: pinned };
         return { body: { count: 1, results: [pinned] } };
       });
@@ -184,7 +190,7 @@ for (const [level, mount] of [
       );
     });
 
-    test("Settings: shows the configuration, changes a key of it, puts it back as a whole", async () => {
+    test("Settings: shows the configuration, changes a key, restores the whole", async () => {
       const config = (await node.config.getAll()) as { Addresses: { API: unknown }; Peering?: { Peers: unknown } };
       assert.ok(config.Addresses.API !== undefined);
       const peers = [{ ID: String(stranger.peerId), Addrs: [] }];
@@ -194,7 +200,7 @@ for (const [level, mount] of [
       assert.deepEqual(await node.config.get("Peering.Peers"), []);
     });
 
-    test("Settings, names: makes a key, renames it, publishes under it, resolves that, removes it", async () => {
+    test("Settings, names: creates a key, renames it, publishes under it, resolves the name, removes the key", async () => {
       const { id } = await node.key.gen(`key ${level}`, { type: "ed25519" });
       const renamed = await node.key.rename(`key ${level}`, `new ${level}`);
       assert.deepEqual([renamed.was, renamed.now, renamed.id], [`key ${level}`, `new ${level}`, id]);
@@ -206,7 +212,7 @@ for (const [level, mount] of [
       assert.equal((await node.key.rm(`new ${level}`)).name, `new ${level}`);
     });
 
-    test("Diagnostics: the levels of the log, one of them changed, and the log as it goes", async () => {
+    test("Diagnostics: reads the log levels, changes one, and follows the log", async () => {
       const subsystems: string[] = await node.log.ls();
       assert.ok(subsystems.length > 3);
       if (level === "0.43") {
@@ -229,7 +235,7 @@ for (const [level, mount] of [
       assert.equal(typeof (await line).value, "object");
     });
 
-    test("Diagnostics, provides: what is announced, and when", async () => {
+    test("Diagnostics, provides: shows what is announced, and when", async () => {
       const { Sweep, Legacy, FullRT } = (await ask("provide/stat?all=true")) as Record<string, unknown>;
       assert.deepEqual([typeof Sweep, typeof Legacy, typeof FullRT], ["object", "object", "boolean"]);
       assert.ok((Sweep ?? Legacy) !== null);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
+import type { NodeModule } from "modhost/node";
 import { archive } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
 import { announcementListener } from "../announcement_listener.ts";
@@ -17,14 +18,14 @@ before(async () => {
 after(() => host.stop());
 
 let count = 0;
-/** 64 digits that do not repeat. */
+/** Returns 64 digits that do not repeat. */
 const fresh = () =>
   createHash("sha256")
     .update(`${(count += 1)}`)
     .digest("hex");
 
-/** The CIDs of an answer in the order in which it names them. */
-async function told(path: string, content?: string): Promise<readonly string[]> {
+/** Returns the CIDs of a response, in their order. */
+async function cidsOf(path: string, content?: string): Promise<readonly string[]> {
   roots.length = 0;
   blocks.length = 0;
   const { status, text } = await host.call(path, content === undefined ? undefined : { file: content });
@@ -40,21 +41,21 @@ const storing: Readonly<Record<string, () => string>> = {
   "object/put": () => JSON.stringify({ Data: fresh() }),
 };
 
-test("what is stored is announced, and nothing of a call that may not use the network", async () => {
+test("stored content is announced, unless the call may not use the network", async () => {
   for (const [path, content] of Object.entries(storing)) {
     const also = (option: string) => `${path}${path.includes("?") ? "&" : "?"}${option}`;
-    const made = await told(path, content());
+    const made = await cidsOf(path, content());
     assert.deepEqual([roots, blocks], [made, made], path);
     for (const option of ["offline=true", "local=true"]) {
-      await told(also(option), content());
+      await cidsOf(also(option), content());
       assert.deepEqual([roots, blocks], [[], []], also(option));
     }
   }
-  await told("add?only-hash=true", fresh());
+  await cidsOf("add?only-hash=true", fresh());
   assert.deepEqual([roots, blocks], [[], []]);
 });
 
-test("an add that waits until peers are told fails after its lines where there are none", async () => {
+test("an add that waits for its announcement fails after its lines if there are no peers", async () => {
   const waits = async (query: string) => {
     const { status, values, message } = await call(host, `add?fast-provide-wait=true${query}`, fresh());
     assert.deepEqual([status, values.length], [200, 1]);
@@ -72,30 +73,65 @@ test("an add that waits until peers are told fails after its lines where there a
   }
 });
 
-test("an add leaves its root to the next round where that is asked for", async () => {
-  await told("add?fast-provide-root=false", fresh());
+test("the log says whether an add announces, waits or does neither, and why", async () => {
+  const { log, repo } = host.host.exports<NodeModule>("node").lowLevel;
+  log.setLevel("core/commands", "debug");
+  const lines: string[] = [];
+  const unlisten = log.listen(({ message }) => lines.push(message.replace(/^fast-provide-root: /, "")));
+  const logged = async (query: string) => {
+    lines.length = 0;
+    await call(host, `add?${query}`, fresh());
+    return [...lines];
+  };
+  try {
+    assert.deepEqual(await logged(""), ["enabled, wait=false", "skipped: DHT not available"]);
+    assert.deepEqual(await logged("fast-provide-root=false"), ["skipped: disabled by flag or config"]);
+    assert.deepEqual(await logged("fast-provide-root=false&fast-provide-wait=true"), [
+      "skipped: disabled by flag or config",
+      "wait-flag-ignored",
+    ]);
+    listener.online = true;
+    assert.deepEqual(await logged(""), ["enabled, wait=false", "providing asynchronously"]);
+    assert.deepEqual(await logged("fast-provide-wait=true"), [
+      "enabled, wait=true",
+      "providing synchronously",
+      "sync provide failed: failed to find any peer in table",
+    ]);
+    await repo.config.set("Experimental.StrategicProviding", () => true);
+    assert.deepEqual(await logged(""), ["enabled, wait=false", "skipped: Provide.Enabled is false"]);
+  } finally {
+    listener.online = false;
+    await repo.config.set("Experimental.StrategicProviding", () => false);
+    unlisten();
+    log.setLevel("core/commands", "error");
+  }
+});
+
+test("an add leaves its root to the next round if requested", async () => {
+  await cidsOf("add?fast-provide-root=false", fresh());
   assert.deepEqual(roots, []);
-  const made = await told("add?fast-provide-root=false&fast-provide-dag=true", fresh());
+  const made = await cidsOf("add?fast-provide-root=false&fast-provide-dag=true", fresh());
   assert.deepEqual(roots, made);
 });
 
-test("a pin that waits until peers are told fails where there are none, and one that is not to be told of is not", async () => {
-  const added = async () => (await told("add?pin=false", fresh()))[0] ?? "";
-  const pinned = async () => (await told("add", fresh()))[0] ?? "";
+test("a pin that waits for its announcement fails if there are no peers, and a pin without announcement succeeds", async () => {
+  const added = async () => (await cidsOf("add?pin=false", fresh()))[0] ?? "";
+  const pinned = async () => (await cidsOf("add", fresh()))[0] ?? "";
   for (const path of ["pin/add?", "pin/update?unpin=false&"]) {
-    /** A call with an object that is not pinned yet, which is its last argument. */
+    /** Returns a call with an unpinned object as its last argument. */
     const made = async (options: string) => {
       const from = path.startsWith("pin/update") ? `arg=${await pinned()}&` : "";
       const cid = await added();
       return { cid, target: `${path}${from}arg=${cid}&${options}` };
     };
-    await told((await made("fast-provide-root=false")).target);
+    await cidsOf((await made("fast-provide-root=false")).target);
     assert.deepEqual(roots, [], path);
     const { cid, target } = await made("fast-provide-root=false&fast-provide-dag=true");
-    await told(target);
+    await cidsOf(target);
     assert.deepEqual(roots, [cid], path);
-    await told((await made("fast-provide-wait=true")).target);
-    const [waiting, muted] = [await made("fast-provide-wait=true"), await made("fast-provide-wait=true&offline=true")];
+    await cidsOf((await made("fast-provide-wait=true")).target);
+    const waiting = await made("fast-provide-wait=true");
+    const muted = await made("fast-provide-wait=true&offline=true");
     listener.online = true;
     try {
       assert.deepEqual(await host.failure(waiting.target), [500, "fast-provide: failed to find any peer in table"]);
@@ -106,8 +142,8 @@ test("a pin that waits until peers are told fails where there are none, and one 
   }
 });
 
-test("an import that waits until peers are told of its roots fails where there are none", async () => {
-  const [cid] = await told("add", fresh());
+test("an import that waits for the announcement of its roots fails if there are no peers", async () => {
+  const [cid] = await cidsOf("add", fresh());
   const archive = { file: Buffer.from(await host.bytes(`dag/export?arg=${cid}`)) };
   roots.length = 0;
   assert.equal((await host.call("dag/import?fast-provide-root=false", archive)).status, 200);
@@ -123,70 +159,71 @@ test("an import that waits until peers are told of its roots fails where there a
   }
 });
 
-test("each new block of a file is announced, and its root as one", async () => {
+test("each new block of a file is announced, and its root as a root", async () => {
   for (const also of ["", "&raw-leaves=true", "&trickle=true", "&wrap-with-directory=true"]) {
-    const root = (await told(`add?chunker=size-10${also}`, fresh())).at(-1) as string;
+    const root = (await cidsOf(`add?chunker=size-10${also}`, fresh())).at(-1) as string;
     const heard = blocks.toSorted();
     assert.deepEqual(roots, [root], also);
-    assert.deepEqual(heard, [root, ...(await told(`refs?recursive=true&unique=true&arg=${root}`))].toSorted(), also);
+    assert.deepEqual(heard, [root, ...(await cidsOf(`refs?recursive=true&unique=true&arg=${root}`))].toSorted(), also);
   }
 });
 
-test("what is here already is not announced again, but for roots of add and pins", async () => {
+test("stored content is not announced again, except for roots of add and pins", async () => {
   for (const [path, content] of Object.entries(storing)) {
     const text = content();
-    const made = await told(`${path}${path.includes("?") ? "&" : "?"}offline=true`, text);
-    await told(path, text);
+    const made = await cidsOf(`${path}${path.includes("?") ? "&" : "?"}offline=true`, text);
+    await cidsOf(path, text);
     assert.deepEqual([roots, blocks], [path.startsWith("add") ? made : [], []], path);
   }
 });
 
-test("a pin is announced unless it is set without the network", async () => {
-  const add = async () => (await told("add?pin=false&offline=true&chunker=size-10", fresh())).at(-1) as string;
+test("a pin is announced unless the call may not use the network", async () => {
+  const add = async () => (await cidsOf("add?pin=false&offline=true&chunker=size-10", fresh())).at(-1) as string;
   for (const also of ["", "&recursive=false"]) {
     const cid = await add();
-    await told(`pin/add?arg=${cid}${also}`);
+    await cidsOf(`pin/add?arg=${cid}${also}`);
     assert.deepEqual([roots, blocks], [[cid], []]);
   }
-  await told(`pin/add?arg=${await add()}&offline=true`);
+  await cidsOf(`pin/add?arg=${await add()}&offline=true`);
   assert.deepEqual([roots, blocks], [[], []]);
-  const [before, after] = [await add(), await add()];
-  await told(`pin/add?arg=${before}&offline=true`);
-  await told(`pin/update?arg=${before}&arg=${after}`);
+  const before = await add();
+  const after = await add();
+  await cidsOf(`pin/add?arg=${before}&offline=true`);
+  await cidsOf(`pin/update?arg=${before}&arg=${after}`);
   assert.deepEqual([roots, blocks], [[], []]);
 });
 
-test("objects: each new block", async () => {
-  const [base] = await told("object/put?offline=true", JSON.stringify({ Data: fresh() }));
+test("object commands announce each new block", async () => {
+  const [base] = await cidsOf("object/put?offline=true", JSON.stringify({ Data: fresh() }));
   for (const path of [`object/patch/append-data?arg=${base}`, `object/patch/set-data?arg=${base}`]) {
-    const [made] = await told(path, fresh());
+    const [made] = await cidsOf(path, fresh());
     assert.deepEqual([roots, blocks], [[made], [made]], path);
-    await told(`${path}&offline=true`, fresh());
+    await cidsOf(`${path}&offline=true`, fresh());
     assert.deepEqual([roots, blocks], [[], []], path);
   }
-  const [made] = await told(`object/patch/add-link?create=true&arg=${base}&arg=a/b&arg=${base}`);
+  const [made] = await cidsOf(`object/patch/add-link?create=true&arg=${base}&arg=a/b&arg=${base}`);
   assert.deepEqual(roots, [made]);
   assert.equal(blocks.length, 2, "the new directory and the node itself");
 });
 
-test("files: each new block, whatever the call says of the network", async () => {
+test("files commands announce each new block, even if the call may not use the network", async () => {
   for (const also of ["", "&offline=true", "&flush=false"]) {
     const path = `/${(count += 1)}`;
-    await told(`files/write?create=true&raw-leaves=true&cid-version=1${also}&arg=${path}`, fresh());
+    await cidsOf(`files/write?create=true&raw-leaves=true&cid-version=1${also}&arg=${path}`, fresh());
     const heard = [...blocks];
-    const [cid] = await told(`files/stat?arg=${path}`);
+    const [cid] = await cidsOf(`files/stat?arg=${path}`);
     assert.ok([...heard, ...blocks].includes(cid as string), also);
     assert.deepEqual(roots, []);
   }
-  await told("files/mkdir?cid-version=1&hash=sha2-512&arg=/new");
+  await cidsOf("files/mkdir?cid-version=1&hash=sha2-512&arg=/new");
   const made = [...blocks];
-  const [folder] = await told("files/stat?arg=/new");
+  const [folder] = await cidsOf("files/stat?arg=/new");
   assert.ok([...made, ...blocks].includes(folder as string));
-  const [root] = await told("files/stat?arg=/");
-  const [copied] = await told("add?offline=true&pin=false", fresh());
-  await told(`files/cp?arg=/ipfs/${copied}&arg=/copied`);
+  const [root] = await cidsOf("files/stat?arg=/");
+  const [copied] = await cidsOf("add?offline=true&pin=false", fresh());
+  await cidsOf(`files/cp?arg=/ipfs/${copied}&arg=/copied`);
   const heard = [...blocks];
-  const [changed] = await told("files/stat?arg=/");
+  const [changed] = await cidsOf("files/stat?arg=/");
   assert.notEqual(changed, root);
   assert.deepEqual([...heard, ...blocks], [changed]);
 });
@@ -198,7 +235,7 @@ test("archives are left to the reprovider, as in the reference", async () => {
   const body = new FormData();
   body.append("file", new File([new Uint8Array(bytes)], "a.car"));
   const url = `http://127.0.0.1:${host.http}/api/v0/dag/import`;
-  const answer = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
-  assert.match(await answer.text(), /"PinErrorMsg":""/);
+  const reply = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
+  assert.match(await reply.text(), /"PinErrorMsg":""/);
   assert.deepEqual([roots, blocks], [[], []]);
 });

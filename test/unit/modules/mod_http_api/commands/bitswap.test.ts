@@ -26,7 +26,7 @@ before(async () => {
 });
 after(() => Promise.all([a, b, offline].map((host) => host.stop())));
 
-/** The list, as soon as it has something in it or has nothing. */
+/** Waits until the wantlist is empty or not, and returns it. */
 async function wantlist(host: RpcHost, query: string, empty: boolean): Promise<unknown> {
   for (;;) {
     const { Keys } = await host.value<{ Keys: unknown[] | null }>(`bitswap/wantlist${query}`);
@@ -35,7 +35,7 @@ async function wantlist(host: RpcHost, query: string, empty: boolean): Promise<u
   }
 }
 
-test("a file is read through the other node, and both tell the same figures", async () => {
+test("a file is read through the other node, and both count the same blocks and bytes", async () => {
   const content = "abcdefgh".repeat(50_000);
   const [added] = (await b.call("add?progress=false", { file: content })).lines as [{ Hash: string }];
   const { Hash } = added;
@@ -58,10 +58,10 @@ test("a file is read through the other node, and both tell the same figures", as
     [stat.BlocksReceived, stat.DataReceived, stat.DupBlksReceived, stat.Peers, stat.Wantlist],
     [3, bytes, 0, [idB], []],
   );
-  // Meanwhile blocks are announced.
-  const { ProvideBufLen: _before, ...figures } = stat;
+  // Blocks are announced meanwhile.
+  const { ProvideBufLen: _before, ...metrics } = stat;
   const { ProvideBufLen: _now, ...same } = await a.value("stats/bitswap");
-  assert.deepEqual(same, figures);
+  assert.deepEqual(same, metrics);
   assert.deepEqual(await a.value(`bitswap/ledger?arg=${idB}`), {
     Peer: idB,
     Value: 0,
@@ -94,7 +94,7 @@ test("a file is read through the other node, and both tell the same figures", as
   );
 });
 
-test("what is wanted is listed on both sides while somebody waits, and not longer", async () => {
+test("wanted blocks are listed on both sides for as long as a call waits for them", async () => {
   const url = `http://127.0.0.1:${a.http}/api/v0/block/get?arg=${missing}`;
   const leaving = new AbortController();
   const waiting = fetch(url, { method: "POST", signal: leaving.signal }).catch((error: Error) => error.name);
@@ -112,13 +112,13 @@ test("what is wanted is listed on both sides while somebody waits, and not longe
   assert.equal(await wantlist(b, `?peer=${idA}`, true), null);
 });
 
-test("a timeout ends the waiting in the reference's words", async () => {
+test("a timeout ends the wait with the reference's message", async () => {
   const [status, message] = await a.failure(`block/get?arg=${missing}&timeout=100ms`);
   assert.equal(status, 500);
   assert.match(String(message), /context deadline exceeded/);
 });
 
-test("a peer that is not there has exchanged nothing, and what is no peer is refused", async () => {
+test("an unknown peer has exchanged nothing, and an invalid peer is refused", async () => {
   assert.deepEqual(await a.value(`bitswap/ledger?arg=${nobody}`), {
     Peer: nobody,
     Value: 0,
@@ -132,7 +132,7 @@ test("a peer that is not there has exchanged nothing, and what is no peer is ref
   }
 });
 
-test("without a network they say so", async () => {
+test("without a network, the bitswap commands fail with that message", async () => {
   for (const path of ["bitswap/wantlist", `bitswap/ledger?arg=${nobody}`, "bitswap/ledger?arg=x"]) {
     assert.deepEqual(await offline.failure(path), [500, onlineOnly], path);
   }

@@ -1,4 +1,6 @@
-/** Reading files: the memory that blocks are read into is used again and again, and nobody gets the bytes of others. */
+/**
+ * Reads files concurrently. Block buffers are reused, and no reader may see the bytes of another.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -22,11 +24,11 @@ const files: Stored[] = [];
 async function add(content: Buffer, options: string): Promise<Stored> {
   const body = new FormData();
   body.append("file", new File([content as Buffer<ArrayBuffer>], "file"));
-  const answer = await fetch(`http://127.0.0.1:${rpc.http}/api/v0/add?quieter=true&${options}`, {
+  const response = await fetch(`http://127.0.0.1:${rpc.http}/api/v0/add?quieter=true&${options}`, {
     method: "POST",
     body,
   });
-  return { cid: ((await answer.json()) as { Hash: string }).Hash, content };
+  return { cid: ((await response.json()) as { Hash: string }).Hash, content };
 }
 
 before(async () => {
@@ -40,7 +42,7 @@ const target = (path: string) => `http://127.0.0.1:${rpc.http}/api/v0/${path}`;
 const read = async (path: string): Promise<Buffer> =>
   Buffer.from(await (await fetch(target(path), { method: "POST" })).arrayBuffer());
 
-test("many read at once, whole and in ranges, block by block and from the middle: all get what was added", async () => {
+test("concurrent readers of whole files and ranges get what was added", async () => {
   const reading: Promise<void>[] = [];
   for (let round = 0; round < 2; round += 1) {
     for (const { cid, content } of files) {
@@ -72,7 +74,7 @@ overEach(
   },
 );
 
-test("blocks are given as they are, the same one to many at once", async () => {
+test("blocks are returned unchanged, also to many readers at once", async () => {
   const { cid, content } = files[1] as Stored;
   const refs = (await rpc.call(`refs?arg=${cid}`)).lines as { Ref: string }[];
   const wanted = [...refs, ...refs, ...refs];
@@ -81,7 +83,7 @@ test("blocks are given as they are, the same one to many at once", async () => {
   for (const [at, block] of blocks.entries()) assert.ok(block.equals(blocks[at % refs.length] as Buffer));
 });
 
-test("a file several times in one answer, and files whose blocks are all the same", async () => {
+test("a response can contain the same file several times, and files of equal blocks", async () => {
   const { cid, content } = files[0] as Stored;
   assert.ok((await read(`cat?arg=${cid}&arg=${cid}`)).equals(Buffer.concat([content, content])));
   const zeros = await add(Buffer.alloc(3 * mebibyte), "");
@@ -90,7 +92,7 @@ test("a file several times in one answer, and files whose blocks are all the sam
   assert.ok(both.equals(Buffer.concat([zeros.content, small.content, zeros.content])));
 });
 
-test("who reads slowly holds a few blocks each, and gets what was added when others come and leave", async () => {
+test("slow readers hold a few blocks each, and get what was added while others come and go", async () => {
   const { cid, content } = files[0] as Stored;
   const before = process.memoryUsage().arrayBuffers;
   const open = () => {
@@ -104,11 +106,12 @@ test("who reads slowly holds a few blocks each, and gets what was added when oth
   await Promise.all(leaving.map((socket) => once(socket, "readable")));
   for (const socket of leaving) socket.destroy();
   for (let turn = 0; turn < 100; turn += 1) await nextTurn();
-  const held = process.memoryUsage().arrayBuffers - before;
-  // Eight blocks ahead, one on its way and one behind it for each; what the ten that left had is garbage at worst.
-  assert.ok(held < 20 * 10 * 330_000, `${held / mebibyte} MiB are held`);
+  const bufferGrowth = process.memoryUsage().arrayBuffers - before;
+  // Each reader holds eight blocks ahead, one in flight and one behind it. The blocks of the ten
+  // that left are garbage at worst.
+  assert.ok(bufferGrowth < 20 * 10 * 330_000, `${bufferGrowth / mebibyte} MiB are held`);
   for (const socket of slow) {
-    const answer = Buffer.concat(await Array.fromAsync(socket as AsyncIterable<Buffer>));
-    assert.ok(answer.subarray(answer.indexOf("\r\n\r\n") + 4).equals(content));
+    const response = Buffer.concat(await Array.fromAsync(socket as AsyncIterable<Buffer>));
+    assert.ok(response.subarray(response.indexOf("\r\n\r\n") + 4).equals(content));
   }
 });

@@ -1,9 +1,31 @@
-/** Nodes and blocks in the codecs of today, at both levels. */
+/** Nodes and blocks in the codecs of Kubo 0.43, at both levels. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type RpcHost, startRpc } from "./support.ts";
 
 const FILE = "bafkreigtpkiih7wr7wb7ts6j5aunnotxiff3yqkx33rs4k4xhskprx5tua";
+
+/** An archive with the blocks "hello", its root, and "world". */
+const archive = Buffer.from(
+  "3aa265726f6f747381d82a582500015512202cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b98246776657273" +
+    "696f6e0129015512202cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b982468656c6c6f2901551220486ea462" +
+    "24d1bb4fb680f34f7c9ad96a8f24ec88be73ea8e5a6c65260e9cb8a7776f726c64",
+  "hex",
+);
+/**
+ * The same archive as version 2: pragma, flags, offsets of the payload and of an index, padding,
+ * payload, index.
+ */
+const archiveOfVersion2 = Buffer.concat([
+  Buffer.from("0aa16776657273696f6e02", "hex"),
+  Buffer.alloc(16),
+  new Uint8Array(BigUint64Array.of(61n, BigInt(archive.length), 61n + BigInt(archive.length)).buffer),
+  Buffer.alloc(10),
+  archive,
+  Buffer.alloc(50, 0x81),
+]);
+const importedText =
+  '{"Root":{"Cid":{"/":"bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"},"PinErrorMsg":""}}\n';
 
 describe("at the level 0.43", () => {
   let host: RpcHost;
@@ -21,7 +43,15 @@ describe("at the level 0.43", () => {
     return text;
   };
 
-  test("a value goes through the codecs that have a form for it, and comes back the same", async () => {
+  test("archives of version 2 are imported and pinned, and exported as version 1", async () => {
+    const { status, text } = await host.call("dag/import?stats=true", { car: archiveOfVersion2 });
+    assert.deepEqual([status, text], [200, `${importedText}{"Stats":{"BlockCount":2,"BlockBytesCount":10}}\n`]);
+    assert.equal((await host.call("dag/import", { one: archive, two: archiveOfVersion2 })).text, importedText);
+    const [, message] = await host.failure("dag/import", { car: archiveOfVersion2.subarray(0, 55) });
+    assert.equal(message, "unexpected EOF");
+  });
+
+  test("a value survives a round trip through every codec that can represent it", async () => {
     const node = '{"a":[1,-2,1.5,null,true],"b":{"/":{"bytes":"aGVsbG8"}},"t":"ü"}';
     for (const codec of ["dag-cbor", "dag-json"])
       assert.equal(await get(await put(`store-codec=${codec}`, node)), node);
@@ -36,7 +66,7 @@ describe("at the level 0.43", () => {
     assert.equal(await get(raw, "raw"), "hello");
   });
 
-  test("a value that a codec has no form for is a failure that says so", async () => {
+  test("a value that a codec cannot represent is an error that says so", async () => {
     const cid = await put("", '{"l":{"/":"bafkqaaa"},"b":{"/":{"bytes":"AA"}}}');
     for (const [codec, message] of [
       ["json", /cannot encode links/],
@@ -52,11 +82,11 @@ describe("at the level 0.43", () => {
     assert.deepEqual(await host.failure(`dag/get?arg=${cid}/x`), [500, 'key not found: "x"']);
   });
 
-  test("a CID holds at most 128 bytes of a block", async () => {
+  test("a CID inlines at most 128 bytes of a block", async () => {
     const refused = [500, "digest too large: identity digest got 129 bytes, maximum 128"];
     assert.deepEqual(await host.failure("block/put?mhtype=identity", { data: "x".repeat(129) }), refused);
     assert.equal((await host.call("block/put?mhtype=identity", { data: "x".repeat(128) })).status, 200);
-    // A text has two quotes.
+    // JSON adds two quotes to a text.
     const node = `"${"x".repeat(127)}"`;
     assert.deepEqual(await host.failure("dag/put?hash=identity&store-codec=dag-json", { node }), refused);
   });
@@ -76,7 +106,7 @@ describe("at the level 0.43", () => {
     assert.equal((await host.call("dag/import?allow-big-block=true", archive)).status, 200);
   });
 
-  test("a directory over 2 MiB is made of another by allow-big-block alone", async () => {
+  test("a patch makes a directory over 2 MiB only with allow-big-block", async () => {
     const name = "n".repeat(1024);
     const links = Array.from({ length: 2000 }, (_, at) => ({
       Name: `${at}`.padStart(8, "0") + name,

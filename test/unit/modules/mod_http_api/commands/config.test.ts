@@ -24,7 +24,7 @@ test("values are read and written as text, bool or JSON", async () => {
   assert.equal(await written("null&json=true"), null);
 });
 
-test("failures are the reference's", async () => {
+test("errors have the reference's messages", async () => {
   assert.deepEqual(await host.failure("config"), [400, 'argument "key" is required\n']);
   assert.deepEqual(await host.failure("config?arg=Mine&arg=01&json=true"), [
     500,
@@ -43,7 +43,7 @@ test("failures are the reference's", async () => {
   assert.deepEqual(await host.failure("config/profile/apply?arg=odd"), [500, "odd is not a profile"]);
 });
 
-test("as text a value stands alone, and a write says nothing", async () => {
+test("the text form of a value has no quotes, and a write prints nothing", async () => {
   assert.equal((await host.call("config?arg=Routing.Type&encoding=text")).text, "dht\n");
   assert.equal(
     (await host.call("config?arg=Discovery.MDNS&encoding=text")).text,
@@ -52,7 +52,7 @@ test("as text a value stands alone, and a write says nothing", async () => {
   assert.equal((await host.call("config?arg=Routing.Type&arg=none&encoding=text")).text, "");
 });
 
-test("what is shown can be sent back", async () => {
+test("the shown configuration can be sent back", async () => {
   const shown = await host.call("config/show");
   assert.doesNotMatch(shown.text, /PrivKey/);
   assert.deepEqual(await host.call("config/replace", { config: shown.text }), { status: 200, text: "", lines: [] });
@@ -62,7 +62,7 @@ test("what is shown can be sent back", async () => {
   assert.match(printed, /^\{\n {2}"API": \{\n {4}"HTTPHeaders": \{\}\n {2}\},\n/);
 });
 
-test("a profile shows before and after, as text in colours", async () => {
+test("a profile returns the configuration before and after, and as text a coloured diff", async () => {
   const { OldCfg, NewCfg } = await host.value<Record<string, { Routing: unknown }>>(
     "config/profile/apply?arg=lowpower&dry-run=1",
   );
@@ -80,7 +80,7 @@ test("a profile shows before and after, as text in colours", async () => {
   assert.equal((await host.value("config?arg=Routing.Type")).Value, "dhtclient");
 });
 
-test("the editor of the host edits a copy, which is checked", async () => {
+test("the host's editor edits a copy, which is validated", async () => {
   const editor = join(host.folder, "editor");
   const { EDITOR: own } = process.env;
   const edit = async (command: string) => {
@@ -102,23 +102,23 @@ test("the editor of the host edits a copy, which is checked", async () => {
   }
 });
 
-test("the headers of the configuration are on the answers", async () => {
+test("responses have the configured headers", async () => {
   await host.call(`config?arg=API.HTTPHeaders&json=1&arg=${encodeURIComponent('{"X-Mine":["a"],"X-Null":null}')}`);
-  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/version`, { method: "POST" });
-  assert.equal(answer.headers.get("x-mine"), "a");
-  await answer.arrayBuffer();
+  const response = await fetch(`http://127.0.0.1:${host.http}/api/v0/version`, { method: "POST" });
+  assert.equal(response.headers.get("x-mine"), "a");
+  await response.arrayBuffer();
 });
 
-test("secrets of callers are told to who asks config for them, as in Kubo, and left out of config/show", async () => {
+test("secrets of callers are returned by config, as in Kubo, and left out of config/show", async () => {
   await using own = await startRpc();
   const all = { AuthSecret: "bearer:everything", AllowedPaths: ["/api/v0"] };
   await own.value(`config?arg=API.Authorizations.all&arg=${encodeURIComponent(JSON.stringify(all))}&json=true`);
   const value = async <T>(path: string): Promise<T> => {
     const headers = { authorization: "Bearer everything" };
-    const answer = await fetch(`http://127.0.0.1:${own.http}/api/v0/${path}`, { method: "POST", headers });
-    return (await answer.json()) as T;
+    const response = await fetch(`http://127.0.0.1:${own.http}/api/v0/${path}`, { method: "POST", headers });
+    return (await response.json()) as T;
   };
-  // They are asked for from the next call on.
+  // The secrets are required from the next call on.
   assert.equal((await own.call("config?arg=API")).status, 403);
   const { Value } = await value<{ Value: { Authorizations: unknown } }>("config?arg=API");
   assert.deepEqual(Value.Authorizations, { all });

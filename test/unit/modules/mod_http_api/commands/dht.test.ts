@@ -32,7 +32,7 @@ interface Announced {
   readonly AvgProvideDuration: number;
 }
 
-/** `a` and `b` know each other, `alone` nobody. */
+/** `a` and `b` know each other; `alone` knows no peer. */
 let a: RpcHost;
 let b: RpcHost;
 let alone: RpcHost;
@@ -67,7 +67,7 @@ const added = async (host: RpcHost, text: string) =>
   (events(await host.call("add", { file: text }))[0] as unknown as { Hash: string }).Hash;
 const withoutId = (address: string) => address.slice(0, address.indexOf("/p2p/"));
 const failed = (Extra: string): Event => ({ Extra, ID: "", Responses: null, Type: 3 });
-/** The lines of a verbose text, less their times. */
+/** Returns the lines of a verbose text without their times. */
 const verbose = ({ text }: Called) => text.replaceAll(/^\d\d:\d\d:\d\d\.\d{3}: /gm, "").split("\n");
 
 test("a peer is found", async () => {
@@ -83,19 +83,19 @@ test("a peer is found", async () => {
   assert.deepEqual(await a.failure("dht/findpeer?arg=x"), [500, "failed to parse peer ID: cid too short"]);
 });
 
-test("a peer that nobody knows is not found", async () => {
-  const answer = await a.call(`dht/findpeer?arg=${nobody}`);
-  assert.equal(answer.status, 200);
-  const told = events(answer);
-  assert.deepEqual(told.at(-1), failed(missing));
+test("an unknown peer is not found", async () => {
+  const response = await a.call(`dht/findpeer?arg=${nobody}`);
+  assert.equal(response.status, 200);
+  const received = events(response);
+  assert.deepEqual(received.at(-1), failed(missing));
   assert.deepEqual(
-    told.filter(({ Type }) => Type < 2),
+    received.filter(({ Type }) => Type < 2),
     [
       { Extra: "", ID: id.b, Responses: null, Type: 0 },
       { Extra: "", ID: id.b, Responses: [], Type: 1 },
     ],
   );
-  assert.deepEqual(told.filter(({ Type }) => Type === 3).length, 2);
+  assert.deepEqual(received.filter(({ Type }) => Type === 3).length, 2);
   const text = verbose(await a.call(`dht/findpeer?arg=${nobody}&encoding=text&verbose=true`));
   assert.deepEqual(text.toSorted(), [
     "",
@@ -124,7 +124,7 @@ test("providers are found", async () => {
   assert.deepEqual(await a.failure(few), [500, "number of providers must be greater than 0"]);
 });
 
-test("what is announced is here", async () => {
+test("only stored blocks are announced", async () => {
   const text = `block ${nowhere} not found locally, cannot provide`;
   assert.deepEqual(await a.failure(`dht/provide?arg=${nowhere}`), [500, text]);
   assert.deepEqual(await a.failure("dht/provide?arg=x"), [500, "cid too short"]);
@@ -136,24 +136,24 @@ test("what is announced is here", async () => {
   );
 });
 
-test("the nearest peers are told", async () => {
-  const answer = await a.call(`dht/query?arg=${nobody}`);
-  assert.deepEqual(events(answer).at(-1), { Extra: "", ID: id.b, Responses: null, Type: 2 });
+test("the nearest peers are listed", async () => {
+  const response = await a.call(`dht/query?arg=${nobody}`);
+  assert.deepEqual(events(response).at(-1), { Extra: "", ID: id.b, Responses: null, Type: 2 });
   assert.equal((await a.call(`dht/query?arg=${nobody}&encoding=text`)).text, `${id.b}\n`);
   assert.deepEqual(await a.failure("dht/query?arg=x"), [400, "invalid peer ID"]);
   assert.deepEqual(await offline.failure(`dht/query?arg=${nobody}`), [500, "routing service is not a DHT"]);
 });
 
-test("records are put and got", async () => {
+test("records are stored and returned", async () => {
   const key = `/pk/${id.a}`;
   const { PublicKey } = await a.value<{ PublicKey: string }>("id");
-  // Of an ed25519 key: text enough to be sent in a file.
+  // The record of an ed25519 key is valid UTF-8, so it can be sent in a file.
   const record = Buffer.from(PublicKey, "base64");
   const form = new FormData();
   form.append("file", new Blob([record]));
   const put = await fetch(`http://127.0.0.1:${a.http}/api/v0/dht/put?arg=${key}`, { method: "POST", body: form });
-  const told = (await put.text()).trimEnd().split("\n");
-  assert.deepEqual(JSON.parse(told.at(-1) ?? ""), { Extra: "", ID: id.b, Responses: null, Type: 5 });
+  const received = (await put.text()).trimEnd().split("\n");
+  assert.deepEqual(JSON.parse(received.at(-1) ?? ""), { Extra: "", ID: id.b, Responses: null, Type: 5 });
   const got = events(await b.call(`dht/get?arg=${key}`));
   assert.deepEqual(got.at(-1), { Extra: PublicKey, ID: "", Responses: null, Type: 5 });
   for (const { Type, Responses } of got) if (Type === 1) assert.equal(Responses, null);
@@ -163,7 +163,7 @@ test("records are put and got", async () => {
   assert.ok(text.includes(`got value: '${PublicKey}'`));
 });
 
-test("records that cannot be are refused", async () => {
+test("invalid records are refused", async () => {
   const bad = await a.call(`dht/put?arg=/ipns/${id.a}`, { data: "not a record" });
   assert.deepEqual([bad.status, bad.lines], [200, [failed("record could not be unmarshalled")]]);
   for (const key of ["/unknown/x", "x", "/ipns", `/ipns/${id.a}/more`]) {
@@ -175,7 +175,7 @@ test("records that cannot be are refused", async () => {
   assert.deepEqual([none.status, events(none).at(-1)], [200, failed(missing)]);
 });
 
-test("a node without anybody says so", async () => {
+test("a node without peers reports that", async () => {
   assert.deepEqual((await alone.call(`dht/findpeer?arg=${nobody}`)).lines, [failed(lack), failed(lack), failed(lack)]);
   assert.deepEqual((await alone.call(`dht/query?arg=${nobody}`)).lines, [failed(lack)]);
   const cid = await added(alone, "x");
@@ -189,7 +189,7 @@ test("a node without anybody says so", async () => {
   assert.equal(ProvideBufLen, 0);
 });
 
-test("offline nothing is asked", async () => {
+test("offline, no peer is queried", async () => {
   const calls = [
     `dht/findpeer?arg=${nobody}`,
     `dht/findprovs?arg=${nowhere}`,
@@ -203,12 +203,12 @@ test("offline nothing is asked", async () => {
   assert.deepEqual(await offline.failure(`dht/put?arg=/ipns/${nobody}`, { data: "x" }), [500, onlineOnly]);
 });
 
-test("all that is here is announced again when asked for", async () => {
+test("all stored blocks are announced again on request", async () => {
   const { status, text } = await a.call("bitswap/reprovide");
   assert.deepEqual([status, text], [200, ""]);
 });
 
-test("the tables are shown", async () => {
+test("the routing tables are shown", async () => {
   const [wan, lan] = (await a.call("stats/dht")).lines as [Tables, Tables];
   assert.deepEqual(wan, { Name: "wan", Buckets: [] });
   const bucket = lan.Buckets.at(-1);
@@ -228,7 +228,7 @@ test("the tables are shown", async () => {
   assert.ok(text.some((line) => new RegExp(`^ {2}@ ${id.b}  (?:never|\\d+s ago) +\\d+s ago +modhost/`).test(line)));
 });
 
-test("announcing in batches tells of it", async () => {
+test("batched announcing has statistics", async () => {
   const off = "can only return stats if Experimental.AcceleratedDHTClient is enabled";
   assert.deepEqual(await a.failure("stats/provide"), [500, off]);
   await a.call("config?arg=Experimental.AcceleratedDHTClient&arg=true&bool=true");

@@ -1,27 +1,30 @@
-/** Every command that reads: what is missing is fetched, and with `offline` it is missing in the reference's words. */
+/**
+ * Every command that reads fetches missing content. With `offline`, it fails with the reference's
+ * message.
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Called, type RpcHost, startOnline } from "./support.ts";
 
-/** Something of its own for each call, so that nothing has been fetched before. */
+/** Content that is unique to a call, so that nothing was fetched before. */
 interface Content {
-  /** A directory with the files `a` and `big`; the latter has several blocks. */
+  /** A directory with the files `a` and `big`; `big` has several blocks. */
   readonly dir: string;
   /** A block without links. */
   readonly raw: string;
   /** `{"a":<link to {"b":…}>}`. */
   readonly cbor: string;
-  /** Of `tar/add`. */
+  /** An archive that `tar/add` stored. */
   readonly tar: string;
 }
 
 interface Read {
-  /** What is called on both nodes, one after the other. */
+  /** The calls to make on both nodes, one after the other. */
   readonly calls: readonly ((content: Content) => string)[];
   readonly files?: Readonly<Record<string, string>>;
-  /** The part of an answer that is the same on every node. */
-  readonly same?: (answer: Called) => unknown;
-  /** Status and text of the first call with `offline=true`, as the reference answers it. */
+  /** Returns the part of a response that is the same on every node. */
+  readonly same?: (reply: Called) => unknown;
+  /** Status and text of the first call with `offline=true`, as in the reference. */
   readonly offline?: readonly [status: number, text: string | RegExp];
 }
 
@@ -35,7 +38,7 @@ const reading = (call: (content: Content) => string, more: Partial<Read> = {}): 
   offline: missing,
   ...more,
 });
-/** Times, and the checksums over them. */
+/** Removes times, and the checksums over them. */
 const withoutTimes = ({ text }: Called) => text.replaceAll(/[0-7]{11}\0[0-7]{6}\0 /g, "");
 
 const reads: Readonly<Record<string, Read>> = {
@@ -84,7 +87,7 @@ const reads: Readonly<Record<string, Read>> = {
   },
   "pin/update": {
     calls: [({ dir }) => `pin/update?arg=${empty}&arg=${dir}&unpin=false`, ({ dir }) => `pin/ls?arg=${dir}`],
-    // The reference goes on to look for it.
+    // The reference keeps looking for it.
     offline: [500, /^get \w+: merkledag: not found$/],
   },
   refs: reading(({ dir }) => `refs?arg=${dir}`, { offline: noRef }),
@@ -127,12 +130,12 @@ async function fresh(): Promise<Content> {
 }
 
 const sameText = ({ text }: Called): unknown => text;
-/** What `offline` says of an answer: the text of a failure, or all of it. */
+/** Returns the error text, or the whole text of a successful response. */
 const textOf = ({ status, text, lines }: Called) =>
   status === 200 ? text : ((lines[0] as { Message?: string })?.Message ?? text);
 
 for (const [name, { calls, files, same = sameText, offline }] of Object.entries(reads)) {
-  test(`${name}: as the node that has the content answers it; with offline, missing`, async () => {
+  test(`${name}: returns what the node with the content returns, and with offline a missing block`, async () => {
     const content = await fresh();
     if (offline !== undefined) {
       const [status, words] = offline;
@@ -149,7 +152,7 @@ for (const [name, { calls, files, same = sameText, offline }] of Object.entries(
   });
 }
 
-test("with offline nobody is asked", async () => {
+test("with offline, no peer is queried", async () => {
   const received = async () => (await b.value<{ BlocksReceived: number }>("bitswap/stat")).BlocksReceived;
   const before = await received();
   const content = await fresh();

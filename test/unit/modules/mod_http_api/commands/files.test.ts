@@ -12,7 +12,7 @@ test.before(async () => {
 });
 test.after(() => rpc.stop());
 
-/** Answered with 200 and nothing. */
+/** Makes a call that must return 200 and an empty body. */
 async function done(path: string, content?: string): Promise<void> {
   const { status, text } = await rpc.call(path, content === undefined ? undefined : { data: content });
   assert.deepEqual([status, text], [200, ""], path);
@@ -20,7 +20,7 @@ async function done(path: string, content?: string): Promise<void> {
 
 const text = async (path: string) => (await rpc.call(path)).text;
 
-test("a file is written, read in parts, told of and removed", async () => {
+test("a file is written, read in parts, described and removed", async () => {
   await done("files/write?arg=/a/b/f&create=true&parents=true", "0123456789");
   await done("files/write?arg=/a/b/f&offset=4&count=3", "abcdef");
   assert.equal(await text("files/read?arg=/a/b/f"), "0123abc789");
@@ -40,22 +40,21 @@ test("a file is written, read in parts, told of and removed", async () => {
   assert.deepEqual(await rpc.value("files/ls"), { Entries: null });
 });
 
-test("the file is made before the body is looked at, and a body without a file is refused", async () => {
+test("a body without a file is refused, and creates neither the file nor its parent directories", async () => {
   const folder = new FormData();
   folder.append("file", new File([], "d", { type: "application/x-directory" }));
   for (const [body, message] of [
     [folder, "file argument was nil"],
     [new FormData(), "expected a file argument"],
   ] as const) {
-    const url = `http://127.0.0.1:${rpc.http}/api/v0/files/write?arg=/left&create=true`;
-    const answer = await fetch(url, { method: "POST", body });
-    assert.deepEqual([answer.status, ((await answer.json()) as { Message: string }).Message], [500, message]);
-    assert.equal((await rpc.value("files/stat?arg=/left")).Size, 0);
-    await done("files/rm?arg=/left");
+    const url = `http://127.0.0.1:${rpc.http}/api/v0/files/write?arg=/above/left&create=true&parents=true`;
+    const response = await fetch(url, { method: "POST", body });
+    assert.deepEqual([response.status, ((await response.json()) as { Message: string }).Message], [500, message]);
+    assert.deepEqual(await rpc.failure("files/stat?arg=/above"), [500, "file does not exist"]);
   }
 });
 
-test("options that make no sense are refused before anything happens", async () => {
+test("invalid options are refused before anything changes", async () => {
   assert.deepEqual(await rpc.failure("files/write?arg=/n&create=true&count=-1", { data: "x" }), [
     500,
     "cannot have negative byte count",
@@ -71,7 +70,7 @@ test("options that make no sense are refused before anything happens", async () 
   assert.deepEqual(await rpc.failure("files/stat?arg=/n"), [500, "file does not exist"]);
 });
 
-test("a long list comes whole, in order, in every form", async () => {
+test("a long list is complete and sorted in every form", async () => {
   const names = Array.from({ length: 5000 }, (_, at) => `entry-${String(at).padStart(4, "0")}`);
   const cid = CID.parse("bafkqabtimvwgy3yk");
   const data = encodeUnixfs({ type: "Directory" });
@@ -90,7 +89,7 @@ test("a long list comes whole, in order, in every form", async () => {
   assert.equal(await text("files/ls?arg=/long&encoding=text"), `${names.join("\n")}\n`);
 });
 
-test("a long list is the JSON that a short one is, whatever the names are", async () => {
+test("a long list has the same JSON form as a short one, whatever the names are", async () => {
   const odd = [
     '"',
     "\\",
@@ -111,10 +110,11 @@ test("a long list is the JSON that a short one is, whatever the names are", asyn
     const links = names.slice(0, count).map((name) => ({ name, cid, size: 6 }));
     const body = new FormData();
     body.append("data", new File([encodePb({ data, links })], "block"));
-    const answer = await fetch(`http://127.0.0.1:${rpc.http}/api/v0/block/put?format=v0`, { method: "POST", body });
-    return ((await answer.json()) as { Key: string }).Key;
+    const response = await fetch(`http://127.0.0.1:${rpc.http}/api/v0/block/put?format=v0`, { method: "POST", body });
+    return ((await response.json()) as { Key: string }).Key;
   };
-  const [short, long] = [await put(names.length - 500), await put(names.length)];
+  const short = await put(names.length - 500);
+  const long = await put(names.length);
   for (const path of [
     `ls?arg=`,
     "ls?size=false&resolve-type=false&arg=",
@@ -130,7 +130,7 @@ test("a long list is the JSON that a short one is, whatever the names are", asyn
   assert.deepEqual(Objects[0].Links.map(({ Name }) => Name).toSorted(), names.toSorted());
 });
 
-test("a list that is asked for again tells what was changed since, and what is missing since", async () => {
+test("a repeated list has later changes, and reports blocks that are missing since", async () => {
   await done("files/mkdir?arg=/again");
   const write = (name: string) => done(`files/write?arg=/again/${name}&create=true`, name);
   const listed = async () => {
@@ -156,7 +156,7 @@ test("a list that is asked for again tells what was changed since, and what is m
   await done("files/rm?arg=/again&recursive=true&force=true");
 });
 
-test("what a path names that is no path of the namespace", async () => {
+test("content paths are accepted as sources", async () => {
   assert.deepEqual(await rpc.failure("files/cp?arg=/ipfs/nope&arg=/x"), [
     500,
     'cp: cannot get node from path /ipfs/nope: invalid path "/ipfs/nope": invalid CID: selected encoding not supported',
@@ -167,7 +167,7 @@ test("what a path names that is no path of the namespace", async () => {
   assert.deepEqual(await rpc.failure("files/mkdir?arg="), [500, "paths must not be empty"]);
 });
 
-test("names may hold anything but a slash", async () => {
+test("names may contain anything but a slash", async () => {
   for (const name of ["nul\0", "..x", "ü<>&", "__proto__", "line\nfeed"]) {
     const path = encodeURIComponent(`/odd/${name}`);
     await done(`files/write?arg=${path}&create=true&parents=true`, name);

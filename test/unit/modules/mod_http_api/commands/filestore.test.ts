@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { type Content, contentOf } from "#test/contract/vectors/content.ts";
 import { readVectors } from "#test/contract/vectors/plan.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
@@ -39,7 +39,7 @@ after(async () => {
   web.close();
 });
 
-/** A repo with these experiments switched on. */
+/** Creates a repo with these experiments enabled. */
 async function prepared(folder: string, ...experiments: readonly string[]): Promise<void> {
   const node = await openNode({ repo: join(folder, "data/repo"), profile: "test" });
   for (const name of experiments) await node.repo.config.set(`Experimental.${name}Enabled`, () => true);
@@ -66,19 +66,19 @@ async function addAll(on: RpcHost, files: readonly Sent[]): Promise<Added> {
     const head = `--b\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n${named}\r\n`;
     return [Buffer.from(head), Buffer.from(content), Buffer.from("\r\n")];
   });
-  const answer = await fetch(`http://127.0.0.1:${on.http}/api/v0/add?nocopy=true`, {
+  const reply = await fetch(`http://127.0.0.1:${on.http}/api/v0/add?nocopy=true`, {
     method: "POST",
     headers: { "content-type": "multipart/form-data; boundary=b", connection: "close" },
     body: Buffer.concat([...parts, Buffer.from("--b--\r\n")]),
   });
-  const lines = (await answer.text()).split("\n").filter((line) => line !== "");
-  return { status: answer.status, lines: lines.map((line) => JSON.parse(line)) };
+  const lines = (await reply.text()).split("\n").filter((line) => line !== "");
+  return { status: reply.status, lines: lines.map((line) => JSON.parse(line)) };
 }
 
 const keys = ({ lines }: { lines: readonly unknown[] }) =>
   (lines as { Key: { "/": string } }[]).map(({ Key }) => Key["/"]);
 
-test("what was added without a copy outlives a collection by its pin, and goes without it", async () => {
+test("content added without a copy survives a collection while it is pinned, and is removed afterwards", async () => {
   const path = join(host.folder, "data/kept.bin");
   await writeFile(path, large);
   const { lines } = await add(host, path, large);
@@ -94,7 +94,7 @@ test("what was added without a copy outlives a collection by its pin, and goes w
   assert.deepEqual((await host.call("filestore/ls")).lines, []);
 });
 
-test("a folder that is added without copies has the reference's CID, and reads as it was", async () => {
+test("a folder that is added without copies has the reference's CID, and reads back unchanged", async () => {
   const vector = readVectors("storage").find(({ id }) => id === "filestore-dir");
   const tree = vector?.input?.somedir as { dir: Record<string, { file: Content }> } | undefined;
   assert.ok(tree);
@@ -111,14 +111,14 @@ test("a folder that is added without copies has the reference's CID, and reads a
   assert.equal(root, vector?.expect?.cid);
   for (const { name, content } of files) {
     const url = `http://127.0.0.1:${host.http}/api/v0/cat?arg=${root}/${name.slice("somedir%2F".length)}`;
-    const answer = await fetch(url, { method: "POST", headers: { connection: "close" } });
-    assert.ok(content.equals(Buffer.from(await answer.arrayBuffer())));
+    const reply = await fetch(url, { method: "POST", headers: { connection: "close" } });
+    assert.ok(content.equals(Buffer.from(await reply.arrayBuffer())));
   }
   await host.call(`pin/rm?arg=${root}`);
   await host.call("repo/gc");
 });
 
-test("a place that is missing, not named or outside is refused before anything is said", async () => {
+test("a path that is missing, unnamed or outside is refused before the first line", async () => {
   const message = async (path: string | undefined, content = "x") => {
     const { status, lines } = await add(host, path, content);
     return [status, lines[0]?.Message];
@@ -132,7 +132,7 @@ test("a place that is missing, not named or outside is refused before anything i
   assert.deepEqual((await host.call("filestore/ls")).lines, []);
 });
 
-test("as text, lists have columns, and say what is wrong", async () => {
+test("text lists have columns, and show errors", async () => {
   const path = join(host.folder, "data/a.txt");
   await writeFile(path, "first");
   const cid = (await add(host, path, "first")).lines[0]?.Hash as string;
@@ -152,7 +152,7 @@ test("as text, lists have columns, and say what is wrong", async () => {
   assert.deepEqual((await host.value(`block/rm?arg=${cid}`)).Error, undefined);
 });
 
-test("block/put and fscache store nothing that the filestore has; a plain add does", async () => {
+test("block/put and fscache do not store blocks of the filestore; a plain add does", async () => {
   const path = join(host.folder, "data/b.txt");
   await writeFile(path, "twice");
   const cid = (await add(host, path, "twice")).lines[0]?.Hash;
@@ -164,7 +164,7 @@ test("block/put and fscache store nothing that the filestore has; a plain add do
   assert.equal(await dups(), `${cid}\n`);
 });
 
-test("what a URL leads to is added by reference, and its length told when the server tells it", async () => {
+test("the content of a URL is added by reference, with the length that the server reports", async () => {
   const { Key, Size } = await host.value(`urlstore/add?arg=${url}/large`);
   assert.equal(Size, large.length);
   const whole = await fetch(`http://127.0.0.1:${host.http}/api/v0/cat?arg=${Key}`, { method: "POST" });
@@ -184,7 +184,7 @@ test("what a URL leads to is added by reference, and its length told when the se
   assert.deepEqual(await host.failure("urlstore/add?arg=HTTP://x"), [500, "unsupported url syntax: HTTP://x"]);
 });
 
-test("without the experiments the reference's refusals are given", async () => {
+test("without the experiments, calls fail with the reference's messages", async () => {
   await using plain = await startRpc();
   const off = "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf";
   assert.equal((await add(plain, "/x", "x")).lines[0]?.Message, off);
@@ -199,7 +199,7 @@ test("without the experiments the reference's refusals are given", async () => {
   assert.deepEqual(await files.failure(`urlstore/add?arg=${url}/large`), [500, "urlstore is not enabled"]);
 });
 
-test("blocks whose files have changed are removed at the level 0.43 where that is asked for, and no others", async () => {
+test("at the level 0.43, blocks of changed files are removed if requested, and no others", async () => {
   const now = await startRpc({ api_level: "0.43" }, { prepare: (folder) => prepared(folder, "Filestore") });
   try {
     const [good, bad] = ["good", "bad"].map((name) => join(now.folder, "data", name)) as [string, string];

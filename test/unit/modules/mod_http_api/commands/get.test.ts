@@ -16,9 +16,9 @@ before(async () => {
 after(() => host?.stop());
 
 async function get(options: string): Promise<Buffer> {
-  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/get?arg=${cid}${options}`, { method: "POST" });
-  assert.equal(answer.status, 200);
-  return Buffer.from(await answer.arrayBuffer());
+  const response = await fetch(`http://127.0.0.1:${host.http}/api/v0/get?arg=${cid}${options}`, { method: "POST" });
+  assert.equal(response.status, 200);
+  return Buffer.from(await response.arrayBuffer());
 }
 
 async function unpacked(archive: Buffer): Promise<[name: string, content: string][]> {
@@ -31,7 +31,7 @@ async function unpacked(archive: Buffer): Promise<[name: string, content: string
 }
 
 describe("get", () => {
-  test("gives a tar archive", async () => assert.deepEqual(await unpacked(await get("")), [[cid, content]]));
+  test("returns a tar archive", async () => assert.deepEqual(await unpacked(await get("")), [[cid, content]]));
 
   for (let level = 1; level <= 9; level += 1) {
     test(`compresses at level ${level}`, async () => {

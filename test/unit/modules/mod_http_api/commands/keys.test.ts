@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { privateKeyFromProtobuf } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { peerIdEncoder } from "#node/formats/peer_id.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { KeyFiles } from "#node/storage/keystore/key_files.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
@@ -27,16 +28,16 @@ async function imported(query: string, content: Uint8Array) {
   const body = new FormData();
   body.append("file", new Blob([content as Uint8Array<ArrayBuffer>]), "key");
   const url = `http://127.0.0.1:${host.http}/api/v0/key/import?${query}`;
-  const answer = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
-  return (await answer.json()) as Record<string, unknown>;
+  const response = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
+  return (await response.json()) as Record<string, unknown>;
 }
 
-test("a key that was exported loads elsewhere, and comes back by import under the same id", async () => {
+test("an exported key loads elsewhere, and importing it restores the same id", async () => {
   for (const type of ["ed25519", "rsa"]) {
     const { Id } = await host.value(`key/gen?arg=out-${type}&type=${type}&ipns-base=b58mh`);
-    const answer = await exported(`out-${type}`);
-    const bytes = new Uint8Array(await answer.arrayBuffer());
-    assert.equal(answer.headers.get("x-content-length"), String(bytes.length));
+    const response = await exported(`out-${type}`);
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    assert.equal(response.headers.get("x-content-length"), String(bytes.length));
     assert.equal(peerIdFromPrivateKey(privateKeyFromProtobuf(bytes)).toString(), Id);
     assert.deepEqual(await imported(`arg=back-${type}&name-base=v0`, bytes), { Name: `back-${type}`, Id });
   }
@@ -46,7 +47,37 @@ test("a key that was exported loads elsewhere, and comes back by import under th
   assert.equal(Message, "the file is longer than 65536 bytes");
 });
 
-test("text has names alone, or ids beside them in columns", async () => {
+test("a key is exported as PKCS #8 that OpenSSL reads, and one that OpenSSL made is imported", async () => {
+  const { privateKey: foreign } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const pem = foreign.export({ format: "pem", type: "pkcs8" }) as string;
+  const { Id } = await host.value("key/gen?arg=pem-secp256k1&type=secp256k1");
+  await host.call("key/gen?arg=pem-ed25519");
+  await host.call("key/gen?arg=pem-rsa&type=rsa");
+  const ecdsa = await imported(
+    "arg=pem-ecdsa&allow-any-key-type=true&format=pem-pkcs8-cleartext",
+    Buffer.from(`a comment\n${pem}`),
+  );
+  assert.deepEqual(ecdsa.Name, "pem-ecdsa");
+  for (const type of ["secp256k1", "ed25519", "rsa", "ecdsa"]) {
+    const text = await (await exported(`pem-${type}&format=pem-pkcs8-cleartext`)).text();
+    assert.equal(createPrivateKey(text).export({ format: "pem", type: "pkcs8" }), text);
+    const { Keys } = await host.value<{ Keys: { Name: string; Id: string }[] }>("key/list");
+    const id = Keys.find(({ Name }) => Name === `pem-${type}`)?.Id;
+    const back = await imported(
+      `arg=again-${type}&allow-any-key-type=true&format=pem-pkcs8-cleartext`,
+      Buffer.from(text),
+    );
+    assert.deepEqual(back, { Name: `again-${type}`, Id: id });
+    if (type === "secp256k1") assert.equal(id, Id);
+    if (type === "ecdsa") assert.equal(text, pem);
+    await host.call(`key/rm?arg=pem-${type}&arg=again-${type}`);
+  }
+  assert.deepEqual(await host.failure("key/export?arg=any&format=odd"), [500, "unrecognized export format: odd"]);
+  const cut = await imported("arg=cut&format=pem-pkcs8-cleartext", Buffer.from(pem.slice(0, 80)));
+  assert.match(String(cut.Message), /^PEM block not found in input data:/);
+});
+
+test("the text form lists names only, or ids and names in columns", async () => {
   const text = async (path: string) => (await host.call(`${path}&encoding=text`)).text;
   const id = await text("key/gen?arg=a%0ab");
   assert.match(id, /^k51qzi5uqu5\w+\n$/);
@@ -58,7 +89,7 @@ test("text has names alone, or ids beside them in columns", async () => {
   assert.equal(await text("key/rm?arg=c&l=1"), `${id.trim()} c \n`);
 });
 
-test("failures are the reference's", async () => {
+test("errors have the reference's messages", async () => {
   await host.call("key/gen?arg=here");
   const cases = {
     "key/gen?arg=": "key name must be at least one character",
@@ -81,15 +112,15 @@ test("failures are the reference's", async () => {
   );
 });
 
-test("rotating keeps the old identity as a key, and the new one counts from the next start on", async () => {
+test("rotating keeps the old identity as a key, and the new one applies from the next start on", async () => {
   await using own = await startRpc();
   const { ID } = await own.value("id");
   const rotated = await fetch(`http://127.0.0.1:${own.http}/api/v0/key/rotate?oldkey=old&type=rsa`, {
     method: "POST",
     headers: { connection: "close" },
   });
-  const told = [rotated.status, rotated.headers.get("content-type"), await rotated.text()];
-  assert.deepEqual(told, [200, "text/plain", ""]);
+  const outcome = [rotated.status, rotated.headers.get("content-type"), await rotated.text()];
+  assert.deepEqual(outcome, [200, "text/plain", ""]);
   assert.equal((await own.value("id")).ID, ID);
   const { Keys } = await own.value<{ Keys: { Name: string; Id: string }[] }>("key/list?ipns-base=b58mh");
   assert.deepEqual(

@@ -12,7 +12,7 @@ import { skip } from "#test/unit/modules/mod_node/mount/support.ts";
 import { type RpcHost, startOnline, startRpc } from "./support.ts";
 
 const mebibyte = 2 ** 20;
-/** MiB of the large file: MODHOST_MOUNT_MIB=500 is the long form. */
+/** MiB of the large file. MODHOST_MOUNT_MIB=500 runs the long form. */
 const large = Number(process.env.MODHOST_MOUNT_MIB ?? 8);
 
 describe("mount over the API", { skip }, () => {
@@ -31,24 +31,24 @@ describe("mount over the API", { skip }, () => {
     (await mounted(mountType)).map(({ folder }) => folder).filter((path) => path.startsWith(host.folder));
   const query = (options: Readonly<Record<string, string>>) => `mount?${new URLSearchParams(options)}`;
 
-  test("it answers where it has mounted, by every name of the options, and again over live mounts", async () => {
+  test("it returns the mounted folders, accepts every option name, and can be repeated over live mounts", async () => {
     const { ipfs, ipns } = points;
-    const answer = { IPFS: ipfs, IPNS: ipns, FuseAllowOther: false, STORE: ipfs, NAME: ipns };
-    assert.deepEqual(await host.value(query({ "ipfs-path": ipfs, "ipns-path": ipns })), answer);
-    assert.deepEqual(await host.value(query({ f: ipfs, n: ipns })), answer);
+    const response = { IPFS: ipfs, IPNS: ipns, FuseAllowOther: false, STORE: ipfs, NAME: ipns };
+    assert.deepEqual(await host.value(query({ "ipfs-path": ipfs, "ipns-path": ipns })), response);
+    assert.deepEqual(await host.value(query({ f: ipfs, n: ipns })), response);
     const { text } = await host.call(query({ "store-path": ipfs, "name-path": ipns, encoding: "text" }));
     assert.equal(text, `IPFS mounted at: ${ipfs}\nIPNS mounted at: ${ipns}\n`);
     assert.deepEqual((await ours()).sort(), [ipfs, ipns].sort());
   });
 
-  test("the namespace of files is not mounted, and the answer says so", async () => {
+  test("the namespace of files cannot be mounted, and the error says so", async () => {
     assert.deepEqual(await host.failure(query({ "mfs-path": host.folder })), [
       500,
       "mfs-path: the namespace of `files` cannot be mounted",
     ]);
   });
 
-  test("what was added is there, byte by byte what cat gives", async () => {
+  test("added content is readable there, equal to cat byte by byte", async () => {
     const pieces = [...keystream(large * mebibyte, 9)];
     const form = new FormData();
     form.append("file", new Blob(pieces as Uint8Array<ArrayBuffer>[]));
@@ -64,7 +64,7 @@ describe("mount over the API", { skip }, () => {
     assert.equal((await shell(`sha256sum < "${points.ipfs}/${Hash}"`)).slice(0, 64), expected);
   });
 
-  test("what was written to the own name is published, and read over the API by name", async () => {
+  test("content written to the node's own name is published, and readable over the API by name", async () => {
     await shell(`cd "${points.ipns}/local/"; mkdir folder; echo hello > folder/file; sync folder/file`);
     const { ID } = await host.value<{ ID: string }>("id");
     for (let path = ""; ; ) {
@@ -79,7 +79,7 @@ describe("mount over the API", { skip }, () => {
     }
   });
 
-  test("names are published by what is written to them alone while they are mounted", async () => {
+  test("while names are mounted, only writing to them publishes", async () => {
     const [empty] = ["QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn"];
     assert.deepEqual(await host.failure(`name/publish?arg=/ipfs/${empty}&resolve=false&allow-offline=true`), [
       500,
@@ -100,7 +100,7 @@ describe("mount over the API", { skip }, () => {
   });
 });
 
-test("mounted by a call at 0.43, what is written becomes blocks as the configuration says", { skip }, async (t) => {
+test("with a mount at 0.43, written files become blocks as configured", { skip }, async (t) => {
   const host = await startOnline({ "Import.CidVersion": 1, "Mounts.StoreMode": true }, { api_level: "0.43" });
   t.after(() => host.stop());
   const [ipfs, ipns] = ["contents", "names"].map((name) => join(host.folder, name)) as [string, string];
@@ -108,7 +108,7 @@ test("mounted by a call at 0.43, what is written becomes blocks as the configura
   await host.value(`mount?${new URLSearchParams({ f: ipfs, n: ipns })}`);
   const script = "printf aaa > names/local/small; printf aaa > names/local/set; chmod 640 names/local/set";
   await promisify(execFile)("timeout", ["40", "bash", "-ec", script], { cwd: host.folder });
-  // As Kubo has them: a mode turns a leaf into a node, and that into one of version 0.
+  // Like Kubo: a mode turns a raw leaf into a node, which has a CID of version 0.
   const expected = [
     ["set", "QmPrQ7gqQR9Lqt8PLmbzJoTKYv6ED7fkj5xEJi2CekkDMW"],
     ["small", "bafkreieygsdw3t5qlsywpjocjfj6xjmmjlejwgw7k7zi6l45bgxra7xi6a"],

@@ -30,8 +30,8 @@ const resolver = createServer((request, response) => {
   const { questions = [] } = decode(Buffer.from(query, "base64url"));
   const name = questions[0]?.name ?? "";
   const found = records[name];
-  const answers = (found ?? []).map((text) => ({ type: "TXT" as const, name, data: [text] }));
-  response.end(encode({ type: "response", flags: found === undefined ? 3 : 0, questions, answers }));
+  const responses = (found ?? []).map((text) => ({ type: "TXT" as const, name, data: [text] }));
+  response.end(encode({ type: "response", flags: found === undefined ? 3 : 0, questions, answers: responses }));
 });
 
 let a: RpcHost;
@@ -71,7 +71,7 @@ async function tableOf(host: RpcHost): Promise<number> {
   return Buckets.flatMap(({ Peers }) => Peers ?? []).length;
 }
 
-test("a fresh node's name stands for the empty directory", async () => {
+test("a new node's name resolves to the empty directory", async () => {
   assert.equal(await path("name/resolve"), `/ipfs/${empty}`);
   assert.equal(await path(`resolve?arg=/ipns/${id}`), `/ipfs/${empty}`);
   assert.equal(await path(`resolve?arg=/name/${id}`), `/ipfs/${empty}`);
@@ -81,7 +81,7 @@ test("a fresh node's name stands for the empty directory", async () => {
   assert.equal(await message(`resolve?arg=/ipns/${id}/nix`), `no link named "nix" under ${empty}`);
 });
 
-test("names stand for what was added, wherever paths are read", async () => {
+test("names resolve to the published content in every command that reads paths", async () => {
   const added = await offline.call("add?wrap-with-directory=true&pin=false", { "a.txt": "named" });
   const { Hash } = added.lines.at(-1) as { Hash: string };
   const { Id } = await offline.value<{ Id: string }>("key/gen?arg=site");
@@ -101,7 +101,7 @@ test("names stand for what was added, wherever paths are read", async () => {
   assert.equal((await offline.call(`object/stat?arg=/ipns/${Id}`)).status, 200);
 });
 
-test("publishing without a network is to be allowed first", async () => {
+test("publishing offline needs permission", async () => {
   const refusal = "can't publish while offline: pass `--allow-offline` to override";
   assert.deepEqual(await offline.failure(`name/publish?arg=${empty}`), [500, refusal]);
   assert.deepEqual(await offline.failure(`name/publish?arg=${empty}&offline=true`), [500, refusal]);
@@ -120,7 +120,7 @@ test("publishing without a network is to be allowed first", async () => {
   );
 });
 
-test("answers as text, and names in other bases", async () => {
+test("responses as text, and names in other bases", async () => {
   const publish = "name/publish?allow-offline=true&arg=/ipns/a%5Cb%01&resolve=false&encoding=text";
   const own = (await offline.value<{ Keys: readonly { Id: string }[] }>("key/list")).Keys[0]?.Id;
   assert.equal((await offline.call(publish)).text, `Published to ${own}: /ipns/a\\\\b\\x01\n`);
@@ -129,7 +129,7 @@ test("answers as text, and names in other bases", async () => {
   assert.equal((await offline.call("name/pubsub/state?encoding=text")).text, "disabled\n");
 });
 
-test("links of domains are followed, by the resolver that the configuration names", async () => {
+test("DNSLinks are followed by the configured resolver", async () => {
   assert.equal(await path("dns?arg=site.test"), `/ipfs/${empty}`);
   assert.equal(await path("dns?arg=chain.test"), `/ipfs/${empty}/deep`);
   assert.equal(await path("dns?arg=chain.test&recursive=false"), "/ipns/site.test/deep");
@@ -145,7 +145,7 @@ test("links of domains are followed, by the resolver that the configuration name
   assert.equal(await message("dns?arg=/ipns/x"), "not a valid domain name: ");
 });
 
-test("names that nobody knows; searches that cannot be", async () => {
+test("unknown names and invalid searches are errors", async () => {
   assert.deepEqual(await offline.failure(name + nobody), [500, "could not resolve name"]);
   const streamed = await offline.call(`${name}${nobody}&stream=true`);
   assert.deepEqual([streamed.status, streamed.text], [200, ""]);
@@ -157,7 +157,7 @@ test("names that nobody knows; searches that cannot be", async () => {
   assert.deepEqual(await offline.failure("name/pubsub/cancel?arg=x"), [400, "IPNS pubsub subsystem is not enabled"]);
 });
 
-test("between nodes: one publishes, the other resolves, reads and follows", async () => {
+test("between two nodes, one publishes, and the other resolves, reads and follows", async () => {
   const added = await a.call("add", { file: "named over the wire" });
   const { Hash } = added.lines[0] as { Hash: string };
   const { Name, Value } = await a.value<Published>(`name/publish?arg=/ipfs/${Hash}&ttl=1h`);

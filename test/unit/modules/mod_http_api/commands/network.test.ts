@@ -47,7 +47,7 @@ const peers = async (query = "", host = a) => (await host.value<{ Peers: Peer[] 
 const connect = () => strings(`swarm/connect?arg=${swarmB}`);
 const disconnect = () => strings(`swarm/disconnect?arg=/p2p/${idB}`);
 
-test("the node tells who it is and where", async () => {
+test("the node reports its identity and addresses", async () => {
   const own = await b.value<Identity>("id");
   assert.match(swarmB, new RegExp(`^/ip4/127\\.0\\.0\\.1/tcp/\\d+/p2p/${idB}$`));
   assert.equal(own.ProtocolVersion, "ipfs/0.1.0");
@@ -63,7 +63,7 @@ test("the node tells who it is and where", async () => {
   assert.equal((await b.call("swarm/addrs?encoding=text")).text, `${idB} (1)\n\t${address}\n`);
 });
 
-test("connections are made, listed and ended", async () => {
+test("connections are opened, listed and closed", async () => {
   assert.equal(await peers(), null);
   assert.deepEqual(await connect(), [`connect ${idB} success`]);
   const [plain] = (await peers()) as [Peer];
@@ -94,7 +94,7 @@ test("connections are made, listed and ended", async () => {
   ]);
 });
 
-test("another peer tells who it is", async () => {
+test("another peer reports its identity", async () => {
   await connect();
   const own = await b.value<Identity>("id");
   assert.equal(own.AgentVersion, "kubo/0.43.0", "by the option node_agent");
@@ -110,7 +110,7 @@ test("another peer tells who it is", async () => {
   );
 });
 
-test("a peer is sent echoes, a second apart", async () => {
+test("ping sends echoes to a peer, one per second", async () => {
   const { status, lines } = await a.call(`ping?arg=${swarmB}&count=2`);
   assert.equal(status, 200);
   const [first, one, two, last, ...more] = lines as { Success: boolean; Time: number; Text: string }[];
@@ -124,7 +124,7 @@ test("a peer is sent echoes, a second apart", async () => {
   assert.match(text[1] ?? "", /^Pong received: time=\d+\.\d\d ms$/);
 });
 
-test("echoes that cannot be sent say why", async () => {
+test("failed echoes have a reason", async () => {
   const { ID } = await a.value<Identity>("id");
   assert.deepEqual(await a.failure(`ping?arg=${ID}`), [500, "error: can't ping self"]);
   assert.deepEqual(await a.failure(`ping?arg=${idB}&count=0`), [500, "ping count must be greater than 0, was 0"]);
@@ -147,7 +147,7 @@ test("echoes that cannot be sent say why", async () => {
   ]);
 });
 
-test("peers that cannot be dialled are told with the reason", async () => {
+test("peers that cannot be dialled are reported with the reason", async () => {
   assert.deepEqual(await a.failure("swarm/connect?arg=x"), [500, 'failed to parse multiaddr "x": must begin with /']);
   assert.deepEqual(await a.failure("swarm/connect?arg=/ip4/127.0.0.1/tcp/1"), [
     500,
@@ -160,7 +160,7 @@ test("peers that cannot be dialled are told with the reason", async () => {
   ]);
 });
 
-test("refused ranges hold at once, and are in the configuration", async () => {
+test("refused address ranges apply at once, and are in the configuration", async () => {
   await disconnect();
   const range = "/ip4/127.0.0.9/ipcidr/8";
   assert.equal(await strings("swarm/filters"), null);
@@ -186,7 +186,7 @@ test("refused ranges hold at once, and are in the configuration", async () => {
   await connect();
 });
 
-test("bytes are told in all, by peer and by protocol", async () => {
+test("bytes are counted in total, by peer and by protocol", async () => {
   await connect();
   const bytes = async (query: string) => (await a.value<{ TotalIn: number }>(`stats/bw${query}`)).TotalIn;
   assert.ok((await bytes("")) > 0);
@@ -197,7 +197,7 @@ test("bytes are told in all, by peer and by protocol", async () => {
   assert.deepEqual(await a.failure("stats/bw?interval=x"), [500, 'time: invalid duration "x"']);
 });
 
-test("the bootstrap list is kept in the configuration", async () => {
+test("the bootstrap list is stored in the configuration", async () => {
   const peer = `/ip4/192.0.2.10/tcp/4001/p2p/${nobody}`;
   assert.deepEqual(await a.value("bootstrap"), { Peers: [] });
   assert.deepEqual(await a.value(`bootstrap/add?arg=${peer}`), { Peers: [peer] });
@@ -209,7 +209,7 @@ test("the bootstrap list is kept in the configuration", async () => {
   assert.equal((await a.value("config?arg=Bootstrap")).Value, null);
 });
 
-test("without a network each command says so in its way", async () => {
+test("without a network, each command fails with its own message", async () => {
   for (const path of ["swarm/filters", `ping?arg=${idB}`]) {
     assert.deepEqual(await offline.failure(path), [500, onlineOnly]);
   }

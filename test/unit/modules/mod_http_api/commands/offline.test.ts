@@ -1,4 +1,7 @@
-/** What the commands that need others say without a network: as the reference answered each call, offline too. */
+/**
+ * Commands that need a network, called without one. The expected responses come from the reference,
+ * which was offline too.
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type RpcHost, startRpc } from "./support.ts";
@@ -13,15 +16,15 @@ const pubsub = "experimental pubsub feature not enabled. Run daemon with --enabl
 const namesOverPubsub = "IPNS pubsub subsystem is not enabled";
 const unresolved = "could not resolve name";
 
-type Answer = readonly [status: number, body: unknown];
+type Expected = readonly [status: number, body: unknown];
 
-/** 500 with code 0, as most failures are. */
-const failed = (message: string): Answer => [500, { Message: message, Code: 0, Type: "error" }];
-/** 400 with code 1. */
-const refused = (message: string): Answer => [400, { Message: message, Code: 1, Type: "error" }];
-const answered = (...values: unknown[]): Answer => [200, values.length === 1 ? values[0] : undefined];
+/** Returns 500 with code 0, like most failures. */
+const failed = (message: string): Expected => [500, { Message: message, Code: 0, Type: "error" }];
+/** Returns 400 with code 1. */
+const refused = (message: string): Expected => [400, { Message: message, Code: 1, Type: "error" }];
+const succeeded = (...values: unknown[]): Expected => [200, values.length === 1 ? values[0] : undefined];
 
-const answers: Readonly<Record<string, Answer>> = {
+const expectations: Readonly<Record<string, Expected>> = {
   [`ping?arg=${peer}`]: failed(command),
   "ping?arg=x": failed(command),
   "swarm/peers": failed(action),
@@ -29,12 +32,12 @@ const answers: Readonly<Record<string, Answer>> = {
   "swarm/addrs/local": failed(action),
   "swarm/addrs/listen": failed(action),
   [`swarm/connect?arg=${swarm}`]: failed(`connect ${peer} failure: ${action}`),
-  [`swarm/disconnect?arg=${swarm}`]: answered({ Strings: [`disconnect ${peer} failure: ${action}`] }),
+  [`swarm/disconnect?arg=${swarm}`]: succeeded({ Strings: [`disconnect ${peer} failure: ${action}`] }),
   "swarm/filters": failed(command),
   "swarm/filters/add?arg=/ip4/1.2.3.4/ipcidr/32": failed(command),
   "swarm/filters/rm?arg=all": failed(command),
-  bootstrap: answered({ Peers: [] }),
-  "bootstrap/list": answered({ Peers: [] }),
+  bootstrap: succeeded({ Peers: [] }),
+  "bootstrap/list": succeeded({ Peers: [] }),
   "bitswap/stat": refused(command),
   "stats/bitswap": refused(command),
   "bitswap/wantlist": failed(command),
@@ -61,10 +64,10 @@ const answers: Readonly<Record<string, Answer>> = {
   [`name/publish?arg=/ipfs/${empty}`]: failed("can't publish while offline: pass `--allow-offline` to override"),
   [`name/publish?arg=/ipfs/${empty}&lifetime=x`]: failed('error parsing lifetime option: time: invalid duration "x"'),
   [`name/resolve?arg=${peer}`]: failed(unresolved),
-  [`name/resolve?arg=${peer}&stream=true`]: answered(),
+  [`name/resolve?arg=${peer}&stream=true`]: succeeded(),
   [`name/resolve?arg=${peer}&dht-timeout=x`]: failed('time: invalid duration "x"'),
   [`resolve?arg=/ipns/${peer}`]: failed(unresolved),
-  "name/pubsub/state": answered({ Enabled: false }),
+  "name/pubsub/state": succeeded({ Enabled: false }),
   "name/pubsub/subs": refused(namesOverPubsub),
   [`name/pubsub/cancel?arg=/ipns/${peer}`]: refused(namesOverPubsub),
   "pubsub/ls": failed(pubsub),
@@ -72,13 +75,13 @@ const answers: Readonly<Record<string, Answer>> = {
   "pubsub/pub?arg=t&arg=m": failed(pubsub),
   "pubsub/sub?arg=t": failed(pubsub),
   mount: failed(command),
-  "pin/remote/service/ls": answered({ RemoteServices: [] }),
-  "pin/remote/service/ls?stat=true": answered({ RemoteServices: [] }),
+  "pin/remote/service/ls": succeeded({ RemoteServices: [] }),
+  "pin/remote/service/ls?stat=true": succeeded({ RemoteServices: [] }),
   "pin/remote/ls?service=none": failed("service not known"),
   "pin/remote/ls": failed("a service name must be passed"),
   [`pin/remote/add?arg=/ipfs/${empty}&service=none`]: failed("service not known"),
   "pin/remote/rm?service=none": failed("service not known"),
-  "pin/remote/service/rm?arg=none": answered(),
+  "pin/remote/service/rm?arg=none": succeeded(),
 };
 
 const streams = [
@@ -100,17 +103,17 @@ before(async () => {
 });
 after(() => host.stop());
 
-async function answer(path: string): Promise<Answer> {
+async function response(path: string): Promise<Expected> {
   const files = path.startsWith("dht/put") ? { value: "value" } : undefined;
   const { status, lines } = await host.call(path, files);
-  return answered(...lines).with(0, status) as unknown as Answer;
+  return succeeded(...lines).with(0, status) as unknown as Expected;
 }
 
-for (const [path, expected] of Object.entries(answers)) {
-  test(`${path} without a network`, async () => assert.deepEqual(await answer(path), expected));
+for (const [path, expected] of Object.entries(expectations)) {
+  test(`${path} without a network`, async () => assert.deepEqual(await response(path), expected));
 }
 
-test("what is known of the node itself is told, and of others that nothing can be known", async () => {
+test("id describes the node itself, and fails for other peers", async () => {
   const { Addresses, Protocols, AgentVersion } = await host.value("id");
   assert.deepEqual([Addresses, Protocols, typeof AgentVersion], [null, null, "string"]);
   const [status, text] = await host.failure(`id?arg=${peer}`);
@@ -121,14 +124,14 @@ test("what is known of the node itself is told, and of others that nothing can b
   );
 });
 
-test("a name is published and resolved here when that is allowed", async () => {
+test("a name is published and resolved locally if that is allowed", async () => {
   const published = await host.value(`name/publish?arg=/ipfs/${empty}&allow-offline=true`);
   assert.equal(published.Value, `/ipfs/${empty}`);
   assert.deepEqual(await host.value("name/resolve"), { Path: `/ipfs/${empty}` });
 });
 
-test("streams are mounted when that is switched on, and not without a network", async () => {
-  const first = () => Promise.all(streams.map(answer));
+test("streams can be mounted if that is switched on, but not without a network", async () => {
+  const first = () => Promise.all(streams.map(response));
   assert.deepEqual(
     await first(),
     streams.map(() => failed("libp2p stream mounting not enabled")),

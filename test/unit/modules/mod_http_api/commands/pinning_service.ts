@@ -1,10 +1,10 @@
-/** A pinning service of the test's own: it records what it is asked, and answers as the test says. */
+/** A pinning service for tests. It records requests, and responds as the test says. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-export interface AskedService {
+export interface ServiceRequest {
   readonly method: string;
-  /** Below the endpoint, with the query. */
+  /** Path below the endpoint, with the query. */
   readonly target: string;
   readonly authorization: string | undefined;
   readonly body: Record<string, unknown> | undefined;
@@ -17,33 +17,33 @@ export interface ServiceReply {
   readonly type?: string;
 }
 
-/** "drop" ends the connection without an answer, "wait" never answers. */
-export type ServiceAnswer = (asked: AskedService) => ServiceReply | "drop" | "wait";
+/** "drop" closes the connection without a response, "wait" never responds. */
+export type ServiceResponder = (request: ServiceRequest) => ServiceReply | "drop" | "wait";
 
 export interface FakeService extends AsyncDisposable {
   readonly endpoint: string;
-  /** What was asked since the last `answers`. */
-  asked: AskedService[];
-  answers(answer: ServiceAnswer): void;
-  /** Resolves when a client has left before it was answered. */
+  /** The requests since the last call of `answers`. */
+  requests: ServiceRequest[];
+  respondWith(responder: ServiceResponder): void;
+  /** Resolves when a client has disconnected before its response. */
   left(): Promise<void>;
 }
 
 export async function startService(): Promise<FakeService> {
-  let answer: ServiceAnswer = () => ({ status: 404 });
+  let responder: ServiceResponder = () => ({ status: 404 });
   let left = Promise.withResolvers<void>();
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece as Buffer);
     const text = Buffer.concat(pieces).toString();
-    const asked: AskedService = {
+    const received: ServiceRequest = {
       method: request.method ?? "",
       target: request.url?.replace(/^\/api/, "") ?? "",
       authorization: request.headers.authorization,
       body: text === "" ? undefined : JSON.parse(text),
     };
-    service.asked.push(asked);
-    const reply = answer(asked);
+    service.requests.push(received);
+    const reply = responder(received);
     if (reply === "drop") request.socket.destroy();
     else if (reply === "wait") response.on("close", () => left.resolve());
     else {
@@ -56,10 +56,10 @@ export async function startService(): Promise<FakeService> {
   const { port } = server.address() as AddressInfo;
   const service: FakeService = {
     endpoint: `http://127.0.0.1:${port}/api`,
-    asked: [],
-    answers(next) {
-      answer = next;
-      service.asked = [];
+    requests: [],
+    respondWith(next) {
+      responder = next;
+      service.requests = [];
       left = Promise.withResolvers();
     },
     left: () => left.promise,
@@ -73,7 +73,7 @@ export async function startService(): Promise<FakeService> {
 
 export const defaultCid = "QmUo7E7B57p4NYsh7rbzFuHpWqWvCknfbzyzNAu38zRHo8";
 
-/** A pin as services tell it. */
+/** A pin in the form that services return. */
 export const pinStatus = (over: Record<string, unknown> = {}) => ({
   requestid: "r1",
   status: "pinned",

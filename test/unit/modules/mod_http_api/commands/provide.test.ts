@@ -15,7 +15,7 @@ after(() => Promise.all([host, other].map((each) => each.stop())));
 
 const stat = async () => (await host.value<{ Sweep: ShownSweep }>("provide/stat")).Sweep;
 
-test("what is added is announced by region, counted, and announced again when asked for at the level 0.9", async () => {
+test("added content is announced by region, counted, and announced again on request at the level 0.9", async () => {
   assert.equal((await stat()).connectivity.status, "offline");
   const { Addresses } = await other.value<{ Addresses: string[] }>("id");
   await host.call(`swarm/connect?arg=${Addresses[0]}`);
@@ -91,7 +91,7 @@ const running: ShownSweep = {
 };
 const shown: ShownStats = { Sweep: running, Legacy: null, FullRT: false };
 
-test("the text is a summary, which tells of workers when few are left", () => {
+test("the text is a summary, which mentions workers when few are left", () => {
   assert.equal(
     provideText(shown, {}),
     `Provide queue:       1.2k CIDs, 56 regions
@@ -109,7 +109,7 @@ Burst workers:       2 active,  1 available, 3 queued
   );
 });
 
-test("chosen sections are printed, with titles when they are several, and all of them in two columns", () => {
+test("selected sections are printed, with titles if there are several, and all of them in two columns", () => {
   assert.equal(
     provideText(shown, { network: true }),
     `Avg record holders:     19.9

@@ -24,37 +24,37 @@ async function connected(config: Record<string, unknown> = {}): Promise<[RpcHost
   return [a, b];
 }
 
-/** A subscription whose headers have come; bytes until there are `length`. */
+/** Subscribes and resolves once the headers have arrived; then reads bytes up to `length`. */
 async function subscribe(host: RpcHost, query: string) {
   const leaving = new AbortController();
   const url = `http://127.0.0.1:${host.http}/api/v0/pubsub/sub?${query}`;
-  const answer = await fetch(url, { method: "POST", signal: leaving.signal });
-  assert.equal(answer.status, 200);
-  const pieces = (answer.body as ReadableStream<Uint8Array>)[Symbol.asyncIterator]();
-  let held: Buffer = Buffer.alloc(0);
+  const response = await fetch(url, { method: "POST", signal: leaving.signal });
+  assert.equal(response.status, 200);
+  const pieces = (response.body as ReadableStream<Uint8Array>)[Symbol.asyncIterator]();
+  let received: Buffer = Buffer.alloc(0);
   const more = async () => {
     const { value, done } = await pieces.next();
     assert.ok(done !== true, "the stream has ended");
-    held = Buffer.concat([held, value]);
+    received = Buffer.concat([received, value]);
   };
   return {
-    type: answer.headers.get("content-type"),
+    type: response.headers.get("content-type"),
     async line(): Promise<Message> {
-      while (!held.includes("\n")) await more();
-      const end = held.indexOf("\n");
-      const line = held.subarray(0, end).toString();
-      held = held.subarray(end + 1);
+      while (!received.includes("\n")) await more();
+      const end = received.indexOf("\n");
+      const line = received.subarray(0, end).toString();
+      received = received.subarray(end + 1);
       return JSON.parse(line) as Message;
     },
     async bytes(length: number): Promise<string> {
-      while (held.length < length) await more();
-      return held.subarray(0, length).toString("latin1");
+      while (received.length < length) await more();
+      return received.subarray(0, length).toString("latin1");
     },
     leave: () => leaving.abort(),
   };
 }
 
-/** Asks until it is so: the others hear of a subscription, and nobody tells when. */
+/** Polls until the condition holds: other nodes learn of a subscription without a notification. */
 async function seen(host: RpcHost, path: string, isSo: (strings: readonly string[]) => boolean): Promise<void> {
   await eventually(`${path} tells it`, async () => {
     const { Strings } = await host.value<{ Strings: string[] | null }>(path);
@@ -70,9 +70,11 @@ describe("pubsub in the form of 0.9", () => {
   });
   after(() => Promise.all([a, b].map((host) => host.stop())));
 
-  test("messages are heard here and there, with their sender and number", async () => {
-    const [own, other] = [await subscribe(a, "arg=news"), await subscribe(b, "arg=news&discover=true")];
-    const [idA, idB] = [await idOf(a), await idOf(b)];
+  test("messages arrive locally and remotely, with their sender and number", async () => {
+    const own = await subscribe(a, "arg=news");
+    const other = await subscribe(b, "arg=news&discover=true");
+    const idA = await idOf(a);
+    const idB = await idOf(b);
     await seen(a, "pubsub/peers?arg=news", (peers) => peers.length > 0);
     assert.deepEqual(await a.value("pubsub/peers?arg=news"), { Strings: [idB] });
     assert.deepEqual(await a.value("pubsub/peers"), { Strings: [idB] });
@@ -98,7 +100,7 @@ describe("pubsub in the form of 0.9", () => {
     other.leave();
   });
 
-  test("topics are listed while somebody follows them", async () => {
+  test("topics are listed while they have subscribers", async () => {
     assert.deepEqual(await a.value("pubsub/ls"), { Strings: null });
     const readers = [await subscribe(a, "arg=x"), await subscribe(a, "arg=x"), await subscribe(a, "arg=a%00%5C")];
     assert.deepEqual(await a.value("pubsub/ls"), { Strings: ["x", "a\u0000\\"] });
@@ -108,7 +110,7 @@ describe("pubsub in the form of 0.9", () => {
     await seen(a, "pubsub/ls", (topics) => topics.length === 0);
   });
 
-  test("payloads come alone in other encodings", async () => {
+  test("other encodings contain only the payloads", async () => {
     const encodings = [
       ["text", "one\u0000\u00ff"],
       ["ndpayload", "one\n\n\u0000\u00ff\n"],
@@ -124,7 +126,7 @@ describe("pubsub in the form of 0.9", () => {
     }
   });
 
-  test("calls that cannot be are refused", async () => {
+  test("invalid calls are refused", async () => {
     assert.deepEqual(await a.failure("pubsub/pub?arg=t"), [400, 'argument "data" is required\n']);
     assert.deepEqual(await a.failure("pubsub/sub"), [400, 'argument "topic" is required\n']);
     assert.deepEqual(await a.failure("pubsub/sub?arg=%ff"), [500, "a topic must be valid UTF-8"]);
@@ -136,7 +138,7 @@ describe("pubsub in the form of 0.9", () => {
   });
 });
 
-test("where it is switched off, or there is no network, it says how to switch it on", async () => {
+test("without pubsub or a network, the error says how to enable it", async () => {
   const hosts = [await startRpc({ node_offline: false, node_pubsub: false }), await startRpc()];
   try {
     for (const host of hosts) {
@@ -151,7 +153,7 @@ test("where it is switched off, or there is no network, it says how to switch it
   }
 });
 
-/** What of both clients is used here. */
+/** The common part of both client libraries that is used here. */
 interface Client {
   readonly pubsub: {
     subscribe(topic: string, handler: (message: Heard) => void): Promise<void>;
@@ -182,7 +184,7 @@ describe("pubsub in the form of later clients", () => {
   };
 
   for (const [name, create] of Object.entries(clients)) {
-    test(`every method of ${name}`, async () => {
+    test(`every method of ${name} works`, async () => {
       const [here, there] = [a, b].map(({ http }) => create({ url: `http://127.0.0.1:${http}` }) as Client);
       assert.ok(here && there);
       const topic = `of ${name}, \u00e4`;

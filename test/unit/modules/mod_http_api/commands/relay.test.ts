@@ -14,7 +14,7 @@ interface Identity {
 }
 
 const content = "abcdefgh".repeat(50_000);
-/** It can dial, and cannot be dialled. */
+/** A node that can dial, but cannot be dialled. */
 const mute = { "Addresses.Swarm": [] };
 
 async function add(host: RpcHost): Promise<string> {
@@ -25,7 +25,7 @@ async function add(host: RpcHost): Promise<string> {
 const addressOf = async (host: RpcHost) => (await host.value<Identity>("id")).Addresses[0] as string;
 const strings = async (host: RpcHost, path: string) => (await host.value<{ Strings: string[] | null }>(path)).Strings;
 
-test("a node that only a relay can reach is connected to, pinged and read from through it", async () => {
+test("a node behind a relay can be connected to, pinged and read from through it", async () => {
   await using relay = await startOnline({ "Swarm.EnableRelayHop": true });
   const through = `${await addressOf(relay)}/p2p-circuit`;
   await using hidden = await startOnline({ "Addresses.Swarm": [through] });
@@ -43,7 +43,7 @@ test("a node that only a relay can reach is connected to, pinged and read from t
   assert.equal((await reader.call(`cat?arg=${await add(hidden)}`)).text, content);
 });
 
-test("blocks do not go through a relay that bounds what it carries, and echoes do", async () => {
+test("a limited relay carries echoes, but no blocks", async () => {
   await using relay = await strangerThatRelays();
   const through = `${relay.getMultiaddrs()[0]}/p2p-circuit`;
   await using hidden = await startOnline({ "Addresses.Swarm": [through] });
@@ -59,7 +59,7 @@ test("blocks do not go through a relay that bounds what it carries, and echoes d
   ]);
 });
 
-test("a node is no relay unless its configuration makes it one", async () => {
+test("a node relays only if it is configured to", async () => {
   await using plain = await startOnline();
   const through = `${await addressOf(plain)}/p2p-circuit`;
   await using hidden = await startOnline({ "Addresses.Swarm": [through] });

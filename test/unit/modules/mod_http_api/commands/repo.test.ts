@@ -23,7 +23,7 @@ async function nodeOn(t: TestContext, blocks: BlockStore): Promise<Node> {
   return node;
 }
 
-/** Values of a command, and the message that it ends with. */
+/** Returns the values of a command, and its final error message. */
 async function run(command: "repo/gc" | "repo/verify", node: Node, options: Record<string, unknown> = {}) {
   const level = levels["0.9"].traits;
   const call = { node, options, level, signal: new AbortController().signal } as unknown as AnyCall;
@@ -36,7 +36,7 @@ async function run(command: "repo/gc" | "repo/verify", node: Node, options: Reco
   return { values, failed: undefined };
 }
 
-test("a pin that is not whole stops a collection before anything is removed", async (t) => {
+test("an incomplete pin stops a collection before anything is removed", async (t) => {
   const blocks = memoryBlocks();
   const node = await nodeOn(t, blocks);
   const loose = sample(1);
@@ -62,7 +62,7 @@ test("a pin that is not whole stops a collection before anything is removed", as
   );
 });
 
-test("a collection has the node to itself, and waits for those who add", async (t) => {
+test("a collection has exclusive access to the node, and waits for adds", async (t) => {
   const node = await nodeOn(t, memoryBlocks());
   const release = await node.lowLevel.lock.acquireShared();
   let over = false;
@@ -75,7 +75,7 @@ test("a collection has the node to itself, and waits for those who add", async (
   await collecting;
 });
 
-test("verification names damaged blocks and goes on", async (t) => {
+test("verification names damaged blocks and continues", async (t) => {
   const blocks = memoryBlocks();
   const bad = sample(2);
   const unreadable = sample(3);

@@ -7,7 +7,7 @@ const of = clientOfHost();
 
 const text = (content: string) => ({ file: { text: content } });
 
-/** Calls with a query as text, and a tree as the body. */
+/** Makes a call with a query as text, and a tree as the body. */
 async function call(path: string, tree?: BodyTree) {
   const [command = "", query = ""] = path.split("?");
   const body = tree && multipart(tree);
@@ -17,20 +17,20 @@ async function call(path: string, tree?: BodyTree) {
   return { ...reply, text: content, lines };
 }
 
-/** Adds a tree; CIDs by name. */
+/** Adds a tree and returns the CIDs by name. */
 async function add(tree: BodyTree, query = ""): Promise<Record<string, string>> {
   const { lines } = await call(`add?${query}`, tree);
   return Object.fromEntries(lines().map(({ Name, Hash }) => [Name, Hash]));
 }
 
-test("a missing piece is told in the trailer, and at once when the answer would begin behind it", async () => {
+test("a missing block is reported in the trailer, or at once if the response would begin behind it", async () => {
   const content = { big: { file: { repeat: { text: "0123456789", count: 300 } } } };
   const { big = "" } = await add(content, "pin=false&raw-leaves=true&chunker=rabin-100-200-300");
   const refs = (await call(`refs?arg=${big}`)).lines().map(({ Ref }) => Ref as string);
   const third = (await call(`ls?arg=${big}`)).lines()[0].Objects[0].Links[2];
   const [first, second] = (await call(`ls?arg=${big}`)).lines()[0].Objects[0].Links;
   assert.ok(refs.includes(third.Hash));
-  // Pieces of such a text are alike: keep away from one that stands there twice.
+  // Pieces of such a text repeat, so the test avoids one that occurs twice.
   await call(`block/rm?arg=${third.Hash}`);
   const start = first.Size + second.Size;
   const whole = await call(`cat?arg=${big}`);
@@ -41,16 +41,16 @@ test("a missing piece is told in the trailer, and at once when the answer would 
   assert.deepEqual([behind.status, behind.lines()[0].Message], [500, "failed to fetch all nodes"]);
 });
 
-test("a file within its CID is added, read and used, but no pin takes a CID of any length", async () => {
+test("a file inlined in its CID is added, read and used, but a pin limits the length of its CID", async () => {
   const tree = { f: { file: { repeat: { text: "0123456789", count: 300 } } } };
   const { f: short = "" } = await add({ f: text("x".repeat(1000)) }, "inline=true&inline-limit=1100&cid-version=1");
   assert.equal((await call(`pin/ls?arg=${short}`)).status, 200);
   const query = "inline=true&inline-limit=1000000&cid-version=1";
   const refused = await call(`add?${query}`, tree);
   assert.equal(refused.status, 400);
-  const told =
+  const listedText =
     /^a CID of 4\d{3} characters cannot be pinned, at most 1900: add with a smaller inline-limit, or with pin=false$/;
-  assert.match(refused.lines()[0].Message, told);
+  assert.match(refused.lines()[0].Message, listedText);
   const { f: long = "" } = await add(tree, `${query}&pin=false`);
   assert.equal((await call(`cat?arg=${long}`)).text.length, 3000);
   const pinned = await call(`pin/add?arg=${long}`);
@@ -68,16 +68,16 @@ test("a file within its CID is added, read and used, but no pin takes a CID of a
   assert.equal((await call("files/rm?arg=/long")).status, 200);
 });
 
-test("a body that is cut off adds what came, and says so at the end", async () => {
+test("a truncated body adds what arrived, and reports the error at the end", async () => {
   const { body } = multipart({ f: text("all of this") });
   const cut = { type: multipartType, body: body.subarray(0, body.length - 40) };
-  const { status, trailer, body: answer } = await of.client.call("add", { body: cut });
+  const { status, trailer, body: response } = await of.client.call("add", { body: cut });
   assert.equal(status, 200);
   assert.equal(trailer, "multipart: NextPart: EOF");
-  assert.equal(JSON.parse(answer.toString()).Name, "f");
+  assert.equal(JSON.parse(response.toString()).Name, "f");
 });
 
-test("pins are listed in both shapes, all together and one by one", async () => {
+test("pins are listed in both shapes, as a whole and one by one", async () => {
   const { d } = await add({ d: { dir: { a: text("pinned a") } } });
   const whole = (await call(`pin/ls?arg=${d}`)).lines()[0];
   const entry = { [d as string]: { Type: "recursive" } };
@@ -88,7 +88,7 @@ test("pins are listed in both shapes, all together and one by one", async () => 
   assert.match((await call("pin/ls?stream=true&encoding=text&quiet=true")).text, new RegExp(`^${d}$`, "m"));
 });
 
-test("a given object that is not pinned ends the list behind those before it", async () => {
+test("an object that is not pinned ends the list after the objects before it", async () => {
   const { d } = await add({ d: { dir: { a: text("listed a") } } });
   const reply = await call(`pin/ls?arg=${d}/a&arg=bafkqaaa&arg=x&stream=true`);
   assert.deepEqual([reply.status, reply.lines().length], [200, 1]);
@@ -101,7 +101,7 @@ test("progress of pinning ends with the count, then the pins", async () => {
   assert.deepEqual((await call(`pin/add?arg=${d}&progress=true`)).lines(), [{ Pins: [d] }]);
 });
 
-test("lists as text have columns, and headings for several", async () => {
+test("text lists have columns, and headings if there are several", async () => {
   const { d } = await add({ d: { dir: { a: text("12345"), e: { dir: {} }, "b\x07": text("") } } });
   const [hashA, hashB, hashE] = (await call(`ls?arg=${d}`))
     .lines()[0]
@@ -114,19 +114,19 @@ test("lists as text have columns, and headings for several", async () => {
   assert.equal((await call(`ls?arg=${d}&headers=true&encoding=text`)).text, head + wide);
 });
 
-test("an upload with nothing in it is a failure", async () => {
+test("an upload without files is an error", async () => {
   for (const command of ["add", "block/put"]) {
     const reply = await call(command, {});
     assert.deepEqual([reply.status, reply.lines()[0].Message], [500, "expected a file argument"]);
   }
 });
 
-test("removing many blocks tells of each in its place", async () => {
+test("removing many blocks reports each in order", async () => {
   const { d, "d/a": a } = await add({ d: { dir: { a: text("kept a") } } });
   const loose = (await call("block/put?format=raw", { data: text("loose") })).lines()[0].Key;
-  const { text: told } = await call(`block/rm?arg=${d}&arg=${loose}&arg=${a}&arg=${loose}&encoding=text`);
+  const { text: listedText } = await call(`block/rm?arg=${d}&arg=${loose}&arg=${a}&arg=${loose}&encoding=text`);
   assert.equal(
-    told,
+    listedText,
     `cannot remove ${d}: pinned: recursive\nremoved ${loose}\n` +
       `cannot remove ${a}: pinned via ${d}\ncannot remove ${loose}: blockstore: block not found\n`,
   );
@@ -136,13 +136,13 @@ test("a directory without a name is the empty directory, pinned", async () => {
   const hash = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
   await call(`pin/rm?arg=${hash}`);
   const boundary = "x";
-  const answer = await fetch(`http://127.0.0.1:${of.host.http}/api/v0/add`, {
+  const response = await fetch(`http://127.0.0.1:${of.host.http}/api/v0/add`, {
     method: "POST",
     headers: { "content-type": `multipart/form-data; boundary=${boundary}` },
     body: `--${boundary}\r\nContent-Type: application/x-directory\r\n\r\n\r\n--${boundary}--\r\n`,
   });
-  assert.equal(answer.status, 200);
-  assert.equal(await answer.text(), `{"Name":"","Hash":"${hash}","Size":"4"}\n`);
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), `{"Name":"","Hash":"${hash}","Size":"4"}\n`);
   const { lines } = await call(`pin/ls?arg=${hash}`);
   assert.deepEqual(lines()[0].Keys, { [hash]: { Type: "recursive" } });
 });

@@ -8,26 +8,29 @@ import { type HostSetup, startHost, type TestHost } from "#test/support/host.ts"
 export interface Called {
   readonly status: number;
   readonly text: string;
-  /** Lines of JSON. */
+  /** The body, parsed as lines of JSON. */
   readonly lines: readonly unknown[];
 }
 
 type Files = Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>;
 
 export interface RpcHost extends TestHost {
-  /** Files by name make a multipart body. */
+  /** Makes a call; files by name become a multipart body. */
   call(path: string, files?: Files): Promise<Called>;
-  /** The body of an answer as it is. */
+  /** Returns the unparsed body of a response. */
   bytes(path: string): Promise<Uint8Array<ArrayBuffer>>;
-  /** The one value of an answer. */
+  /** Returns the single value of a response. */
   value<T = Record<string, unknown>>(path: string): Promise<T>;
-  /** Text and status of a failure. */
+  /** Returns status and text of an error. */
   failure(path: string, files?: Files): Promise<readonly [status: number, message: unknown]>;
 }
 
 const rpcOptions = { modules_enabled: ["http", "http_api"], https_ports: [], node_offline: true };
 
-/** Without a network, unless `node_offline` is false: then blocks that are not here are waited for. */
+/**
+ * Starts without a network unless `node_offline` is false. With a network, calls wait for missing
+ * blocks.
+ */
 export async function startRpc(config: Record<string, unknown> = {}, setup: Partial<HostSetup> = {}): Promise<RpcHost> {
   const host = await startHost({
     ...setup,
@@ -40,11 +43,11 @@ export async function startRpc(config: Record<string, unknown> = {}, setup: Part
   const call: RpcHost["call"] = async (path, files) => {
     const body = files === undefined ? null : new FormData();
     for (const [name, content] of Object.entries(files ?? {})) body?.append("file", new File([content], name));
-    const answer = await ask(path, body);
-    const text = await answer.text();
-    const isJson = answer.headers.get("content-type")?.includes("json") === true;
+    const reply = await ask(path, body);
+    const text = await reply.text();
+    const isJson = reply.headers.get("content-type")?.includes("json") === true;
     const lines = isJson ? text.split("\n").filter((line) => line !== "") : [];
-    return { status: answer.status, text, lines: lines.map((line) => JSON.parse(line)) };
+    return { status: reply.status, text, lines: lines.map((line) => JSON.parse(line)) };
   };
   return Object.assign(host, {
     call,
@@ -62,7 +65,7 @@ export async function startRpc(config: Record<string, unknown> = {}, setup: Part
   });
 }
 
-/** On loopback, with values of the node's configuration by path. */
+/** Starts an online host on loopback, with values of the node's configuration by path. */
 export function startOnline(
   values: Readonly<Record<string, unknown>> = {},
   config: Record<string, unknown> = {},
@@ -82,7 +85,7 @@ export function startOnline(
   );
 }
 
-/** A host for the tests of a file, and a client of it; both are there from before the first test until after the last. */
+/** A host for the tests of a file, with a client. Both exist from the first test to the last. */
 export function clientOfHost(): { readonly host: RpcHost; readonly client: Client } {
   let host: RpcHost;
   let client: Client;

@@ -10,19 +10,21 @@ before(async () => {
 });
 after(() => host.stop());
 
-test("mount wants a network, and looks at both folders before anything else", async () => {
+test("mount needs a network, and checks both folders first", async () => {
   assert.deepEqual(await host.failure("mount"), [
     500,
     "this command must be run in online mode. Try running 'ipfs daemon' first",
   ]);
   const online = await startRpc({ node_offline: false });
   try {
-    const [there, file] = [join(online.folder, "there"), join(online.folder, "file")];
+    const there = join(online.folder, "there");
+    const file = join(online.folder, "file");
     await mkdir(there);
     await writeFile(file, "");
     await online.call(`config?arg=Mounts.IPFS&arg=${there}`);
     await online.call("config?arg=Mounts.IPNS&arg=/no/such/folder");
-    const [bad, other] = ["mountpoint does not exist: /no/such/folder", `fuse failed to access mountpoint ${file}`];
+    const bad = "mountpoint does not exist: /no/such/folder";
+    const other = `fuse failed to access mountpoint ${file}`;
     assert.deepEqual(await online.failure("mount"), [500, bad]);
     assert.deepEqual(await online.failure("mount?f=/no/such/folder"), [500, bad]);
     assert.deepEqual(await online.failure(`mount?ipns-path=${file}`), [500, other]);
@@ -31,13 +33,13 @@ test("mount wants a network, and looks at both folders before anything else", as
   }
 });
 
-test("update says how updates are had", async () => {
+test("update explains how to get updates", async () => {
   const { status, text } = await host.call("update?arg=install&arg=latest");
   assert.equal(status, 200);
   assert.match(text, /^modhost \d+\.\d+\.\d+: API 0\.9\.0, repo 11, node v24.*\nUpdates come through npm: /);
 });
 
-test("without a network the block exchange and its figures are refused as the reference refuses them", async () => {
+test("without a network, bitswap commands and their metrics are refused like in the reference", async () => {
   const message = "this command must be run in online mode. Try running 'ipfs daemon' first";
   const calls = { "bitswap/stat": 400, "stats/bitswap": 400, "stats/bw?interval=x": 400 };
   for (const [call, status] of Object.entries(calls)) assert.deepEqual(await host.failure(call), [status, message]);

@@ -5,7 +5,7 @@ import * as dagCbor from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
 import { entry, packed } from "#test/support/tar.ts";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { bytesInUse, call, expectHeld, rawBlock } from "./lab.ts";
+import { bytesInUse, call, expectGrowthBelow, rawBlock } from "./lab.ts";
 
 const mebibyte = 1024 * 1024;
 
@@ -14,7 +14,7 @@ before(async () => {
   host = await startRpc();
 });
 after(() => host?.stop());
-// Whatever came in, the next call is answered and nothing was logged as a fault of the program.
+// After any input, the next call succeeds and the log has no error of the program.
 afterEach(async () => {
   assert.equal((await call(host, "version")).status, 200);
   assert.doesNotMatch(host.log(), /failed|uncaught/i);
@@ -25,19 +25,19 @@ const refusal = async (path: string, body: Uint8Array | string) => {
   return [status, message];
 };
 
-async function held(): Promise<string[]> {
+async function storedCids(): Promise<string[]> {
   const { values } = await call<{ Ref: string }>(host, "refs/local");
   return values.map(({ Ref }) => Ref).sort();
 }
 
-test("a block that is longer than any may be is refused by each command that takes one", async () => {
+test("an oversized block is refused by each command that accepts blocks", async () => {
   const long = Buffer.alloc(128 * mebibyte + 1);
   const before = bytesInUse();
   const empty = (await call<{ Hash: string }>(host, "object/new")).values[0]?.Hash;
   for (const path of ["block/put", "dag/put?input-enc=raw&format=raw", `object/patch/append-data?arg=${empty}`]) {
-    assert.deepEqual(await refusal(path, long), [500, "a block of more than 134217728 bytes is not taken"], path);
+    assert.deepEqual(await refusal(path, long), [500, "a block of more than 134217728 bytes is not accepted"], path);
   }
-  await expectHeld(before, 16 * mebibyte);
+  await expectGrowthBelow(before, 16 * mebibyte);
 });
 
 describe("an archive of blocks", () => {
@@ -52,22 +52,22 @@ describe("an archive of blocks", () => {
     car = Buffer.concat(await read);
   });
 
-  test("that is cut pins nothing, and what came of it goes with the next collection", async () => {
-    const before = await held();
+  test("that is truncated pins nothing, and the next collection removes its blocks", async () => {
+    const before = await storedCids();
     const pins = await call(host, "pin/ls?type=all");
     for (const length of [1, 20, car.length - 60, car.length - 1]) {
       assert.deepEqual(await refusal("dag/import", car.subarray(0, length)), [500, "unexpected EOF"], `${length}`);
     }
     assert.deepEqual((await call(host, "pin/ls?type=all")).text, pins.text);
     await call(host, "repo/gc");
-    const left = await held();
+    const left = await storedCids();
     assert.deepEqual(
       left.filter((ref) => !before.includes(ref)),
       [],
     );
   });
 
-  test("of another version, or of blocks whose codec nobody knows, is refused by name", async () => {
+  test("is refused by name if it has another version, or blocks of an unknown codec", async () => {
     const version2 = Buffer.from("0aa16776657273696f6e02000000", "hex");
     assert.deepEqual(await refusal("dag/import", version2), [500, "invalid car version: 2"]);
     const git = { cid: CID.createV1(0x78, leaf.cid.multihash), bytes: leaf.bytes };
@@ -79,17 +79,17 @@ describe("an archive of blocks", () => {
     ]);
   });
 
-  test("whose first section says that it is of exabytes makes nobody wait or hold memory", async () => {
+  test("neither blocks nor allocates memory if its first section claims exabytes", async () => {
     const before = bytesInUse();
     for (const size of ["ffffffffffffffff7f", "808080808080808010", "ffffff3f"]) {
       const [status, message] = await refusal("dag/import", Buffer.concat([car, Buffer.from(size, "hex"), leaf.bytes]));
       assert.equal(status, 500);
       assert.match(String(message), /^invalid car: a section of \d+ bytes is longer than|^unexpected EOF$/);
     }
-    await expectHeld(before, 16 * mebibyte);
+    await expectGrowthBelow(before, 16 * mebibyte);
   });
 
-  test("whose header names a thousand roots that it does not hold has each told", async () => {
+  test("reports each of a thousand missing roots in its header", async () => {
     const roots = Array.from({ length: 1000 }, (_, at) => rawBlock(`root ${at}`).cid);
     const header = dagCbor.encode({ roots, version: 1 });
     const { status, values, message } = await call(host, "dag/import", Buffer.concat([varint(header.length), header]));
@@ -121,7 +121,7 @@ const tooDeep = (letter: string) => `invalid character '${letter}' exceeded max 
 const badPb = (reason: string) => `incorrectly formatted merkledag node: unmarshal failed. ${reason}`;
 
 describe("a node", () => {
-  /** As the reference says them; where it ends without a word, what is wrong is said. */
+  /** The messages of the reference, or a reason where it gives none. */
   const refused: readonly (readonly [path: string, body: Uint8Array | string, message: string])[] = [
     ["dag/put", nested("[", "]"), tooDeep("[")],
     ["dag/put", nested('{"a":', "}"), tooDeep("{")],
@@ -164,7 +164,7 @@ describe("a node", () => {
     ],
   ];
 
-  test("whose sizes, depth or keys cannot be meant is refused in words, and nothing is held for it", async () => {
+  test("with impossible sizes, depth or keys is refused with a message, without allocating memory", async () => {
     const before = bytesInUse();
     for (const [path, body, message] of refused) {
       const shown = Buffer.from(body as string)
@@ -172,10 +172,10 @@ describe("a node", () => {
         .toString("latin1");
       assert.deepEqual(await refusal(path, body), [500, message], `${path} ${shown}`);
     }
-    await expectHeld(before, 32 * mebibyte);
+    await expectGrowthBelow(before, 32 * mebibyte);
   });
 
-  test("keeps keys that are names of a prototype's members, in every codec", async () => {
+  test("keeps keys that are names of prototype members, in every codec", async () => {
     const json = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"toString":"x"}';
     for (const query of ["", "input-enc=dag-json&format=dag-json", "input-enc=dag-json", "input-enc=dag-cbor"]) {
       const body = query.endsWith("cbor") ? dagCbor.encode(JSON.parse(json)) : json;
@@ -190,7 +190,7 @@ describe("a node", () => {
 });
 
 describe("an archive of files", () => {
-  test("climbs out nowhere: names are links of nodes, and come back as they were", async () => {
+  test("cannot escape: its names are links of nodes, and are returned unchanged", async () => {
     const names = [
       "../../etc/passwd",
       "/absolute",
@@ -218,21 +218,21 @@ describe("an archive of files", () => {
     assert.equal((await call(host, `tar/cat?arg=${again?.Hash}`)).text, given.text);
   });
 
-  test("that declares more than it has ends in words, whatever it declares", async () => {
+  test("that declares more than it has is refused with a message", async () => {
     const before = bytesInUse();
     const inHeader = entry("0", "little", { size: 2 ** 33 - 1 });
     const inFront = Buffer.concat([entry("x", "25 size=9007199254740991\n"), entry("0", "little")]);
     for (const body of [inHeader, inFront]) assert.deepEqual(await refusal("tar/add", body), [500, "unexpected EOF"]);
-    await expectHeld(before, 16 * mebibyte);
+    await expectGrowthBelow(before, 16 * mebibyte);
   });
 
-  test("with a hole, old or new, is refused", async () => {
+  test("with holes, old or new, is refused", async () => {
     const sparse = [500, "archive/tar: sparse files are not supported: pack the archive without --sparse"];
     const hole = await packed([{ name: "a", body: "x", pax: { "GNU.sparse.major": "1", "GNU.sparse.minor": "0" } }]);
     for (const body of [hole, entry("S", "")]) assert.deepEqual(await refusal("tar/add", body), sparse);
   });
 
-  test("whose one name leads over more directories than anybody has is refused", async () => {
+  test("with a path over too many directories is refused", async () => {
     const body = Buffer.concat([entry("L", `${"x/".repeat(400_000)}f`), entry("0", "")]);
     assert.deepEqual(await refusal("tar/add", body), [
       500,
@@ -240,7 +240,7 @@ describe("an archive of files", () => {
     ]);
   });
 
-  test("is the same tree however often a name comes, and a file may turn into a folder and back", async () => {
+  test("becomes the same tree however often a name occurs, and a file can be replaced by a folder and back", async () => {
     const flipping = Array.from({ length: 200 }, (_, at) => ({ name: at % 2 === 0 ? "a" : "a/b", body: `${at}` }));
     const { status, message } = await call(host, "tar/add", await packed(flipping));
     assert.deepEqual([status, message], [200, undefined]);

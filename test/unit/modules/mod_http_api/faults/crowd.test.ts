@@ -4,7 +4,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { type Answered, bytesInUse, call, expectHeld, idle } from "./lab.ts";
+import { bytesInUse, type CallResult, call, expectGrowthBelow, idle } from "./lab.ts";
 
 const mebibyte = 1024 * 1024;
 
@@ -19,23 +19,25 @@ interface Added {
   readonly Hash: string;
 }
 
-const hashOf = ({ values }: Answered<Added>) => values.at(-1)?.Hash;
+const hashOf = ({ values }: CallResult<Added>) => values.at(-1)?.Hash;
 
-test("400 adds of one content at a time are all answered, and it is stored once", async () => {
+test("400 concurrent adds of one content all succeed, and it is stored once", async () => {
   await using host = await startRpc();
   const content = randomBytes(20_000);
   const before = await segmentBytes(host);
   const inUse = bytesInUse();
-  const answers = await Promise.all(Array.from({ length: 400 }, () => call<Added>(host, "add?quieter=true", content)));
-  const failed = answers.filter(({ status, message }) => status !== 200 || message !== undefined);
+  const responses = await Promise.all(
+    Array.from({ length: 400 }, () => call<Added>(host, "add?quieter=true", content)),
+  );
+  const failed = responses.filter(({ status, message }) => status !== 200 || message !== undefined);
   assert.deepEqual(failed, []);
-  const [cid, ...others] = new Set(answers.map(hashOf));
+  const [cid, ...others] = new Set(responses.map(hashOf));
   assert.deepEqual(others, []);
   const grown = (await segmentBytes(host)) - before;
   assert.ok(grown < content.length + 1000, `${grown} bytes for ${content.length}`);
-  answers.length = 0;
+  responses.length = 0;
   await idle(host);
-  await expectHeld(inUse, 48 * mebibyte);
+  await expectGrowthBelow(inUse, 48 * mebibyte);
   assert.deepEqual((await call(host, `cat?arg=${cid}`)).bytes, content);
   assert.deepEqual(
     (await call<{ Keys: object }>(host, `pin/ls?arg=${cid}`)).values.map(({ Keys }) => Keys),
@@ -43,7 +45,7 @@ test("400 adds of one content at a time are all answered, and it is stored once"
   );
 });
 
-test("adds, pins, unpins and collections at a time lose nothing that was answered", async () => {
+test("concurrent adds, pins, unpins and collections lose nothing that was confirmed", async () => {
   await using host = await startRpc();
   let running = true;
   let collections = 0;
@@ -54,26 +56,27 @@ test("adds, pins, unpins and collections at a time lose nothing that was answere
       collections += 1;
     }
   })();
-  const kept = new Map<string, Buffer>();
+  const stored = new Map<string, Buffer>();
   const adders = Array.from({ length: 6 }, async (_, adder) => {
     for (let round = 0; round < 7; round += 1) {
       const content = Buffer.concat([randomBytes(300_000), Buffer.from(`${adder} ${round}`)]);
-      const answer = await call<Added>(host, "add?quieter=true", content);
-      assert.deepEqual([answer.status, answer.message], [200, undefined]);
-      const cid = hashOf(answer) as string;
+      const response = await call<Added>(host, "add?quieter=true", content);
+      assert.deepEqual([response.status, response.message], [200, undefined]);
+      const cid = hashOf(response) as string;
       if (round % 3 === 0) await call(host, `pin/rm?arg=${cid}`);
-      else kept.set(cid, content);
+      else stored.set(cid, content);
     }
   });
   await Promise.all(adders);
   running = false;
   await collecting;
   assert.ok(collections > 1);
-  for (const [cid, content] of kept) assert.ok((await call(host, `cat?arg=${cid}`)).bytes.equals(content), cid);
+  for (const [cid, content] of stored) assert.ok((await call(host, `cat?arg=${cid}`)).bytes.equals(content), cid);
   await call(host, "repo/gc");
   const { values, message } = await call<{ Msg: string }>(host, "repo/verify");
   assert.deepEqual([message, values.at(-1)?.Msg], [undefined, "verify complete, all blocks validated."]);
-  // Three blocks of each file, the directory that wraps it, and the one of a new repo at most.
+  // At most three blocks of each file, the directory that wraps it, and the directory of a new
+  // repo.
   const { NumObjects } = (await call<{ NumObjects: number }>(host, "repo/stat")).values[0] as { NumObjects: number };
-  assert.ok(NumObjects <= kept.size * 4 + 1, `${NumObjects} blocks for ${kept.size} files`);
+  assert.ok(NumObjects <= stored.size * 4 + 1, `${NumObjects} blocks for ${stored.size} files`);
 });

@@ -5,7 +5,8 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { openNode } from "#node/open.ts";
+import type { NodeModule } from "modhost/node";
+import { openNode } from "#node/node/open.ts";
 import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
@@ -14,7 +15,7 @@ import { call, startLab } from "./lab.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** `leave` is called before it is removed. */
+/** Creates a folder; `leave` is called before it is removed. */
 async function temporary(t: TestContext, leave = (_folder: string): void => undefined): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-disk-"));
   t.after(() => {
@@ -26,7 +27,7 @@ async function temporary(t: TestContext, leave = (_folder: string): void => unde
 
 const added = (text: string) => (JSON.parse(text.split("\n").at(-2) as string) as { Hash: string }).Hash;
 
-test("a full disk is told to who adds; what was answered is there, and room makes it work again", async () => {
+test("a full disk fails adds, confirmed content survives, and free space makes adds work again", async () => {
   const disk = new SmallDisk(4 * mebibyte);
   const stores = async (folder: string) => ({
     blocks: await openSegmentStore(join(folder, "segments"), { fs: disk.fs }),
@@ -34,22 +35,22 @@ test("a full disk is told to who adds; what was answered is there, and room make
   });
   await using lab = await startLab(stores);
   const contents = Array.from({ length: 12 }, () => randomBytes(mebibyte / 2));
-  const kept = new Map<string, Buffer>();
+  const stored = new Map<string, Buffer>();
   let refused = 0;
   for (const content of contents) {
     const { status, text, message } = await call(lab, "add?quieter=true", content);
-    if (message === undefined) kept.set(added(text), content);
+    if (message === undefined) stored.set(added(text), content);
     else {
       refused += 1;
       assert.match(message, /^the block store cannot write to .*segments: .*ENOSPC.*; free space or move the repo/);
       assert.equal(status, 500);
     }
   }
-  assert.ok(kept.size >= 5 && refused >= 4, `${kept.size} kept, ${refused} refused`);
+  assert.ok(stored.size >= 5 && refused >= 4, `${stored.size} kept, ${refused} refused`);
   const block = await call(lab, "block/put?pin=true", randomBytes(mebibyte / 4));
   assert.match(block.message ?? "", /ENOSPC/);
   const readAll = async () => {
-    for (const [cid, content] of kept) {
+    for (const [cid, content] of stored) {
       const file = await lab.node.resolve(cid);
       assert.equal(String(file.cid), cid);
       assert.ok((await call(lab, `cat?arg=${cid}`)).bytes.equals(content));
@@ -60,24 +61,25 @@ test("a full disk is told to who adds; what was answered is there, and room make
   disk.left = 64 * mebibyte;
   const after = await call(lab, "add?quieter=true", contents[0] as Buffer);
   assert.deepEqual([after.status, after.message], [200, undefined]);
-  kept.set(added(after.text), contents[0] as Buffer);
+  stored.set(added(after.text), contents[0] as Buffer);
   await readAll();
   const verified = await call<{ Msg: string }>(lab, "repo/verify");
   assert.equal(verified.values.at(-1)?.Msg, "verify complete, all blocks validated.");
 });
 
-test("a disk that is full in the middle of files/write leaves the file as it was, and all others", async () => {
+test("a disk that fills up during files/write leaves that file and all others unchanged", async () => {
   const disk = new SmallDisk(2.5 * mebibyte);
   const stores = async (folder: string) => ({
     blocks: await openSegmentStore(join(folder, "segments"), { fs: disk.fs }),
     metadata: await openLmdbMetadata(join(folder, "metadata")),
   });
   await using lab = await startLab(stores);
-  const [kept, other] = [randomBytes(mebibyte / 2), randomBytes(mebibyte / 2)];
+  const stored = randomBytes(mebibyte / 2);
+  const other = randomBytes(mebibyte / 2);
   const write = (path: string, content: Buffer) => call(lab, `files/write?create=true&arg=${path}`, content);
   const read = async (path: string) => (await call(lab, `files/read?arg=${path}`)).bytes;
   for (const [path, content] of [
-    ["/kept", kept],
+    ["/kept", stored],
     ["/other", other],
   ] as const) {
     assert.equal((await write(path, content)).message, undefined);
@@ -88,7 +90,7 @@ test("a disk that is full in the middle of files/write leaves the file as it was
     assert.equal(status, 500, path);
     assert.match(message ?? "", /^the block store cannot write to .*segments: .*ENOSPC.*; free space or move the repo/);
   }
-  assert.ok((await read("/kept")).equals(kept));
+  assert.ok((await read("/kept")).equals(stored));
   assert.ok((await read("/other")).equals(other));
   assert.equal((await call(lab, "version")).status, 200);
   disk.left = 64 * mebibyte;
@@ -96,7 +98,7 @@ test("a disk that is full in the middle of files/write leaves the file as it was
   assert.equal((await write("/new", after)).message, undefined);
   assert.equal((await call(lab, "repo/gc")).message, undefined);
   for (const [path, content] of [
-    ["/kept", kept],
+    ["/kept", stored],
     ["/other", other],
     ["/new", after],
   ] as const) {
@@ -106,7 +108,7 @@ test("a disk that is full in the middle of files/write leaves the file as it was
   assert.equal((await call(lab, "repo/verify")).values.at(-1)?.Msg, "verify complete, all blocks validated.");
 });
 
-/** Makes a folder a file system of its own of a few megabytes; false where that cannot be done. */
+/** Mounts a file system of a few megabytes on a folder; returns false if that is impossible. */
 function mountSmall(folder: string, megabytes: number): boolean {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
   try {
@@ -117,7 +119,7 @@ function mountSmall(folder: string, megabytes: number): boolean {
   }
 }
 
-test("a real file system that is full, metadata and all", async (t) => {
+test("a real full file system, metadata included, loses nothing", async (t) => {
   let mounted = false;
   const folder = await temporary(t, (at) => {
     if (mounted) execFileSync("umount", [at]);
@@ -126,49 +128,49 @@ test("a real file system that is full, metadata and all", async (t) => {
   if (!mounted) return t.skip("this user may mount nothing");
   const repo = join(folder, "repo");
   const host = await startRpc({ node_repo: repo });
-  const kept = new Map<string, Buffer>();
+  const stored = new Map<string, Buffer>();
   try {
     let refused: string | undefined;
     for (let round = 0; round < 40 && refused === undefined; round += 1) {
       const content = randomBytes(mebibyte);
       const { text, message } = await call(host, "add?quieter=true", content);
-      if (message === undefined) kept.set(added(text), content);
+      if (message === undefined) stored.set(added(text), content);
       else refused = message;
     }
     assert.match(
       refused ?? "",
       /^the block store cannot write to .* are free on the disk, .* free space or move the repo/,
     );
-    assert.ok(kept.size > 8, `${kept.size} MiB of 16 were taken`);
-    // What is small still goes in, until that is too much, too.
+    assert.ok(stored.size > 8, `${stored.size} MiB of 16 were taken`);
+    // Small files still fit, until even these are too much.
     for (let more = 0; more < 5; more += 1) await call(host, "add?quieter=true", randomBytes(64 * 1024));
-    for (const [cid, content] of kept) assert.ok((await call(host, `cat?arg=${cid}`)).bytes.equals(content));
+    for (const [cid, content] of stored) assert.ok((await call(host, `cat?arg=${cid}`)).bytes.equals(content));
 
-    // Room is made by taking away what nothing keeps any more.
-    const unpinned = [...kept.keys()].slice(0, 6);
+    // Unpinning and collecting makes room.
+    const unpinned = [...stored.keys()].slice(0, 6);
     for (const cid of unpinned) {
       assert.deepEqual((await call(host, `pin/rm?arg=${cid}`)).values, [{ Pins: [cid] }]);
-      kept.delete(cid);
+      stored.delete(cid);
     }
     assert.deepEqual([(await call(host, "repo/gc")).message], [undefined]);
     const content = randomBytes(mebibyte);
     const { text, message } = await call(host, "add?quieter=true", content);
     assert.equal(message, undefined);
-    kept.set(added(text), content);
+    stored.set(added(text), content);
   } finally {
     await host.stop();
   }
   const again = await startRpc({ node_repo: repo });
-  for (const [cid, content] of kept) assert.ok((await call(again, `cat?arg=${cid}`)).bytes.equals(content));
+  for (const [cid, content] of stored) assert.ok((await call(again, `cat?arg=${cid}`)).bytes.equals(content));
   await again.stop();
 });
 
-test("a folder that cannot be written to is named, and the other modules go on", async (t) => {
+test("an unwritable folder is named, and the other modules keep running", async (t) => {
   const folder = await temporary(t);
   const inside = join(folder, "closed");
   await mkdir(inside);
   await writeFile(join(inside, "file"), "");
-  // A file in the place of the folder refuses the superuser, too.
+  // A file instead of the folder stops even the superuser.
   for (const repo of [join(inside, "file"), join(inside, "file", "repo")]) {
     await using host = await startRpc({ node_repo: repo });
     const state = host.host.modules().find(({ name }) => name === "node");
@@ -182,7 +184,7 @@ test("a folder that cannot be written to is named, and the other modules go on",
   await assert.rejects(openNode({ repo: join(inside, "repo") }), /EACCES/);
 });
 
-test("a repo that another process has open stays closed to this one", async (t) => {
+test("a repo that another process has open is not opened again", async (t) => {
   const folder = await temporary(t);
   await using first = await startRpc({ node_repo: folder });
   await using second = await startRpc({ node_repo: folder });
@@ -192,7 +194,7 @@ test("a repo that another process has open stays closed to this one", async (t) 
   assert.equal((await call(first, "version")).status, 200);
 });
 
-/** Turns one byte around in the middle of what is found in a segment. */
+/** Flips one byte in the middle of the content in a segment. */
 async function damage(segments: string, content: Buffer): Promise<void> {
   for (const name of (await readdir(segments)).filter((each) => each.endsWith(".car"))) {
     const path = join(segments, name);
@@ -207,7 +209,7 @@ async function damage(segments: string, content: Buffer): Promise<void> {
   throw new Error("The content is in no segment");
 }
 
-test("a block that was damaged on the disk is named and not served, until it is there anew", async () => {
+test("a block that was damaged on disk is named and not served, until its content is added again", async () => {
   await using host = await startRpc();
   const content = randomBytes(600 * 1024);
   const part = content.subarray(262_144, 2 * 262_144);
@@ -230,6 +232,19 @@ test("a block that was damaged on the disk is named and not served, until it is 
   assert.match((await call(host, `cat?arg=${bad}`)).message ?? "", named);
   const refs = await call<{ Err: string }>(host, `refs?arg=${root}`);
   assert.match(refs.values.at(-1)?.Err ?? "", named);
+  // The failed reads are reported once, and in the status that the doctor shows.
+  const status = () => host.host.modules().find(({ name }) => name === "node");
+  assert.match(
+    status()?.note ?? "",
+    new RegExp(`^reads have found 1 lost or damaged blocks .* ${bad} in \\d+\\.car: `),
+  );
+  assert.equal(status()?.note_level, "warn");
+  assert.ok(host.host.status().warnings.some((text) => text.includes(bad)));
+  assert.equal(host.log().split(`a block is lost or damaged: ${bad} in `).length, 2);
+  const { metrics } = host.host.exports<NodeModule>("node");
+  const counter = async () =>
+    (await metrics.collect()).find(({ name }) => name === "modhost_node_damaged_blocks_total");
+  assert.equal((await counter())?.value, 1);
   const verified = await call<{ Msg: string }>(host, "repo/verify");
   assert.equal(verified.message, "verify complete, some blocks were corrupt");
   const faults = verified.values.filter(({ Msg }) => Msg.includes("was corrupt"));
@@ -237,14 +252,16 @@ test("a block that was damaged on the disk is named and not served, until it is 
     faults.map(({ Msg }) => Msg),
     [`block ${bad} was corrupt (block in storage has different hash than requested)`],
   );
-  // The rest of it is as it was.
+  // The rest of the file is intact.
   assert.ok((await call(host, `cat?arg=${root}&length=1000`)).bytes.equals(content.subarray(0, 1000)));
 
-  await call(host, `pin/rm?arg=${root}`);
-  assert.deepEqual((await call(host, `block/rm?arg=${bad}&force=true`)).values, [{ Hash: bad }]);
+  // As the message says; this also works for a pinned block.
+  assert.match(block.message ?? "", /add the same content again/);
   assert.equal(added((await call(host, "add?quieter=true&raw-leaves=true", content)).text), root);
   assert.ok((await call(host, `cat?arg=${root}`)).bytes.equals(content));
   assert.equal((await call(host, "repo/verify")).message, undefined);
+  assert.equal(status()?.note_level, "info");
+  assert.equal((await counter())?.value, 1);
 });
 
 test("a damaged node of a pinned tree stops a collection before anything is removed", async () => {

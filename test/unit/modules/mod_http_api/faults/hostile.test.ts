@@ -12,7 +12,7 @@ import {
   call,
   doubledDirectory,
   doubledFile,
-  expectHeld,
+  expectGrowthBelow,
   idle,
   isIdle,
   keep,
@@ -36,7 +36,7 @@ after(() => host?.stop());
 
 const put = (made: readonly Made[]) => keep(host.node, made);
 
-/** Values of the answer to a call that must succeed. */
+/** Makes a call that must succeed, and returns its values. */
 async function values<T>(path: string): Promise<readonly T[]> {
   const { status, message, values } = await call<T>(host, path);
   assert.deepEqual([status, message], [200, undefined]);
@@ -53,7 +53,7 @@ describe("40 levels of doubled links", () => {
     directory = await put(directories);
   });
 
-  test("are pinned, verified, listed and collected with a visit to each block", async () => {
+  test("are pinned, verified, listed and collected with one visit to each block", async () => {
     for (const root of [file, directory]) {
       assert.deepEqual(await values(`pin/add?arg=${root}`), [{ Pins: [root] }]);
       const verified = await values<{ Cid: string; Ok: boolean }>("pin/verify?verbose=true");
@@ -83,18 +83,18 @@ describe("40 levels of doubled links", () => {
     ["get", () => directory, mebibyte],
     ["refs", () => `${directory}&recursive=true`, mebibyte / 2],
   ] as const) {
-    test(`stream through ${command} without an end, until the client leaves`, async () => {
+    test(`stream through ${command} endlessly, until the client disconnects`, async () => {
       const before = bytesInUse();
-      const { answer, read, leave } = await watch(host, `${command}?arg=${root()}`);
-      assert.equal(answer.statusCode, 200);
+      const { reply: response, read, leave } = await watch(host, `${command}?arg=${root()}`);
+      assert.equal(response.statusCode, 200);
       assert.ok((await read(bytes)).length >= bytes);
       leave();
       await idle(host);
-      await expectHeld(before, bytes + 16 * mebibyte);
+      await expectGrowthBelow(before, bytes + 16 * mebibyte);
     });
   }
 
-  test("are given up when the time is over", async () => {
+  test("end with the timeout", async () => {
     const { values } = await call(host, `refs?arg=${directory}&recursive=true&timeout=100ms`);
     assert.deepEqual(values.at(-1), { Ref: "", Err: "context deadline exceeded" });
   });
@@ -114,18 +114,18 @@ describe("40 levels of doubled links that lead to no bytes", () => {
 
   for (const name of ["that lie about their sizes", "that say no sizes"]) {
     for (const command of ["cat?", "get?", "get?compress=true&"]) {
-      test(`and ${name} are given up by ${command} when the time is over`, async () => {
+      test(`and ${name} end with the timeout in ${command}`, async () => {
         const { message } = await call(host, `${command}arg=${roots[name]}&timeout=100ms`);
         assert.equal(message, "context deadline exceeded");
         await idle(host);
       });
 
-      test(`and ${name} are given up by ${command} when the client leaves`, async () => {
+      test(`and ${name} end when the client of ${command} disconnects`, async () => {
         const path = `/api/v0/${command}arg=${roots[name]}`;
-        const asked = request({ host: "127.0.0.1", port: host.http, path, method: "POST", agent: false });
-        asked.on("error", () => undefined).end();
+        const sent = request({ host: "127.0.0.1", port: host.http, path, method: "POST", agent: false });
+        sent.on("error", () => undefined).end();
         await eventually("the command runs", async () => !(await isIdle(host)));
-        asked.destroy();
+        sent.destroy();
         await idle(host);
       });
     }
@@ -140,7 +140,7 @@ test("a file 15,000 levels deep, deeper than any stack, is pinned and read", asy
   await values(`pin/rm?arg=${root}`);
 });
 
-test("directories 5,000 levels deep are listed, collected around, and packed until the client leaves", async () => {
+test("directories 5,000 levels deep are listed, kept by a collection, and packed until the client disconnects", async () => {
   const above = (below: Made) => treeBlock({ type: "Directory" }, [link("d", below)]);
   const root = await put(tower(rawBlock("x"), 5000, above));
   await values(`pin/add?arg=${root}`);
@@ -151,7 +151,7 @@ test("directories 5,000 levels deep are listed, collected around, and packed unt
   assert.ok((await read(8 * mebibyte)).length >= 8 * mebibyte);
   leave();
   await idle(host);
-  await expectHeld(before, 24 * mebibyte);
+  await expectGrowthBelow(before, 24 * mebibyte);
 });
 
 test("a sharded directory whose shards are linked twice is listed once", async () => {
@@ -169,7 +169,7 @@ test("a sharded directory whose shards are linked twice is listed once", async (
   assert.equal(status, 200);
 });
 
-describe("a file whose sizes are not true", () => {
+describe("a file with wrong sizes", () => {
   const leaf = rawBlock("hello world");
   const most = Number.MAX_SAFE_INTEGER;
   const files: [what: string, unixfs: Omit<Unixfs, "type">, tsize: number][] = [
@@ -180,7 +180,7 @@ describe("a file whose sizes are not true", () => {
     ["at odds with each other", { filesize: most, blocksizes: [1, most] }, most],
   ];
   for (const [what, unixfs, tsize] of files) {
-    test(`${what}: every reader comes to an end`, async () => {
+    test(`${what}: every reader terminates`, async () => {
       const root = treeBlock({ type: "File", ...unixfs }, [link("", leaf, tsize), link("", leaf, tsize)]);
       const folder = treeBlock({ type: "Directory" }, [link("f", root, tsize)]);
       await put([leaf, root]);
@@ -206,7 +206,7 @@ describe("a file whose sizes are not true", () => {
 
 const readers = ["cat", "get", "ls", "refs", "pin/add", "file/ls"];
 
-test("a block that is none of its codec ends the call with a sentence", async () => {
+test("a block that its codec cannot decode fails the call with a message", async () => {
   const { cid } = treeBlock({ type: "File" }, []);
   await put([{ cid, bytes: Buffer.from([0x12, 0xff, 0x01, 0x20]) }]);
   for (const command of readers) {
@@ -216,7 +216,7 @@ test("a block that is none of its codec ends the call with a sentence", async ()
   assert.deepEqual(host.faults, []);
 });
 
-test("a block of 200,000 nested lists neither ends the process nor the next call", async () => {
+test("a block of 200,000 nested lists crashes neither the process nor the next call", async () => {
   const bytes = Buffer.concat([Buffer.alloc(200_000, 0x81), Buffer.from([0])]);
   const root = await put([{ cid: CID.createV1(0x71, rawBlock(bytes).cid.multihash), bytes }]);
   for (const command of readers) {

@@ -1,4 +1,7 @@
-/** Blocks that no honest program writes, put past all checks, and calls that are watched while they run. */
+/**
+ * Blocks that no honest program writes, stored without checks, and calls that are observed while
+ * they run.
+ */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { once } from "node:events";
@@ -12,24 +15,24 @@ import { runInNewContext } from "node:vm";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
 import { table } from "#modules/mod_http_api/commands/index.ts";
-import { clientNode } from "#node/client_node.ts";
 import { encodePb, type PbLink } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type Unixfs } from "#node/formats/unixfs/format.ts";
 import type { Stores } from "#node/index.ts";
-import type { LowLevelNode } from "#node/low_level_node.ts";
-import { openNode } from "#node/open.ts";
+import { clientNode } from "#node/library/client_node.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { type ApiHost, multipart, startApi } from "#test/unit/modules/mod_http_api/support.ts";
 
 const dagPbCode = 0x70;
 const rawCode = 0x55;
 
-/** The API on a node whose stores are the test's own. */
+/** The API on a node with stores of the test. */
 export interface Lab extends ApiHost {
   readonly node: LowLevelNode;
 }
 
-/** Whoever starts it stops it. */
+/** Starts a lab, which the caller must stop. */
 export async function startLab(stores: (folder: string) => Promise<Stores>): Promise<Lab> {
   const repo = await mkdtemp(join(tmpdir(), "modhost-lab-"));
   const node = await openNode({ repo, profile: "local", stores: () => stores(repo) });
@@ -45,26 +48,29 @@ export async function startLab(stores: (folder: string) => Promise<Stores>): Pro
   return Object.assign(host, { node, stop: end, [Symbol.asyncDispose]: end });
 }
 
-export interface Answered<T> {
+export interface CallResult<T> {
   readonly status: number;
   readonly bytes: Buffer;
   readonly text: string;
-  /** Values of an answer in JSON. */
+  /** Values of a JSON response. */
   readonly values: readonly T[];
-  /** Of a failure, early or late. */
+  /** The error message, before or after the first value. */
   readonly message: string | undefined;
 }
 
-/** A call on a connection of its own; a text is the file that is sent, with further headers of its part. */
+/**
+ * Makes a call on a connection of its own. `file` is the content to send, with additional headers
+ * of its part.
+ */
 export async function call<T = Record<string, unknown>>(
   { http }: { readonly http: number },
   path: string,
   file?: string | Uint8Array,
   partHeaders: Readonly<Record<string, string>> = {},
-): Promise<Answered<T>> {
+): Promise<CallResult<T>> {
   const parts = file === undefined ? [] : [{ filename: "file", content: file as Buffer, headers: partHeaders }];
   const { headers, body } = parts.length === 0 ? {} : multipart(parts);
-  const asked = request({
+  const sent = request({
     host: "127.0.0.1",
     port: http,
     path: `/api/v0/${path}`,
@@ -72,12 +78,12 @@ export async function call<T = Record<string, unknown>>(
     agent: false,
     headers,
   });
-  asked.end(body);
-  const [answer] = (await once(asked, "response")) as [IncomingMessage];
-  const bytes = Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>));
-  const status = answer.statusCode as number;
-  const isJson = answer.headers["content-type"] === "application/json";
-  // Many are long, and nobody asks for their text.
+  sent.end(body);
+  const [reply] = (await once(sent, "response")) as [IncomingMessage];
+  const bytes = Buffer.concat(await Array.fromAsync(reply as AsyncIterable<Buffer>));
+  const status = reply.statusCode as number;
+  const isJson = reply.headers["content-type"] === "application/json";
+  // Decoded only on request, because many responses are long.
   const text = () => String(bytes);
   const values = () =>
     isJson
@@ -95,7 +101,7 @@ export async function call<T = Record<string, unknown>>(
     get values() {
       return values();
     },
-    message: answer.trailers["x-stream-error"] ?? (status === 200 ? undefined : early()),
+    message: reply.trailers["x-stream-error"] ?? (status === 200 ? undefined : early()),
   };
 }
 
@@ -112,7 +118,7 @@ export function rawBlock(content: string | Uint8Array): Made {
   return { cid: cidOf(bytes, rawCode), bytes };
 }
 
-/** A node of a file tree, whatever it says. */
+/** Returns a node of a file tree with any claims. */
 export function treeBlock(unixfs: Unixfs, links: readonly PbLink[]): Made {
   const bytes = encodePb({ data: encodeUnixfs(unixfs), links });
   return { cid: cidOf(bytes, dagPbCode), bytes };
@@ -120,14 +126,14 @@ export function treeBlock(unixfs: Unixfs, links: readonly PbLink[]): Made {
 
 export const link = (name: string, { cid }: Made, size = 1): PbLink => ({ name, cid, size });
 
-/** A node above the one before it, level by level; all of them, the root last. */
+/** Returns nodes, each above the one before; the root is the last one. */
 export function tower(foot: Made, levels: number, above: (below: Made, level: number) => Made): Made[] {
   const made = [foot];
   for (let level = 1; level <= levels; level += 1) made.push(above(made.at(-1) as Made, level));
   return made;
 }
 
-/** 40 levels of nodes that link twice to the one below: 2 ** 40 ways to the foot. */
+/** Returns 40 levels of nodes that link twice to the one below: 2 ** 40 paths to the foot. */
 export const doubledFile = (foot: Made): Made[] =>
   tower(foot, 40, (below, level) => {
     const size = foot.bytes.length * 2 ** (level - 1);
@@ -138,31 +144,31 @@ export const doubledFile = (foot: Made): Made[] =>
 export const doubledDirectory = (foot: Made): Made[] =>
   tower(foot, 40, (below) => treeBlock({ type: "Directory" }, [link("a", below), link("b", below)]));
 
-/** Stored, and safe; the last one's CID. */
+/** Stores the blocks durably and returns the CID of the last one. */
 export async function keep(node: LowLevelNode, made: readonly Made[]): Promise<string> {
   await node.blocks.put(made);
   await node.sync();
   return String((made.at(-1) as Made).cid);
 }
 
-/** An answer that is read as far as one likes. */
+/** A response of which the test reads as much as it wants. */
 export interface Watched {
-  readonly answer: IncomingMessage;
-  /** Reads on until so many bytes have come; what has come so far. */
+  readonly reply: IncomingMessage;
+  /** Reads until that many bytes have arrived, and returns what has arrived so far. */
   read(bytes: number): Promise<Buffer>;
   leave(): void;
 }
 
 export async function watch({ http }: { readonly http: number }, path: string): Promise<Watched> {
-  const asked = request({ host: "127.0.0.1", port: http, path: `/api/v0/${path}`, method: "POST", agent: false });
-  asked.on("error", () => undefined).end();
-  const [answer] = (await once(asked, "response")) as [IncomingMessage];
-  answer.on("error", () => undefined);
-  const incoming = answer.iterator({ destroyOnReturn: false });
+  const sent = request({ host: "127.0.0.1", port: http, path: `/api/v0/${path}`, method: "POST", agent: false });
+  sent.on("error", () => undefined).end();
+  const [reply] = (await once(sent, "response")) as [IncomingMessage];
+  reply.on("error", () => undefined);
+  const incoming = reply.iterator({ destroyOnReturn: false });
   const pieces: Buffer[] = [];
   let length = 0;
   return {
-    answer,
+    reply,
     async read(bytes) {
       while (length < bytes) {
         const { done, value } = await incoming.next();
@@ -172,40 +178,43 @@ export async function watch({ http }: { readonly http: number }, path: string): 
       }
       return Buffer.concat(pieces);
     },
-    leave: () => asked.destroy(),
+    leave: () => sent.destroy(),
   };
 }
 
-/** Whether no command runs. */
+/** Returns whether no command is running. */
 export async function isIdle(host: { readonly http: number }): Promise<boolean> {
   const { values } = await call<readonly { readonly Command: string; readonly Active: boolean }[]>(host, "diag/cmds");
   return values.flat().every(({ Command, Active }) => !Active || Command === "diag/cmds");
 }
 
-/** Resolves when no command runs any more. */
+/** Resolves when no command is running. */
 export const idle = (host: { readonly http: number }): Promise<void> =>
   eventually("no command runs", () => isIdle(host));
 
 setFlagsFromString("--expose-gc");
 const collectHeap = runInNewContext("gc") as () => void;
 
-/** Bytes that are in use, on the heap and in buffers. */
+/** Returns the bytes in use, on the heap and in buffers. */
 export function bytesInUse(): number {
   collectHeap();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 }
 
-/** No more than `most` bytes are in use beyond those of before; what was let go is not always gone at once. */
-export async function expectHeld(before: number, most: number): Promise<void> {
+/**
+ * Checks that at most `most` bytes more than before are in use. Freed memory may take a while to
+ * disappear.
+ */
+export async function expectGrowthBelow(before: number, most: number): Promise<void> {
   const { heapUsed, arrayBuffers } = process.memoryUsage();
-  // With garbage: a collection takes longer than most tests.
-  let held = heapUsed + arrayBuffers - before;
-  if (held < most) return;
+  // Includes garbage, because a collection takes longer than most tests.
+  let growth = heapUsed + arrayBuffers - before;
+  if (growth < most) return;
   for (let tries = 0; tries < 40; tries += 1) {
-    held = bytesInUse() - before;
-    if (held < most) return;
+    growth = bytesInUse() - before;
+    if (growth < most) return;
     await delay(25);
   }
-  assert.fail(`${held} bytes are still held, ${most} are allowed`);
+  assert.fail(`${growth} bytes are still held, ${most} are allowed`);
 }

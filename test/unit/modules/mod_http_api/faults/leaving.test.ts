@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
-import { bytesInUse, call, expectHeld, idle, watch } from "./lab.ts";
+import { bytesInUse, call, expectGrowthBelow, idle, watch } from "./lab.ts";
 
 const mebibyte = 1024 * 1024;
 
@@ -30,17 +30,17 @@ async function begun(command: string): Promise<void> {
   await eventually(`${command} runs`, async () => (await active()).includes(command), { every: 5 });
 }
 
-/** Nobody holds the node any more: a collection gets it for itself. */
+/** Checks that a collection can get exclusive access to the node. */
 async function expectFree(): Promise<void> {
   await idle(host);
   const { status, message } = await call(host, "repo/gc?timeout=10s");
   assert.deepEqual([status, message], [200, undefined]);
 }
 
-/** The head of an upload, and as much of its body as is wanted. */
+/** Sends the head of an upload, and part of its body. */
 function uploading(path: string, body: Uint8Array): ClientRequest {
   const { headers } = multipart([]);
-  const asked = request({
+  const sent = request({
     host: "127.0.0.1",
     port: host.http,
     path: `/api/v0/${path}`,
@@ -48,9 +48,9 @@ function uploading(path: string, body: Uint8Array): ClientRequest {
     agent: false,
     headers: { ...headers, "transfer-encoding": "chunked" },
   });
-  asked.on("error", () => undefined);
-  asked.write(body);
-  return asked;
+  sent.on("error", () => undefined);
+  sent.write(body);
+  return sent;
 }
 
 const begin = (content: Uint8Array, name = "file") => {
@@ -58,7 +58,7 @@ const begin = (content: Uint8Array, name = "file") => {
   return body;
 };
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
   for (const path of [
     () => `cat?arg=${large}`,
     () => `get?arg=${large}`,
@@ -70,15 +70,15 @@ describe("a client that leaves", () => {
       await read(mebibyte);
       leave();
       await expectFree();
-      await expectHeld(inUse, 8 * mebibyte);
+      await expectGrowthBelow(inUse, 8 * mebibyte);
     });
   }
 
-  test("and one that reads nothing holds no more than a few blocks", async () => {
+  test("and one that reads nothing hold only a few blocks", async () => {
     const inUse = bytesInUse();
     const watched = await Promise.all(Array.from({ length: 4 }, () => watch(host, `cat?arg=${large}`)));
     await delay(200);
-    await expectHeld(inUse, 32 * mebibyte);
+    await expectGrowthBelow(inUse, 32 * mebibyte);
     for (const { leave } of watched) leave();
     await expectFree();
   });
@@ -93,23 +93,23 @@ describe("a client that leaves", () => {
   ]) {
     test(`in the middle of the body of ${path} ends it`, async () => {
       const inUse = bytesInUse();
-      const asked = uploading(path, begin(randomBytes(3 * mebibyte)));
+      const sent = uploading(path, begin(randomBytes(3 * mebibyte)));
       await begun(path.split("?")[0] as string);
-      asked.destroy();
+      sent.destroy();
       await expectFree();
-      await expectHeld(inUse, 8 * mebibyte);
+      await expectGrowthBelow(inUse, 8 * mebibyte);
     });
   }
 
-  test("between two files leaves none of them pinned but those that were answered", async () => {
-    const asked = uploading(
+  test("between two files leaves only confirmed files pinned", async () => {
+    const sent = uploading(
       "add",
       Buffer.concat([begin(Buffer.from("first"), "a"), Buffer.from("\r\n"), begin(randomBytes(mebibyte), "b")]),
     );
-    const [answer] = (await once(asked, "response")) as [IncomingMessage];
-    const [line] = (await once(answer, "data")) as [Buffer];
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    const [line] = (await once(response, "data")) as [Buffer];
     const { Hash } = JSON.parse(String(line)) as { Hash: string };
-    asked.destroy();
+    sent.destroy();
     await expectFree();
     assert.equal((await call(host, `cat?arg=${Hash}`)).text, "first");
     const { values } = await call<{ Keys: object }>(host, "pin/ls?type=recursive");
@@ -117,7 +117,7 @@ describe("a client that leaves", () => {
     assert.equal(Object.keys(values[0]?.Keys ?? {}).length, 3);
   });
 
-  test("while it waits for others does not get in their way", async () => {
+  test("while it waits for other calls does not block them", async () => {
     const adding = uploading("add", begin(randomBytes(1000)));
     await begun("add");
     const waiting = uploading("repo/gc", begin(Buffer.alloc(0)));
@@ -131,17 +131,18 @@ describe("a client that leaves", () => {
   });
 });
 
-test("an add that is under way while a collection waits is kept", async () => {
+test("an add in progress while a collection waits is kept", async () => {
   const content = randomBytes(mebibyte);
-  const [head, tail] = [content.subarray(0, mebibyte / 2), content.subarray(mebibyte / 2)];
+  const head = content.subarray(0, mebibyte / 2);
+  const tail = content.subarray(mebibyte / 2);
   const adding = uploading("add?quieter=true", begin(head));
   await begun("add");
   const collecting = call(host, "repo/gc");
   await begun("repo/gc");
   const { body } = multipart([]);
   adding.end(Buffer.concat([tail, Buffer.from("\r\n"), body]));
-  const [answer] = (await once(adding, "response")) as [IncomingMessage];
-  const text = String(Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)));
+  const [response] = (await once(adding, "response")) as [IncomingMessage];
+  const text = String(Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)));
   const { Hash } = JSON.parse(text) as { Hash: string };
   assert.deepEqual([(await collecting).message], [undefined]);
   assert.ok((await call(host, `cat?arg=${Hash}`)).bytes.equals(content));
@@ -149,10 +150,10 @@ test("an add that is under way while a collection waits is kept", async () => {
   assert.ok((await call(host, `cat?arg=${Hash}`)).bytes.equals(content));
 });
 
-test("a body that ends before its length was reached adds nothing that was answered", async () => {
+test("a body that is shorter than its length adds nothing beyond what was confirmed", async () => {
   const body = begin(randomBytes(mebibyte));
   const { headers } = multipart([]);
-  const asked = request({
+  const sent = request({
     host: "127.0.0.1",
     port: host.http,
     path: "/api/v0/add",
@@ -160,14 +161,16 @@ test("a body that ends before its length was reached adds nothing that was answe
     agent: false,
     headers: { ...headers, "content-length": body.length + 1000 },
   });
-  let answered = "";
-  asked.on("response", (answer) => answer.on("data", (piece) => void (answered += piece)).on("error", () => undefined));
-  asked.on("error", () => undefined);
-  asked.write(body);
+  let confirmed = "";
+  sent.on("response", (response) =>
+    response.on("data", (piece) => void (confirmed += piece)).on("error", () => undefined),
+  );
+  sent.on("error", () => undefined);
+  sent.write(body);
   await begun("add");
-  asked.socket?.end();
+  sent.socket?.end();
   await idle(host);
-  assert.ok(!answered.includes("Hash"), answered);
-  asked.destroy();
+  assert.ok(!confirmed.includes("Hash"), confirmed);
+  sent.destroy();
   await expectFree();
 });

@@ -27,7 +27,7 @@ async function listed(cid: string): Promise<string[]> {
   return (Objects[0]?.Links ?? []).map(({ Name }) => Name);
 }
 
-test("a name as long as a part's head takes is a name, and comes back in a listing and an archive", async () => {
+test("a name up to the limit of a part's head is accepted, and returned in listings and archives", async () => {
   const name = "n".repeat(60_000);
   const { status, added } = await add("add?wrap-with-directory=true", [{ filename: name, content: "long" }]);
   assert.deepEqual([status, added[0]?.Name], [200, name]);
@@ -36,14 +36,14 @@ test("a name as long as a part's head takes is a name, and comes back in a listi
   assert.ok((await ask(host.http, `get?arg=${folder}`)).body.includes(`path=${folder}/${name}\n`));
 });
 
-test("a longer one is refused with a sentence, and the connection's next call is answered", async () => {
+test("a longer name is refused with a message, and the next call on the connection succeeds", async () => {
   const { status, body } = await add("add", [{ filename: "n".repeat(70_000), content: "x" }]);
   assert.equal(status, 500, body);
   assert.match((JSON.parse(body) as { Message: string }).Message, /head|header/i);
   assert.equal((await ask(host.http, "version")).status, 200);
 });
 
-test("names cannot climb out, and odd ones are kept as they are", async () => {
+test("names cannot escape, and odd ones are kept unchanged", async () => {
   const odd = ["%00", "a%00b", "%0A", "%22", "%5C..%5C..%5Cx", "C:", "...", "%E2%80%AE", "-rf", "%EF%BF%BD"];
   const climbing: [sent: string, name: string][] = [
     ["../../../etc/passwd", "etc/passwd"],
@@ -70,7 +70,7 @@ test("names cannot climb out, and odd ones are kept as they are", async () => {
   assert.equal(stat.status, 500);
 });
 
-test("3,000 parts are 3,000 files, and a directory of them", async () => {
+test("3,000 parts become 3,000 files, and a directory of them", async () => {
   const parts = Array.from({ length: 3000 }, (_, at) => ({ filename: `d/${at}`, content: `${at}` }));
   const { status, added, trailers } = await add("add?pin=false", parts);
   assert.deepEqual([status, trailers["x-stream-error"]], [200, undefined]);
@@ -78,18 +78,18 @@ test("3,000 parts are 3,000 files, and a directory of them", async () => {
   assert.equal((await listed(added.at(-1)?.Hash as string)).length, 3000);
 });
 
-test("20,000 empty parts for a command that takes no files are passed over", async () => {
+test("20,000 empty parts for a command without files are skipped", async () => {
   const parts = Array.from({ length: 20_000 }, () => ({ content: "" }));
   assert.equal((await ask(host.http, "version", multipart(parts))).status, 200);
 });
 
-test("a name of thousands of levels is a tree as deep", async () => {
+test("a name of thousands of levels becomes a tree of that depth", async () => {
   const levels = 3500;
   const body = new FormData();
   body.append("file", new Blob(["deep"]), Array.from({ length: levels }, () => "d").join("%2F"));
-  const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, { method: "POST", body });
-  const lines = (await answer.text()).trimEnd().split("\n");
-  assert.equal(answer.status, 200, lines[0]);
+  const response = await fetch(`http://127.0.0.1:${host.http}/api/v0/add`, { method: "POST", body });
+  const lines = (await response.text()).trimEnd().split("\n");
+  assert.equal(response.status, 200, lines[0]);
   assert.equal(lines.length, levels);
   assert.equal((JSON.parse(lines.at(-1) as string) as Added).Name, "d");
 });

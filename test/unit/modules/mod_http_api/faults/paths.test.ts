@@ -22,9 +22,9 @@ async function refusal(command: string, ...args: string[]) {
 }
 
 async function succeeds(command: string, ...args: string[]) {
-  const answer = await call(host, `${command}${command.includes("?") ? "&" : "?"}${encoded(args)}`);
-  assert.deepEqual([answer.status, answer.message], [200, undefined], `${command} ${args}`);
-  return answer;
+  const response = await call(host, `${command}${command.includes("?") ? "&" : "?"}${encoded(args)}`);
+  assert.deepEqual([response.status, response.message], [200, undefined], `${command} ${args}`);
+  return response;
 }
 
 describe("content paths", () => {
@@ -45,7 +45,7 @@ describe("content paths", () => {
   ];
 
   for (const [path, message] of refused) {
-    test(`${JSON.stringify(path)} is refused by whatever reads, with the reason`, async () => {
+    test(`${JSON.stringify(path)} is refused by every reader, with the reason`, async () => {
       for (const command of [...readers, ...more]) {
         assert.deepEqual(await refusal(command, path), [500, message], command);
       }
@@ -72,7 +72,7 @@ describe("content paths", () => {
     ]);
   });
 
-  test("are not put into an archive that would be unpacked outside of its root", async () => {
+  test("are refused in archives if unpacking would write outside of the root", async () => {
     for (const name of ["..", ".", "../x", "a/../../x"]) {
       const folder = await put(treeBlock({ type: "Directory" }, [link(name, file)]));
       const { status, message, bytes } = await call(host, `get?arg=${folder}`);
@@ -90,7 +90,7 @@ describe("content paths", () => {
 
 const file = rawBlock("content");
 
-/** Stored past all checks of names; the CID. */
+/** Stores a block without checks of names, and returns its CID. */
 async function put({ bytes }: Made): Promise<string> {
   const leaf = await call(host, "block/put?format=raw", file.bytes);
   assert.equal(leaf.message, undefined);
@@ -99,7 +99,7 @@ async function put({ bytes }: Made): Promise<string> {
 }
 
 describe("paths of the mutable namespace", () => {
-  test("that climb end at its root, and those with zeros are names like others", async () => {
+  test("with .. stop at the root, and those with zero bytes are ordinary names", async () => {
     const outside = await readdir(host.folder);
     await succeeds("files/mkdir?parents=true", "/../../etc/passwd");
     assert.equal((await succeeds("files/stat", "/etc/passwd")).values[0]?.Hash, empty);
@@ -124,7 +124,7 @@ describe("paths of the mutable namespace", () => {
     assert.deepEqual(await readdir(host.folder), outside);
   });
 
-  test("with as many parts as a query holds are followed, and refused where there is nothing", async () => {
+  test("with as many parts as a query can hold are followed, and refused if nothing is there", async () => {
     const deep = "/d".repeat(7900);
     await succeeds("files/mkdir?parents=true", deep);
     assert.equal((await succeeds("files/stat", deep)).values[0]?.Hash, empty);
@@ -138,7 +138,7 @@ describe("paths of the mutable namespace", () => {
   });
 });
 
-test("names of keys and of parts of the log are names, not paths nor members of a prototype", async () => {
+test("names of keys and of subsystems are names, neither paths nor members of a prototype", async () => {
   const outside = await readdir(host.folder);
   for (const name of ["__proto__", "../../outside", "a\0b", "constructor"]) {
     await succeeds("key/gen", name);
@@ -158,7 +158,7 @@ test("names of keys and of parts of the log are names, not paths nor members of 
 describe("keys of the configuration", () => {
   const none = (prefix: string) => `failed to get config value: "${prefix} key has no attributes"`;
 
-  test("that are names of a prototype's members are keys like others at the top, and unknown below", async () => {
+  test("that are names of prototype members are ordinary keys at the top, and unknown below", async () => {
     for (const key of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
       assert.deepEqual(await refusal("config", key), [500, none("")]);
       for (const section of ["Addresses", "Identity", "Datastore.Spec.child"]) {
@@ -178,7 +178,7 @@ describe("keys of the configuration", () => {
     assert.equal((await succeeds("id")).status, 200);
   });
 
-  test("are nothing but keys in a replacement of the whole, too", async () => {
+  test("that are names of prototype members stay ordinary keys in a replaced configuration", async () => {
     const shown = (await succeeds("config/show")).values[0] as Record<string, unknown>;
     const { message } = await call(
       host,

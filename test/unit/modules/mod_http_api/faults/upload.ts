@@ -1,9 +1,11 @@
 /**
- * Sends one large body to a node in a process of its own, and tells how much memory that process came to need:
+ * Sends one large body to a node in a process of its own, and reports the memory that the process
+ * needed:
  *
- *     npm run test:upload -- [MEBIBYTES] [store]
+ * npm run test:upload -- [MEBIBYTES] [store]
  *
- * Without `store` nothing is kept (`only-hash`). Ends with exit code 1 when the memory grew with the body.
+ * Without `store`, nothing is stored (`only-hash`). Exits with code 1 if the memory grew with the
+ * body.
  */
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -20,13 +22,16 @@ const mebibyte = 1024 * 1024;
 
 export interface Upload {
   readonly mebibytes: number;
-  /** Stored, too. */
+  /** Whether to store the content. */
   readonly store: boolean;
 }
 
 export interface Uploaded {
   readonly cid: string;
-  /** Largest resident set of the process, in bytes: once it was ready, and in the end. Undefined where nobody tells. */
+  /**
+   * Largest resident set of the process in bytes: when it was ready, and at the end. Undefined if
+   * the system does not report it.
+   */
   readonly before: number | undefined;
   readonly peak: number | undefined;
   readonly seconds: number;
@@ -53,20 +58,20 @@ export async function upload({ mebibytes, store }: Upload): Promise<Uploaded> {
 async function send(url: string, mebibytes: number, store: boolean): Promise<string> {
   const head = multipart([{ filename: "large" }], { cut: true });
   const { body: tail } = multipart([]);
-  const asked = request(`${url}/api/v0/add?quieter=true&pin=${store}&only-hash=${!store}`, {
+  const sent = request(`${url}/api/v0/add?quieter=true&pin=${store}&only-hash=${!store}`, {
     method: "POST",
     headers: head.headers,
   });
-  const answered = once(asked, "response") as Promise<[IncomingMessage]>;
-  await pipeline(Readable.from(bodyOf(head.body, mebibytes, tail)), asked);
-  const [answer] = await answered;
-  const text = String(Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)));
-  const failed = answer.trailers["x-stream-error"];
-  if (answer.statusCode !== 200 || failed !== undefined) throw new Error(`add: ${failed ?? text}`);
+  const responded = once(sent, "response") as Promise<[IncomingMessage]>;
+  await pipeline(Readable.from(bodyOf(head.body, mebibytes, tail)), sent);
+  const [response] = await responded;
+  const text = String(Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)));
+  const failed = response.trailers["x-stream-error"];
+  if (response.statusCode !== 200 || failed !== undefined) throw new Error(`add: ${failed ?? text}`);
   return (JSON.parse(text) as { Hash: string }).Hash;
 }
 
-/** No two pieces are equal, so that nothing is stored once for many. */
+/** No two pieces are equal, so each is stored. */
 function* bodyOf(head: Buffer, mebibytes: number, tail: Buffer): Generator<Buffer> {
   yield head;
   for (let count = 0; count < mebibytes; count += 1) {
@@ -84,15 +89,15 @@ async function peakOf(pid: number): Promise<number | undefined> {
   return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
 }
 
-/** What a body of any length may take beyond that of a small one. */
+/** Bytes of memory that a large body may take in addition to a small one. */
 export const allowance = 160 * mebibyte;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [size = "4096", mode] = process.argv.slice(2);
-  const told = await upload({ mebibytes: Number(size), store: mode === "store" });
+  const result = await upload({ mebibytes: Number(size), store: mode === "store" });
   const text = (bytes: number | undefined) => (bytes === undefined ? "?" : `${Math.round(bytes / mebibyte)} MiB`);
   console.log(
-    `${size} MiB in ${told.seconds.toFixed(1)} s as ${told.cid}: ${text(told.before)} before, ${text(told.peak)} at most`,
+    `${size} MiB in ${result.seconds.toFixed(1)} s as ${result.cid}: ${text(result.before)} before, ${text(result.peak)} at most`,
   );
-  if ((told.peak ?? 0) - (told.before ?? 0) > allowance) process.exitCode = 1;
+  if ((result.peak ?? 0) - (result.before ?? 0) > allowance) process.exitCode = 1;
 }

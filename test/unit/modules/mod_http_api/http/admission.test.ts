@@ -4,7 +4,7 @@ import type { Tokens } from "#core/types.ts";
 import type { ConfiguredHeaders } from "#modules/mod_http_api/http/cors.ts";
 import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
 import { type Commands, readCommand, value } from "#modules/mod_http_api/rpc/command.ts";
-import { type ApiHost, type Asked, ask, startApi } from "../support.ts";
+import { type ApiHost, type AskOptions, ask, startApi } from "../support.ts";
 
 const command = readCommand({ help: "x", returns: value("string"), run: () => "in" });
 const commands: Commands = {
@@ -20,7 +20,7 @@ const commands: Commands = {
 let configured: ConfiguredHeaders = {};
 let open: ApiHost;
 let guarded: ApiHost;
-/** Believes the forwarding headers of anybody on the loopback. */
+/** This host trusts forwarding headers from any client on loopback. */
 let proxied: ApiHost;
 
 before(async () => {
@@ -38,8 +38,8 @@ type Expected = readonly [
   headers?: Readonly<Record<string, string | undefined>>,
 ];
 
-async function expect(host: ApiHost, path: string, asked: Asked, [status, body, headers = {}]: Expected) {
-  const reply = await ask(host.http, path, asked);
+async function expect(host: ApiHost, path: string, options: AskOptions, [status, body, headers = {}]: Expected) {
+  const reply = await ask(host.http, path, options);
   assert.equal(reply.status, status, `${reply.status} ${reply.body}`);
   if (body !== undefined) assert.equal(reply.body, body);
   for (const [name, wanted] of Object.entries(headers)) assert.equal(reply.headers[name], wanted, name);
@@ -52,7 +52,7 @@ const inside = '"in"\n';
 describe("the order of refusals", () => {
   const none = { "access-control-allow-origin": undefined };
   const evil = { Origin: "http://evil.example" };
-  const cases: [what: string, path: string, asked: Asked, expected: Expected][] = [
+  const cases: [what: string, path: string, options: AskOptions, expected: Expected][] = [
     [
       "GET anywhere is 405, whoever asks",
       "no/such",
@@ -121,10 +121,10 @@ describe("the order of refusals", () => {
     ["the prefix alone", "/api/v0/", {}, [404]],
     ["an escaped slash parts components", "ls/a%2Fb", {}, [404]],
   ];
-  for (const [what, path, asked, expected] of cases) test(what, () => expect(open, path, asked, expected));
+  for (const [what, path, options, expected] of cases) test(what, () => expect(open, path, options, expected));
 });
 
-describe("pages", () => {
+describe("web pages", () => {
   const allowed = () => ({ Origin: origin() });
   const cases: [what: string, headers: () => Record<string, string>, expected: number][] = [
     ["of the API's own address", allowed, 200],
@@ -148,12 +148,12 @@ describe("pages", () => {
   }
 });
 
-test("where tokens are known, a page of another origin is told what lets it in", async () => {
+test("if tokens are configured, a page of another origin learns how to be allowed", async () => {
   const page = { Origin: "http://app.example", Authorization: "Bearer everywhere" };
-  const told =
+  const explanation =
     "403 - Forbidden: pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's " +
     "configuration, whatever token they have\n";
-  await expect(guarded, "version", { headers: page }, [403, told]);
+  await expect(guarded, "version", { headers: page }, [403, explanation]);
   configured = { "Access-Control-Allow-Origin": ["http://app.example"] };
   try {
     await expect(guarded, "version", { headers: page }, [200, inside]);
@@ -162,9 +162,9 @@ test("where tokens are known, a page of another origin is told what lets it in",
   }
 });
 
-describe("who may read an answer", () => {
+describe("origins that may read a response", () => {
   const grant = (value: string | undefined) => ({ "access-control-allow-origin": value });
-  const cases: [what: string, api: ConfiguredHeaders, asked: () => Asked, expected: () => Expected][] = [
+  const cases: [what: string, api: ConfiguredHeaders, options: () => AskOptions, expected: () => Expected][] = [
     ["an origin of the defaults", {}, () => ({ headers: { Origin: origin() } }), () => [200, inside, grant(origin())]],
     [
       "any origin",
@@ -209,17 +209,17 @@ describe("who may read an answer", () => {
       () => [405, undefined, grant(origin())],
     ],
   ];
-  for (const [what, api, asked, expected] of cases) {
+  for (const [what, api, options, expected] of cases) {
     test(what, async () => {
       configured = api;
-      await expect(open, "version", asked(), expected()).finally(() => {
+      await expect(open, "version", options(), expected()).finally(() => {
         configured = {};
       });
     });
   }
 
-  test("a preflight grants the method and the headers that were asked for", async () => {
-    const asking = (method: string, headers: string) => ({
+  test("a preflight grants the requested method and headers", async () => {
+    const preflight = (method: string, headers: string) => ({
       method: "OPTIONS",
       headers: { Origin: origin(), "Access-Control-Request-Method": method, "Access-Control-Request-Headers": headers },
     });
@@ -228,16 +228,20 @@ describe("who may read an answer", () => {
       "access-control-allow-methods": "POST",
       vary: "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
     };
-    await expect(open, "x", asking("post", "content-type, x-REQUESTED-with"), [
+    await expect(open, "x", preflight("post", "content-type, x-REQUESTED-with"), [
       200,
       "",
       { ...granted, "access-control-allow-headers": "Content-Type, X-Requested-With" },
     ]);
-    await expect(open, "x", asking("POST", ""), [200, "", { ...granted, "access-control-allow-headers": undefined }]);
-    await expect(open, "x", asking("DELETE", ""), [200, "", grant(undefined)]);
-    await expect(open, "x", asking("POST", "x-other"), [200, "", grant(undefined)]);
-    await expect(open, "x", asking("POST", "authorization"), [200, "", grant(undefined)]);
-    // Wherever a token may let a caller in, of the option or of the server.
+    await expect(open, "x", preflight("POST", ""), [
+      200,
+      "",
+      { ...granted, "access-control-allow-headers": undefined },
+    ]);
+    await expect(open, "x", preflight("DELETE", ""), [200, "", grant(undefined)]);
+    await expect(open, "x", preflight("POST", "x-other"), [200, "", grant(undefined)]);
+    await expect(open, "x", preflight("POST", "authorization"), [200, "", grant(undefined)]);
+    // Applies wherever a token may grant access, of the option or of the server.
     const serverTokens = { identify: () => undefined } as unknown as Tokens;
     await using tokened = await startApi([commands], { serverTokens });
     for (const host of [guarded, tokened]) {
@@ -260,7 +264,7 @@ describe("who may read an answer", () => {
   });
 });
 
-describe("names under which the API is called", () => {
+describe("host names of the API", () => {
   const names: [host: string, status: number][] = [
     ["localhost", 200],
     ["LOCALHOST.:80", 200],
@@ -275,15 +279,15 @@ describe("names under which the API is called", () => {
   for (const [name, status] of names)
     test(`${name}: ${status}`, () => expect(open, "version", { headers: { Host: name } }, [status]));
 
-  test("a name in the request line counts before the header", () =>
+  test("a name in the request line takes precedence over the header", () =>
     expect(open, "http://evil.example/api/v0/version", {}, [403]));
 });
 
 describe("tokens", () => {
   const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
   const remote = { "X-Forwarded-For": "203.0.113.7" };
-  const from = (headers: Record<string, string>): Asked => ({ headers: { ...remote, ...headers } });
-  const cases: [what: string, host: () => ApiHost, asked: Asked, status: number][] = [
+  const from = (headers: Record<string, string>): AskOptions => ({ headers: { ...remote, ...headers } });
+  const cases: [what: string, host: () => ApiHost, options: AskOptions, status: number][] = [
     ["a local caller needs none", () => guarded, {}, 200],
     ["another machine does", () => proxied, from({}), 403],
     ["a proxy that is not trusted does", () => guarded, from({}), 403],
@@ -311,16 +315,16 @@ describe("tokens", () => {
     ],
     ["where there are none a header means nothing", () => open, { headers: { Authorization: "Bearer x" } }, 200],
   ];
-  for (const [what, host, asked, status] of cases)
-    test(`${what}: ${status}`, () => expect(host(), "version", asked, [status]));
+  for (const [what, host, options, status] of cases)
+    test(`${what}: ${status}`, () => expect(host(), "version", options, [status]));
 
-  test("for a path open it and what is below it", async () => {
-    const asked = from({ Authorization: "Bearer some paths" });
-    for (const path of ["ls", "ls/x", "ls?arg=x"]) await expect(proxied, path, asked, [200]);
-    await expect(proxied, "/api/openapi.json", { ...asked, method: "GET" }, [403]);
+  test("for a path open it and everything below it", async () => {
+    const options = from({ Authorization: "Bearer some paths" });
+    for (const path of ["ls", "ls/x", "ls?arg=x"]) await expect(proxied, path, options, [200]);
+    await expect(proxied, "/api/openapi.json", { ...options, method: "GET" }, [403]);
   });
 
-  test("options that cannot be meant are refused without showing a token", () => {
+  test("invalid options are refused without showing a token", () => {
     for (const option of ["secret", { secret: "x" }, { secret: { paths: "x" } }, [1], { secret: { path: [] } }]) {
       assert.throws(
         () => tokensFrom(option),
@@ -332,7 +336,7 @@ describe("tokens", () => {
 });
 
 describe("the document", () => {
-  test("is read by GET, behind the same gate", async () => {
+  test("is read by GET, with the same access checks", async () => {
     const reply = await ask(open.http, "/api/openapi.json", { method: "GET" });
     assert.deepEqual([reply.status, reply.headers["content-type"]], [200, "application/json"]);
     assert.deepEqual(Object.keys(JSON.parse(reply.body).paths), ["/api/v0/ls", "/api/v0/version"]);

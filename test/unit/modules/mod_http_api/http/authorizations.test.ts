@@ -34,7 +34,7 @@ const denied =
   "Kubo RPC Access Denied: Please provide a valid authorization token as defined in the API.Authorizations configuration.\n";
 
 let guarded: ApiHost;
-/** With tokens of the operator beside. */
+/** Also has tokens of the operator. */
 let both: ApiHost;
 
 before(async () => {
@@ -44,7 +44,7 @@ before(async () => {
 });
 after(() => Promise.all([guarded, both].map((host) => host?.stop())));
 
-const asked = (authorization?: string, headers: Record<string, string> = {}, method = "POST") => ({
+const withAuthorization = (authorization?: string, headers: Record<string, string> = {}, method = "POST") => ({
   method,
   headers: { ...headers, ...(authorization === undefined ? {} : { Authorization: authorization }) },
 });
@@ -71,7 +71,7 @@ describe("API.Authorizations of the node's config", () => {
   ];
   for (const [what, path, authorization] of refused) {
     test(`refuses ${what}`, async () => {
-      const reply = await ask(guarded.http, path, asked(authorization));
+      const reply = await ask(guarded.http, path, withAuthorization(authorization));
       assert.deepEqual([reply.status, reply.body], [403, denied]);
       const { "content-type": type, "x-content-type-options": sniff, vary, server } = reply.headers;
       assert.deepEqual([type, sniff, vary, server], ["text/plain; charset=utf-8", "nosniff", undefined, undefined]);
@@ -90,40 +90,43 @@ describe("API.Authorizations of the node's config", () => {
   ];
   for (const [what, path, authorization] of allowed) {
     test(`lets in ${what}`, async () => {
-      const { status, body } = await ask(guarded.http, path, asked(authorization));
+      const { status, body } = await ask(guarded.http, path, withAuthorization(authorization));
       assert.deepEqual([status, body], [200, '"in"\n']);
     });
   }
 
-  test("a secret lets in from other machines, through proxies and by any name", async () => {
+  test("a secret authorizes calls from other machines, through proxies and by any host name", async () => {
     const headers = { Host: "node.example", "X-Forwarded-For": "203.0.113.7" };
-    assert.equal((await ask(guarded.http, "id", asked("Bearer everything", headers))).status, 200);
-    assert.equal((await ask(guarded.http, "id", asked(undefined, headers))).status, 403);
+    assert.equal((await ask(guarded.http, "id", withAuthorization("Bearer everything", headers))).status, 200);
+    assert.equal((await ask(guarded.http, "id", withAuthorization(undefined, headers))).status, 403);
   });
 
-  test("it is asked for behind the redirects and the version of the client, and before all else", async () => {
+  test("the secret is checked after the redirects and the client's version, and before everything else", async () => {
     const statusOf = async (...call: Parameters<typeof ask>) => (await ask(...call)).status;
-    assert.equal(await statusOf(guarded.http, "/api/v0", asked()), 301);
-    assert.equal(await statusOf(guarded.http, "/api/v0//id", asked()), 301);
-    assert.equal(await statusOf(guarded.http, "id", asked(undefined, { "User-Agent": "/go-ipfs/0.8.0/" })), 400);
+    assert.equal(await statusOf(guarded.http, "/api/v0", withAuthorization()), 301);
+    assert.equal(await statusOf(guarded.http, "/api/v0//id", withAuthorization()), 301);
+    assert.equal(
+      await statusOf(guarded.http, "id", withAuthorization(undefined, { "User-Agent": "/go-ipfs/0.8.0/" })),
+      400,
+    );
     for (const method of ["GET", "OPTIONS", "PUT"])
-      assert.equal(await statusOf(guarded.http, "id", asked(undefined, {}, method)), 403);
+      assert.equal(await statusOf(guarded.http, "id", withAuthorization(undefined, {}, method)), 403);
     const preflight = { Origin: `http://127.0.0.1:${guarded.http}`, "Access-Control-Request-Method": "POST" };
-    assert.equal(await statusOf(guarded.http, "id", asked(undefined, preflight, "OPTIONS")), 403);
-    assert.equal(await statusOf(guarded.http, "id", asked("Bearer everything", {}, "GET")), 405);
+    assert.equal(await statusOf(guarded.http, "id", withAuthorization(undefined, preflight, "OPTIONS")), 403);
+    assert.equal(await statusOf(guarded.http, "id", withAuthorization("Bearer everything", {}, "GET")), 405);
     const stranger = { Origin: "http://evil.example" };
-    assert.equal(await statusOf(guarded.http, "id", asked("Bearer everything", stranger)), 403);
+    assert.equal(await statusOf(guarded.http, "id", withAuthorization("Bearer everything", stranger)), 403);
   });
 
-  test("the description of the API is for everybody with a secret", async () => {
+  test("the description of the API is open to everyone with a secret", async () => {
     const document = (authorization?: string) =>
-      ask(guarded.http, "/api/openapi.json", asked(authorization, {}, "GET"));
+      ask(guarded.http, "/api/openapi.json", withAuthorization(authorization, {}, "GET"));
     assert.equal((await document()).status, 403);
     assert.equal((await document("Bearer nowhere")).status, 200);
   });
 
-  test("tokens of the operator open what they open, and secrets of the config beside them", async () => {
-    const call = (path: string, authorization?: string) => ask(both.http, path, asked(authorization));
+  test("tokens of the operator work next to secrets of the config", async () => {
+    const call = (path: string, authorization?: string) => ask(both.http, path, withAuthorization(authorization));
     assert.equal((await call("id", "Bearer mine")).status, 200);
     const other = await call("pin/ls", "Bearer mine");
     assert.deepEqual([other.status, other.body], [403, "403 - Forbidden: that token is for other paths\n"]);
@@ -133,16 +136,18 @@ describe("API.Authorizations of the node's config", () => {
     assert.equal((await call("id")).body, denied);
   });
 
-  test("a config with entries that nobody can match lets nobody in, and they are named", () => {
-    const told: string[] = [];
-    const known = authorizationsFrom({ other: entries.other ?? null, none: null }, (sentence) => told.push(sentence));
+  test("a config with unusable entries only lets nobody in, and a warning names them", () => {
+    const warnings: string[] = [];
+    const known = authorizationsFrom({ other: entries.other ?? null, none: null }, (sentence) =>
+      warnings.push(sentence),
+    );
     assert.deepEqual(known, []);
-    assert.match(told[0] ?? "", /^API\.Authorizations\.other\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
-    assert.equal(told.length, 2);
-    assert.ok(!told.join().includes("hashed"));
+    assert.match(warnings[0] ?? "", /^API\.Authorizations\.other\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
+    assert.equal(warnings.length, 2);
+    assert.ok(!warnings.join().includes("hashed"));
   });
 
-  test("without entries there is nothing to ask for", () => {
+  test("without entries, no authorization is required", () => {
     const silent = () => undefined;
     assert.deepEqual([authorizationsFrom(null, silent), authorizationsFrom({}, silent)], [undefined, undefined]);
   });

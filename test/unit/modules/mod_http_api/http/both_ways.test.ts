@@ -1,4 +1,7 @@
-/** Lines of answers come while the body is still on its way, and wait for a client that sends all of it first. */
+/**
+ * Response lines arrive while the body is still being sent, and wait for a client that sends all of
+ * it first.
+ */
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +23,7 @@ const contents = Array.from({ length: COUNT }, (_, at) => `the content of block 
 /** Pieces as they are measured: each ends with the line break before the next delimiter. */
 const pieces = (names: readonly string[] = []) => [...contents.map((content, at) => part(content, names[at])), closing];
 
-/** The lines, over each of the ways that the host has. */
+/** Returns the lines, over each way that the host offers. */
 async function lineByLine(
   host: Pick<TestHost, "http" | "https">,
   path: string,
@@ -46,14 +49,14 @@ async function lineByLine(
   );
 }
 
-describe("lines come while the body is coming", () => {
+describe("response lines arrive while the body is being sent", () => {
   let host: RpcHost;
   before(async () => {
     host = await startRpc({ https_ports: [0], api_trusted_callers: ["127.0.0.1"] });
   });
   after(() => host?.stop());
 
-  test("of block/put, over each way: n - 1 of n before the last piece goes out", async () => {
+  test("block/put sends n - 1 of n lines before the last piece is sent, over each way", async () => {
     for (const lines of await lineByLine(host, "block/put?pin=false")) {
       assert.deepEqual(
         lines.map((line) => JSON.parse(line).Size),
@@ -62,7 +65,7 @@ describe("lines come while the body is coming", () => {
     }
   });
 
-  test("of add, over each way", async () => {
+  test("add does so over each way", async () => {
     for (const lines of await lineByLine(host, "add?pin=true", { named: true })) {
       assert.deepEqual(
         lines.map((line) => JSON.parse(line).Name),
@@ -83,7 +86,7 @@ describe("lines come while the body is coming", () => {
     for (const lines of await lineByLine(proxy, "block/put?pin=false", { over })) assert.equal(lines.length, COUNT);
   });
 
-  test("the connection goes on after them, where the client waited to be asked for the body and sent trailers", async () => {
+  test("and the connection stays usable after them, if the client used Expect and sent trailers", async () => {
     using connection = await RawConnection.open(host.http, { timeout: 120_000 });
     const head = (path: string, more: string) =>
       `POST /api/v0/${path} HTTP/1.1\r\nHost: 127.0.0.1:${host.http}\r\n${more}\r\n`;
@@ -95,16 +98,16 @@ describe("lines come while the body is coming", () => {
       await connection.until(new RegExp(`(?:"Size":[^$]*){${Math.min(at, COUNT - 1)}}`));
     }
     connection.write("0\r\nX-Sum: 1\r\n\r\n");
-    const [, answered = ""] = await connection.until(/^(.*\r\n0\r\n(?:X-[^\r]*\r\n)*\r\n)$/s);
-    assert.equal(answered.match(/"Size":/g)?.length, COUNT);
+    const [, responded = ""] = await connection.until(/^(.*\r\n0\r\n(?:X-[^\r]*\r\n)*\r\n)$/s);
+    assert.equal(responded.match(/"Size":/g)?.length, COUNT);
     connection.write(head("version", "Content-Length: 0\r\n"));
     await connection.until(/"Version":"0.9.0"/);
     assert.equal(connection.text.match(/HTTP\/1.1 200 OK/g)?.length, 2);
   });
 });
 
-describe("a caller that sends nothing for a while, in the midst of a body", () => {
-  /** Seconds: a busy machine may stand still for a part of it. */
+describe("a caller that pauses in the middle of a body", () => {
+  /** Seconds. A busy machine may stall for part of it. */
   const PERIOD = 1;
   const short = { https_ports: [0], http_progress_timeout: PERIOD };
   const over: readonly Way[] = ["HTTP/1.1 in chunks", "HTTP/2"];
@@ -118,7 +121,7 @@ describe("a caller that sends nothing for a while, in the midst of a body", () =
     return talk;
   }
 
-  test("is waited for longer than a client that is slow", async () => {
+  test("may pause for longer than a slow client", async () => {
     await using host = await startRpc(short);
     await Promise.all(
       over.map(async (way) => {
@@ -132,7 +135,7 @@ describe("a caller that sends nothing for a while, in the midst of a body", () =
     );
   });
 
-  test("is not waited for longer than the option api_upload_pause says", async () => {
+  test("may pause no longer than the option api_upload_pause allows", async () => {
     await using host = await startRpc({ ...short, api_upload_pause: PERIOD });
     await Promise.all(
       over.map(async (way) => {
@@ -145,7 +148,7 @@ describe("a caller that sends nothing for a while, in the midst of a body", () =
   });
 });
 
-/** A line so long that few of them are more than all buffers on the way hold. */
+/** A line so long that a few of them exceed all buffers on the way. */
 const LONG = "x".repeat(64 * 1024);
 const MANY = 400;
 
@@ -172,6 +175,7 @@ describe("a client that reads nothing before it has sent everything", () => {
       get scratch() {
         return join(host.folder, "scratch");
       },
+      log: { isWritten: () => false },
     };
     const node = { lowLevel } as unknown as Node;
     host = await startApi([commands], { node }, { https_ports: [0] });
@@ -180,7 +184,7 @@ describe("a client that reads nothing before it has sent everything", () => {
   after(() => Promise.all([host, impatient].map((each) => each?.stop())));
 
   for (const way of ways) {
-    test(`over ${way}: all of it is taken, and the whole answer is there afterwards`, async () => {
+    test(`over ${way}: the body is accepted completely, and the whole response follows`, async () => {
       taken = 0;
       const piece = part("x");
       using talk = new Talk({ way, host, path: "long", length: MANY * piece.length + closing.length });
@@ -198,7 +202,7 @@ describe("a client that reads nothing before it has sent everything", () => {
     });
   }
 
-  test("it may pause meanwhile, too", async () => {
+  test("it may also pause meanwhile", async () => {
     taken = 0;
     using talk = new Talk({ way: "HTTP/1.1 in chunks", host: impatient, path: "long" });
     talk.hold();
@@ -213,7 +217,7 @@ describe("a client that reads nothing before it has sent everything", () => {
     assert.equal(talk.lines.length, MANY);
   });
 
-  test("one that leaves ends its call, and what was kept for it", async () => {
+  test("a disconnect ends its call and removes its buffered lines", async () => {
     taken = 0;
     const talk = new Talk({ way: "HTTP/1.1 in chunks", host, path: "long" });
     talk.hold();

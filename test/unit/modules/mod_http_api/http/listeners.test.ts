@@ -9,7 +9,7 @@ import { openRepo } from "#node/storage/repo/repo.ts";
 import { type RpcHost, startRpc } from "../commands/support.ts";
 import { ask, multipart } from "../support.ts";
 
-/** A host on a repo whose configuration says where to listen. */
+/** Starts a host on a repo whose configuration sets the listen addresses. */
 function startAt(
   addresses: (folder: string) => Readonly<Record<string, unknown>>,
   config: Record<string, unknown> = {},
@@ -26,14 +26,19 @@ function startAt(
 const portsOf = ({ host }: RpcHost, service: string) =>
   host.listening().flatMap((open) => (open.service === service ? [open.port] : []));
 
-/** Status, headers and body of a call through a Unix socket. */
+/** Makes a call through a Unix socket. Returns status, headers and body. */
 async function askSocket(socketPath: string, path: string, headers: Record<string, string> = {}, method = "POST") {
-  const asked = request({ socketPath, path: `/api/v0/${path}`, method, headers: { connection: "close", ...headers } });
-  asked.end();
-  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  const outgoing = request({
+    socketPath,
+    path: `/api/v0/${path}`,
+    method,
+    headers: { connection: "close", ...headers },
+  });
+  outgoing.end();
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
   let body = "";
-  for await (const piece of answer.setEncoding("utf8")) body += piece;
-  return { status: answer.statusCode, body };
+  for await (const piece of response.setEncoding("utf8")) body += piece;
+  return { status: response.statusCode, body };
 }
 
 describe("the gateway's address", () => {
@@ -48,7 +53,7 @@ describe("the gateway's address", () => {
   });
   after(() => host?.stop());
 
-  test("answers commands that only read, by GET and by POST", async () => {
+  test("serves read-only commands, by GET and by POST", async () => {
     for (const method of ["GET", "POST"]) {
       const { status, body } = await ask(gateway, `cat?arg=${cid}`, { method });
       assert.deepEqual([status, body], [200, "hello, gateway"]);
@@ -57,7 +62,7 @@ describe("the gateway's address", () => {
     assert.deepEqual(JSON.parse(stat.body), { Key: cid, Size: 22 });
   });
 
-  test("answers HEAD with headers alone", async () => {
+  test("serves HEAD with headers only", async () => {
     const { status, headers, body } = await ask(gateway, `cat?arg=${cid}`, { method: "HEAD" });
     assert.deepEqual([status, headers["x-content-length"], body], [200, "14", ""]);
   });
@@ -85,15 +90,15 @@ describe("the gateway's address", () => {
     assert.deepEqual(Subcommands.map(({ Name }) => Name).sort(), names);
   });
 
-  test("names its methods", async () => {
+  test("lists its methods", async () => {
     const allow = "OPTIONS, POST, HEAD, GET";
     const refused = await ask(gateway, "version", { method: "PUT" });
     assert.deepEqual([refused.status, refused.headers.allow], [405, allow]);
-    const asked = await ask(gateway, "version", { method: "OPTIONS" });
-    assert.deepEqual([asked.status, asked.headers.allow], [204, allow]);
+    const outgoing = await ask(gateway, "version", { method: "OPTIONS" });
+    assert.deepEqual([outgoing.status, outgoing.headers.allow], [204, allow]);
   });
 
-  test("says that it serves no content paths", async () => {
+  test("reports that it serves no content paths", async () => {
     for (const path of [`/ipfs/${cid}`, "/ipns/example.org", "/ipfs", "/ipns/"]) {
       const { status, body } = await ask(gateway, path, { method: "GET" });
       assert.equal(status, 404);
@@ -103,10 +108,10 @@ describe("the gateway's address", () => {
     assert.deepEqual([status, body], [404, "404 page not found\n"]);
   });
 
-  test("lets in whom the API lets in, and nobody else", async () => {
-    const asked = (headers: Record<string, string>, method = "GET") => ask(gateway, "version", { method, headers });
+  test("has the same access checks as the API", async () => {
+    const outgoing = (headers: Record<string, string>, method = "GET") => ask(gateway, "version", { method, headers });
     const origin = `http://127.0.0.1:${gateway}`;
-    const own = await asked({ Origin: origin });
+    const own = await outgoing({ Origin: origin });
     assert.deepEqual([own.status, own.headers["access-control-allow-origin"]], [200, origin]);
     const cases: [headers: Record<string, string>, status: number][] = [
       [{ Origin: "http://evil.example" }, 403],
@@ -117,11 +122,12 @@ describe("the gateway's address", () => {
       [{ Authorization: "Bearer close sesame" }, 403],
       [{ "User-Agent": "Mozilla/5.0" }, 200],
     ];
-    for (const [headers, status] of cases) assert.equal((await asked(headers)).status, status, JSON.stringify(headers));
-    assert.equal((await asked({ "User-Agent": "Mozilla/5.0" }, "POST")).status, 403);
+    for (const [headers, status] of cases)
+      assert.equal((await outgoing(headers)).status, status, JSON.stringify(headers));
+    assert.equal((await outgoing({ "User-Agent": "Mozilla/5.0" }, "POST")).status, 403);
   });
 
-  test("goes with the module, and comes with it again", async () => {
+  test("closes with the module, and opens with it again", async () => {
     await host.host.reload("http_api");
     assert.equal((await ask(gateway, `cat?arg=${cid}`, { method: "GET" })).body, "hello, gateway");
     await host.host.unload("http_api");
@@ -133,7 +139,7 @@ describe("the gateway's address", () => {
   });
 });
 
-test("a new repo opens no gateway, and the API listens where the host does", async () => {
+test("a new repo opens no gateway, and the API listens on the ports of the host", async () => {
   await using host = await startRpc();
   assert.deepEqual(
     host.host.listening().map(({ service }) => service),
@@ -141,7 +147,7 @@ test("a new repo opens no gateway, and the API listens where the host does", asy
   );
 });
 
-test("further addresses of the API have all commands, by POST alone", async () => {
+test("further addresses of the API have all commands, by POST only", async () => {
   const further = ["/ip4/127.0.0.1/tcp/5001", "/ip4/127.0.0.1/tcp/0"];
   await using host = await startAt(() => ({ "Addresses.API": further }));
   const [port] = portsOf(host, "http_api_further") as [number];
@@ -155,7 +161,7 @@ test("further addresses of the API have all commands, by POST alone", async () =
 
 const noSockets = process.platform === "win32" ? "there are no Unix sockets" : false;
 
-test("a Unix socket lets in whom the file does: users of this machine", { skip: noSockets }, async () => {
+test("a Unix socket serves users of this machine, as the file's permissions allow", { skip: noSockets }, async () => {
   const path = (folder: string) => join(folder, "api.sock");
   const addresses = (folder: string) => ["/ip4/127.0.0.1/tcp/5001", `/unix${path(folder)}`];
   await using host = await startAt((folder) => ({ "Addresses.API": addresses(folder) }), { api_tokens: ["sesame"] });
@@ -168,7 +174,7 @@ test("a Unix socket lets in whom the file does: users of this machine", { skip: 
   await assert.rejects(askSocket(socket, "version"), { code: "ENOENT" });
 });
 
-test("on a Unix socket any name of a host will do, as the permissions of the file are the gate", {
+test("on a Unix socket any host name works, because the permissions of the file control access", {
   skip: noSockets,
 }, async () => {
   const path = (folder: string) => join(folder, "api.sock");
@@ -184,7 +190,7 @@ test("on a Unix socket any name of a host will do, as the permissions of the fil
   assert.equal((await ask(host.http, "version", { headers: { Host: "evil.example" } })).status, 403);
 });
 
-test("middleware of the option http_middleware stands before the API at every address, and of modules while they are there", {
+test("middleware of the option http_middleware runs in front of the API at every address, and middleware of modules while they are loaded", {
   skip: noSockets,
 }, async () => {
   const path = (folder: string) => join(folder, "api.sock");
@@ -226,7 +232,7 @@ test("middleware of the option http_middleware stands before the API at every ad
   }
 });
 
-test("API.Authorizations of the config is asked for at every listener, as it is now", {
+test("the current API.Authorizations apply at every listener", {
   skip: noSockets,
 }, async () => {
   const authorizations = { user: { AuthSecret: "bearer:sesame", AllowedPaths: ["/api/v0/config", "/api/v0/id"] } };
@@ -253,15 +259,15 @@ test("API.Authorizations of the config is asked for at every listener, as it is 
   assert.deepEqual(shown.API.Authorizations, {});
   const { headers, body } = multipart([{ filename: "config", content: JSON.stringify(shown) }]);
   assert.equal((await ask(host.http, "config/replace", { headers: { ...headers, ...secret }, body })).status, 200);
-  const kept = await ask(host.http, "config?arg=API.Authorizations", { headers: secret });
-  assert.deepEqual(JSON.parse(kept.body).Value, authorizations);
+  const current = await ask(host.http, "config?arg=API.Authorizations", { headers: secret });
+  assert.deepEqual(JSON.parse(current.body).Value, authorizations);
 
   const emptied = await ask(host.http, "config?arg=API.Authorizations&arg={}&json=true", { headers: secret });
   assert.equal(emptied.status, 200, emptied.body);
   for (const port of [host.http, further, gateway]) assert.equal((await ask(port, command)).status, 200);
 });
 
-test("headers of the config that cannot be sent are told in the log, and answers have the others", async () => {
+test("configured headers that cannot be sent are logged, and responses have the others", async () => {
   const good = { "X-Good": ["a", "b"], "access-control-allow-origin": ["http://app.example"] };
   const bad = {
     "Bad Name": ["x"],
@@ -302,19 +308,19 @@ test("headers of the config that cannot be sent are told in the log, and answers
   }
 });
 
-test("a header that cannot be sent is refused where it is set, with its name", async () => {
+test("a header that cannot be sent is refused by name when it is set", async () => {
   await using host = await startRpc();
   const set = (key: string, value: unknown) =>
     host.failure(`config?arg=${encodeURIComponent(key)}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
-  for (const [key, value, told] of [
+  for (const [key, value, expected] of [
     ["API.HTTPHeaders", { "X-A": ["a\nb"] }, /API\.HTTPHeaders\."X-A": a value has a line break/],
     ["API.HTTPHeaders.X-A", ["a\u007f"], /API\.HTTPHeaders\."X-A": a value has a line break/],
-    ["API.HTTPHeaders.Bad Name", ["x"], /API\.HTTPHeaders\."Bad Name": that is not a name of a header/],
+    ["API.HTTPHeaders.Bad Name", ["x"], /API\.HTTPHeaders\."Bad Name": this is not a valid header name/],
     ["API", { HTTPHeaders: { "Content-Length": ["1"] } }, /API\.HTTPHeaders\."Content-Length": the server sets/],
   ] as const) {
     const [status, message] = await set(key, value);
     assert.equal(status, 500);
-    assert.match(String(message), told);
+    assert.match(String(message), expected);
   }
   const document = JSON.parse((await host.call("config/show")).text);
   document.API.HTTPHeaders = { "X A": ["x"] };
@@ -324,7 +330,7 @@ test("a header that cannot be sent is refused where it is set, with its name", a
   assert.equal(set200, 200, text);
 });
 
-test("a socket that a dead process has left is taken over, another file is not", { skip: noSockets }, async (t) => {
+test("a socket that a dead process left is replaced, any other file is not", { skip: noSockets }, async (t) => {
   const left = await startRpc();
   t.after(() => left.stop());
   const stale = join(left.folder, "stale.sock");
@@ -336,10 +342,10 @@ test("a socket that a dead process has left is taken over, another file is not",
   const addresses = ["/ip4/127.0.0.1/tcp/5001", `/unix${stale}`, `/unix${file}`];
   await using host = await startAt(() => ({ "Addresses.API": addresses }));
   assert.equal((await askSocket(stale, "version")).status, 200);
-  assert.match(host.log(), new RegExp(`${file} is not listened on`));
+  assert.match(host.log(), new RegExp(`Cannot listen on ${file}`));
 });
 
-test("an address that is taken, or that is none, is a warning", async (t) => {
+test("an address that is in use or invalid causes a warning", async (t) => {
   const other: Server = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   t.after(() => other.close());
@@ -354,5 +360,5 @@ test("an address that is taken, or that is none, is a warning", async (t) => {
     .filter((line) => line.includes('"warn"') && line.includes('"http_api"'));
   assert.equal(warned.length, 2, warned.join());
   assert.match(warned[0] as string, /Addresses\.Gateway: \/ip4\/127\.0\.0\.1\/udp\/4001\/quic is neither/);
-  assert.match(warned[1] as string, new RegExp(`Port ${port} of 127.0.0.1 is not listened on: .*EADDRINUSE`));
+  assert.match(warned[1] as string, new RegExp(`Cannot listen on port ${port} of 127.0.0.1: .*EADDRINUSE`));
 });

@@ -1,4 +1,7 @@
-/** Option `api_require_token`: callers of this machine need a token, and the command line of the owner has one. */
+/**
+ * Option `api_require_token`: callers of this machine need a token, and the owner's command line
+ * has one.
+ */
 import assert from "node:assert/strict";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +23,7 @@ describe("with api_require_token", () => {
   const statusOf = async (path: string, secret?: string) =>
     (await ask(host.http, path, { headers: secret === undefined ? {} : { Authorization: `Bearer ${secret}` } })).status;
 
-  test("a caller of this machine without one is refused, and told where there is one", async () => {
+  test("a local caller without a token is refused, and learns where to find one", async () => {
     const { status, body } = await ask(host.http, "version");
     assert.deepEqual(
       [status, body],
@@ -33,17 +36,17 @@ describe("with api_require_token", () => {
     assert.equal((await ask(host.http, "/api/openapi.json", { method: "GET" })).status, 403);
   });
 
-  test("one of the option api_tokens opens its paths, that of the repo everything", async () => {
+  test("a token of api_tokens opens its paths, and the repo's token opens everything", async () => {
     assert.deepEqual([await statusOf("id", "open sesame"), await statusOf("version", "open sesame")], [200, 403]);
     assert.deepEqual([await statusOf("id", await token()), await statusOf("version", await token())], [200, 200]);
   });
 
-  test("only the owner reads the file of the token, and it is long", async () => {
+  test("the token file is readable only by its owner, and the token is long", async () => {
     assert.equal((await stat(join(repo, "api-token"))).mode & 0o777, 0o600);
     assert.ok((await token()).length >= 43);
   });
 
-  test("the command line finds it by the repo, and takes others", async () => {
+  test("the command line finds the token through the repo, and accepts others", async () => {
     const env = { IPFS_PATH: repo };
     const run = (words: readonly string[], address?: string) => called(host.folder, words, { env, address });
     assert.equal((await run(["version", "-n"])).stdout, "0.9.0\n");
@@ -58,17 +61,17 @@ describe("with api_require_token", () => {
     assert.deepEqual([wrong.code, /--api-auth takes bearer:TOKEN/.test(wrong.stderr)], [2, true]);
   });
 
-  test("it changes with each load, and goes with the host", async () => {
-    const former = await token();
+  test("the token changes with each load, and its file is removed with the host", async () => {
+    const previous = await token();
     await host.host.reload("http_api");
-    assert.notEqual(await token(), former);
-    assert.deepEqual([await statusOf("id", former), await statusOf("id", await token())], [403, 200]);
+    assert.notEqual(await token(), previous);
+    assert.deepEqual([await statusOf("id", previous), await statusOf("id", await token())], [403, 200]);
     await host.host.stop();
     assert.ok(!(await readdir(repo)).some((name) => name.startsWith("api")));
   });
 });
 
-test("without it there is no file of a token", async () => {
+test("without it there is no token file", async () => {
   await using host = await startRpc();
   assert.ok(!(await readdir(join(host.folder, "data", "repo"))).includes("api-token"));
 });

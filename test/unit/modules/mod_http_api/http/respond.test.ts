@@ -19,10 +19,10 @@ import { type ApiHost, ask, multipart, replyOf, startApi } from "../support.ts";
 
 const item = fields("Item", { Name: "string", Size: "int64" });
 const cid = (name: string) => ({ Name: name, Size: name.length });
-/** What the commands of this test went through. */
+/** Events that the commands of this test record. */
 const seen: string[] = [];
 let produced = 0;
-let held = Promise.withResolvers<void>();
+let blocked = Promise.withResolvers<void>();
 
 async function* items(names: string | undefined, failure?: string) {
   for (const name of (names ?? "").split(",").filter((each) => each !== "")) yield cid(name);
@@ -36,7 +36,7 @@ async function* untilAborted(signal: AbortSignal, first?: string) {
     signal.throwIfAborted();
   } finally {
     seen.push("ended");
-    held.resolve();
+    blocked.resolve();
   }
 }
 
@@ -57,7 +57,7 @@ const commands: Commands = {
     },
     text: ({ Name, Size }) => `${Name} ${Size}\n`,
   }),
-  told: readCommand({
+  withArgument: readCommand({
     ...looks,
     arguments: [{ name: "what", required: true, stdin: "first", help: "A text." }],
     returns: value(item),
@@ -84,7 +84,7 @@ const commands: Commands = {
     run: ({ options }) => items(options.names, options.fail),
     text: ({ Name }, _call, previous) => `${previous === undefined ? "first" : previous.Name}>${Name}\n`,
   }),
-  untold: readCommand({ ...looks, returns: value(item), run: () => cid("x") }),
+  textless: readCommand({ ...looks, returns: value(item), run: () => cid("x") }),
   bare: readCommand({ ...looks, returns: value("string"), run: () => "plain" }),
   big: readCommand({
     ...looks,
@@ -192,17 +192,17 @@ const text = { "content-type": "text/plain" };
 const xml = { "content-type": "application/xml" };
 const chunked = { "x-chunked-output": "1" };
 
-describe("forms", () => {
+describe("response forms", () => {
   test("one value", () => check("one?names=a", 200, json, '{"Name":"a","Size":7}\n'));
   test("many values", () =>
     check("many?names=a,bc", 200, { ...json, ...chunked }, '{"Name":"a","Size":1}\n{"Name":"bc","Size":2}\n'));
-  test("many values, none of them", () => check("many", 200, { ...json, ...chunked }, ""));
+  test("an empty stream of values", () => check("many", 200, { ...json, ...chunked }, ""));
   test("nothing", () => check("none", 200, { ...json, ...chunked }, ""));
   test("a bare group", () => check("group", 200, { ...json, ...chunked }, ""));
   test("bytes", () =>
     check("raw?size=5&encoding=xml", 200, { ...text, "x-stream-output": "1", "x-content-length": "5" }, "xxxxx"));
   test("no bytes", () => check("raw", 200, { ...text, "x-stream-output": "1" }, ""));
-  test("each value is a piece of its own", async () => {
+  test("each value is a chunk of its own", async () => {
     assert.deepEqual((await ask(host.http, "many?names=a,b")).chunks, [
       '{"Name":"a","Size":1}\n',
       '{"Name":"b","Size":1}\n',
@@ -213,12 +213,13 @@ describe("forms", () => {
 describe("encodings", () => {
   test("text", () => check("one?names=a&encoding=text", 200, text, "a 7\n"));
   test("text of many values", () => check("many?names=a,b&enc=text", 200, { ...text, ...chunked }, "first>a\na>b\n"));
-  test("text where a command has none", () => check("untold?encoding=text", 200, text, '{"Name":"x","Size":1}'));
-  test("text of a text", () => check("bare?encoding=text", 200, text, "plain"));
+  test("text of a command without a text form", () =>
+    check("textless?encoding=text", 200, text, '{"Name":"x","Size":1}'));
+  test("text of a string", () => check("bare?encoding=text", 200, text, "plain"));
   test("textnl", () => check("bare?encoding=textnl", 200, text, "plain\n"));
   test("xml", () => check("one?names=%3C&encoding=xml", 200, xml, "<Item><Name>&lt;</Name><Size>7</Size></Item>"));
   test("xml of a map", () => check("mapped?encoding=xml", 200, xml, "", "xml: unsupported type: map"));
-  test("one that a command brings", () =>
+  test("an encoding of a single command", () =>
     check("own?encoding=protobuf", 200, { "content-type": "application/protobuf" }, "p:x"));
   test("JSON as Go writes it", () =>
     check("big", 200, json, '{"Big":9223372036854775808,"Far":1e+21,"Text":"\\u003ca\\u0026b\\u003e\\u2028"}\n'));
@@ -234,46 +235,46 @@ describe("encodings", () => {
   }
 });
 
-describe("failures before the first value", () => {
+describe("errors before the first value", () => {
   const message = 'no \u003cluck\u003e "here"';
-  const asked = `fail=${encodeURIComponent(message)}`;
+  const query = `fail=${encodeURIComponent(message)}`;
   const body = '{"Message":"no \\u003cluck\\u003e \\"here\\"","Code":0,"Type":"error"}\n';
-  test("json", () => check(`one?${asked}`, 500, json, body));
-  test("of a stream", () => check(`many?${asked}`, 500, json, body));
-  test("text", () => check(`one?${asked}&encoding=text`, 500, text, message));
+  test("json", () => check(`one?${query}`, 500, json, body));
+  test("come from a stream", () => check(`many?${query}`, 500, json, body));
+  test("text", () => check(`one?${query}&encoding=text`, 500, text, message));
   test("xml", () =>
     check(
-      `one?${asked}&encoding=xml`,
+      `one?${query}&encoding=xml`,
       500,
       xml,
       "<Error><Message>no &lt;luck&gt; &#34;here&#34;</Message><Code>0</Code></Error>",
     ));
   test("the client's fault", () =>
     check("client", 400, json, '{"Message":"one or the other","Code":1,"Type":"error"}\n'));
-  test("an announced length stays", () =>
+  test("keep an announced length", () =>
     check(
       "one?fail=announced%20x",
       500,
       { ...json, "x-content-length": "42" },
       '{"Message":"announced x","Code":0,"Type":"error"}\n',
     ));
-  test("a fault of the program is reported", async () => {
+  test("that are bugs are reported", async () => {
     host.faults.length = 0;
     await check("broken", 500, json, '{"Message":"broken","Code":0,"Type":"error"}\n');
     assert.deepEqual(host.faults.map(String), ["TypeError: broken"]);
   });
 });
 
-describe("failures behind the first value", () => {
-  test("of a stream", () =>
+describe("errors after the first value", () => {
+  test("end a stream", () =>
     check("many?names=a&fail=late", 200, { ...json, ...chunked }, '{"Name":"a","Size":1}\n', "late"));
-  test("of bytes, even before the first", () =>
+  test("end a body of bytes, even before the first byte", () =>
     check("raw?fail=late", 200, { ...text, "x-stream-output": "1" }, "", "late"));
   test("are one line of UTF-8", async () => {
     const { trailers } = await ask(host.http, "many?names=a&fail=%C3%A4%0Ab");
     assert.equal(Buffer.from(trailers["x-stream-error"] ?? "", "latin1").toString(), "ä b");
   });
-  test("are lost over HTTP/1.0, where nothing trails", async () => {
+  test("are lost over HTTP/1.0, which has no trailers", async () => {
     using connection = await RawConnection.open(host.http);
     connection.write("POST /api/v0/many?names=a&fail=late HTTP/1.0\r\nHost: localhost\r\n\r\n");
     const { status, body, headers } = replyOf(await connection.end());
@@ -285,13 +286,13 @@ describe("time limits", () => {
   const message = "context deadline exceeded";
   test("before the first value", () =>
     check("wait?timeout=20ms", 500, json, `{"Message":"${message}","Code":0,"Type":"error"}\n`));
-  test("behind it", () =>
+  test("after the first value", () =>
     check("wait?first=a&timeout=20ms", 200, { ...json, ...chunked }, '{"Name":"a","Size":1}\n', message));
-  test("a command that does not look runs to its end", () =>
+  test("a command that ignores the signal runs to its end", () =>
     check("one?timeout=-1s", 200, json, '{"Name":"","Size":7}\n'));
   test("a long one", () => check("one?timeout=100000h", 200, json, '{"Name":"","Size":7}\n'));
+  test("an empty one counts as not given", () => check("one?timeout=", 200, json, '{"Name":"","Size":7}\n'));
   for (const [given, shown] of [
-    ["", ""],
     ["1x", "1x"],
     ["5", "5"],
   ] as const) {
@@ -300,7 +301,7 @@ describe("time limits", () => {
       assert.deepEqual([status, body], [400, `invalid timeout: ${shown}\n`]);
     });
   }
-  test("of an upload that does not come", async () => {
+  test("apply to an upload that does not arrive", async () => {
     using connection = await RawConnection.open(host.http);
     const { headers } = multipart([]);
     connection.write(
@@ -308,32 +309,32 @@ describe("time limits", () => {
     );
     await connection.until(new RegExp(message));
   });
-  test("of an argument that was to come in the body", async () => {
+  test("apply to an argument that was to arrive in the body", async () => {
     using connection = await RawConnection.open(host.http);
     const { headers } = multipart([]);
     connection.write(
-      `POST /api/v0/told?timeout=30ms HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: ${headers["Content-Type"]}\r\n\r\n`,
+      `POST /api/v0/withArgument?timeout=30ms HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: ${headers["Content-Type"]}\r\n\r\n`,
     );
     await connection.until(new RegExp(`400 Bad Request.*${message}`, "s"));
   });
 });
 
-describe("leaving", () => {
+describe("a disconnect", () => {
   test("ends the command, whatever it waits for", async () => {
     for (const path of ["wait?first=a", "tail"]) {
-      held = Promise.withResolvers<void>();
+      blocked = Promise.withResolvers<void>();
       seen.length = 0;
       const connection = await RawConnection.open(host.http);
       connection.write(`POST /api/v0/${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`);
       await connection.until(/X-Chunked-Output: 1\r\n.*\r\n\r\n/s);
       assert.equal(host.commands.list().at(-1)?.end, undefined);
       connection.destroy();
-      await held.promise;
+      await blocked.promise;
       assert.deepEqual(seen, ["ended"]);
     }
   });
 
-  test("nothing is made ahead for a reader who does not read", async () => {
+  test("is not needed to stop production: a reader that does not read stops it", async () => {
     const size = 500 * 1024 * 1024;
     produced = 0;
     using connection = await RawConnection.open(host.http);
@@ -352,7 +353,7 @@ describe("uploads", () => {
   ];
   const lines = '{"Name":"a","Size":5}\n{"Name":"b","Size":1}\n';
 
-  test("each file is told as it is complete, while the rest is still to come", async () => {
+  test("each file is reported once it is complete, while the rest is still arriving", async () => {
     const { headers, body } = multipart(parts);
     using connection = await RawConnection.open(host.http);
     const half = body.indexOf('filename="b"');
@@ -365,24 +366,24 @@ describe("uploads", () => {
     assert.equal(replyOf(await connection.end()).body, lines);
   });
 
-  test("a body that is cut off ends in the trailer, with the last file as far as it came", async () => {
+  test("a truncated body ends in the trailer, after the partial last file", async () => {
     const reply = await ask(host.http, "upload", multipart(parts, { cut: true }));
     assert.deepEqual([reply.body, reply.trailers["x-stream-error"]], [lines, "multipart: NextPart: EOF"]);
   });
 
-  test("an empty body is a failure of its own", async () => {
+  test("an empty body is an error of its own", async () => {
     const reply = await ask(host.http, "upload", { headers: multipart([]).headers });
     assert.deepEqual([reply.status, JSON.parse(reply.body).Message], [500, "multipart: NextPart: EOF"]);
   });
 
-  test("an early failure is read, however much is still to come", async () => {
+  test("an early error is readable, however much is still to be sent", async () => {
     const { headers, body } = multipart([{ filename: "a", content: Buffer.alloc(3_000_000) }]);
     const reply = await ask(host.http, "unread", { headers, body });
     assert.deepEqual([reply.status, reply.headers.connection], [500, "close"]);
   });
 });
 
-test("what runs and ran is logged, with its defaults", async () => {
+test("running and finished commands are logged, with their defaults", async () => {
   host.commands.clear();
   await ask(host.http, "one?names=a&arg=b");
   const [entry] = host.commands.list();
@@ -390,7 +391,7 @@ test("what runs and ran is logged, with its defaults", async () => {
   assert.ok(entry?.end !== undefined && entry.end >= entry.start);
 });
 
-test("over HTTP/2 a late failure trails, too", async () => {
+test("over HTTP/2, a late error is also in the trailers", async () => {
   await using secure = await startApi([commands], {}, { https_ports: [0] });
   const call = { method: "POST", path: "/api/v0/many?names=a&fail=late", body: "" };
   const reply = await secure.client("HTTP/2").request(call);

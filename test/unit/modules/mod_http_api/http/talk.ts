@@ -1,4 +1,7 @@
-/** Calls whose body is written piece by piece while their answer is read, over each way that a client may take. */
+/**
+ * Calls whose body is written piece by piece while their response is read, over each protocol that
+ * a client may use.
+ */
 import { once } from "node:events";
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import http2 from "node:http2";
@@ -9,7 +12,9 @@ import type { TestHost } from "#test/support/host.ts";
 
 const BOUNDARY = "both-ways";
 
-/** The bytes of a part up to its end; the delimiter before it says that the part before is complete. */
+/**
+ * Returns the bytes of a part up to its end. The delimiter before it completes the previous part.
+ */
 export const part = (content: string | Buffer, filename = "", type = "application/octet-stream"): Buffer =>
   Buffer.concat([
     Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="${filename}"\r\n`),
@@ -27,7 +32,7 @@ export interface Target {
   readonly way: Way;
   readonly host: Pick<TestHost, "http" | "https">;
   readonly path: string;
-  /** Bytes of the whole body, for the way that tells them. */
+  /** Length of the whole body, for the way that sends it. */
   readonly length?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -36,14 +41,14 @@ export class Talk implements Disposable {
   status = 0;
   readonly lines: string[] = [];
   trailers: Readonly<Record<string, unknown>> = {};
-  /** The whole answer has come. */
+  /** Whether the whole response has arrived. */
   isOver = false;
   error: Error | undefined;
   readonly #body: ClientRequest | http2.ClientHttp2Stream;
   readonly #end: () => void;
   #rest = "";
   #isReading = true;
-  #answer: IncomingMessage | Duplex | undefined;
+  #response: IncomingMessage | Duplex | undefined;
 
   constructor({ way, host, path, length, headers: more }: Target) {
     const all = { ...bodyType, ...more };
@@ -54,7 +59,7 @@ export class Talk implements Disposable {
       const stream = session.request({ ":method": "POST", ":path": target, ...all });
       this.#body = stream;
       this.#end = () => session.destroy();
-      stream.on("response", ({ ":status": status }) => this.#answered(status ?? 0, stream));
+      stream.on("response", ({ ":status": status }) => this.#receive(status ?? 0, stream));
       stream.on("trailers", (trailers) => void (this.trailers = trailers));
     } else {
       const { request } = way === "TLS" ? https : http;
@@ -71,12 +76,12 @@ export class Talk implements Disposable {
       const outgoing = request({ ...options, headers: { ...all, ...sized } });
       this.#body = outgoing;
       this.#end = () => void outgoing.destroy();
-      outgoing.on("response", (incoming) => this.#answered(incoming.statusCode ?? 0, incoming));
+      outgoing.on("response", (incoming) => this.#receive(incoming.statusCode ?? 0, incoming));
     }
     this.#body.on("error", (error: Error) => this.#failed(error));
   }
 
-  /** Resolves when the system has taken it. */
+  /** Resolves when the system has accepted the bytes. */
   async write(piece: Buffer): Promise<void> {
     if (!this.#body.write(piece)) await once(this.#body, "drain");
   }
@@ -85,18 +90,18 @@ export class Talk implements Disposable {
     this.#body.end();
   }
 
-  /** Nothing of the answer is read until `read`. */
+  /** Stops reading the response until `read` is called. */
   hold(): void {
     this.#isReading = false;
-    this.#answer?.pause();
+    this.#response?.pause();
   }
 
   read(): void {
     this.#isReading = true;
-    this.#answer?.resume();
+    this.#response?.resume();
   }
 
-  /** Resolves when so many lines have come. */
+  /** Resolves when that many lines have arrived. */
   until(count: number): Promise<void> {
     return this.#eventually(`${count} lines`, () => this.lines.length >= count);
   }
@@ -119,20 +124,20 @@ export class Talk implements Disposable {
     this.error ??= error;
   }
 
-  #answered(status: number, answer: IncomingMessage | Duplex): void {
+  #receive(status: number, reply: IncomingMessage | Duplex): void {
     this.status = status;
-    this.#answer = answer;
-    answer.setEncoding("utf8");
-    answer.on("data", (text: string) => {
+    this.#response = reply;
+    reply.setEncoding("utf8");
+    reply.on("data", (text: string) => {
       const lines = `${this.#rest}${text}`.split("\n");
       this.#rest = lines.pop() ?? "";
       this.lines.push(...lines);
     });
-    answer.on("error", (error: Error) => this.#failed(error));
-    answer.on("end", () => {
-      if ("trailers" in answer) this.trailers = answer.trailers;
+    reply.on("error", (error: Error) => this.#failed(error));
+    reply.on("end", () => {
+      if ("trailers" in reply) this.trailers = reply.trailers;
       this.isOver = true;
     });
-    if (!this.#isReading) answer.pause();
+    if (!this.#isReading) reply.pause();
   }
 }

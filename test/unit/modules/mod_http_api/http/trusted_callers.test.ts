@@ -1,10 +1,13 @@
-/** Option `api_trusted_callers`: one proxy is let in without a token, by the address of its connection, and nobody else. */
+/**
+ * Option `api_trusted_callers`: a proxy needs no token because of the address of its connection,
+ * and nobody else is trusted.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
 import { type Commands, readCommand, value } from "#modules/mod_http_api/rpc/command.ts";
 import { startHost } from "#test/support/host.ts";
-import { type ApiHost, type Asked, ask, startApi } from "../support.ts";
+import { type ApiHost, type AskOptions, ask, startApi } from "../support.ts";
 
 const commands: Commands = { ls: readCommand({ help: "x", returns: value("string"), run: () => "in" }) };
 const proxied = { "X-Forwarded-For": "192.0.2.7" };
@@ -25,10 +28,10 @@ describe("api_trusted_callers", () => {
   });
   after(() => Promise.all([named, other, strict].map((host) => host?.stop())));
 
-  const statusOf = async (host: ApiHost, headers: Asked["headers"] = {}) =>
+  const statusOf = async (host: ApiHost, headers: AskOptions["headers"] = {}) =>
     (await ask(host.http, "ls", { headers })).status;
 
-  test("a call that one of them hands on is let in", async () => {
+  test("a call that a trusted caller forwards is accepted", async () => {
     assert.equal(await statusOf(named, proxied), 200);
     assert.equal(
       await statusOf(named, { ...proxied, Forwarded: "for=192.0.2.7", Via: "1.1 x", "X-Real-IP": "x" }),
@@ -42,11 +45,11 @@ describe("api_trusted_callers", () => {
     assert.equal(await statusOf(named, { ...proxied, Host: "cluster.example:9095" }), 200);
   });
 
-  test("also where others need a token or one of API.Authorizations", async () => {
+  test("trusted callers are also accepted if others need a token or one of API.Authorizations", async () => {
     assert.deepEqual([await statusOf(strict), await statusOf(strict, proxied)], [200, 200]);
   });
 
-  test("no header makes a caller one of them", async () => {
+  test("no header makes a caller trusted", async () => {
     for (const headers of [
       { "X-Forwarded-For": "192.0.2.7" },
       { "X-Forwarded-For": "192.0.2.7, 127.0.0.1" },
@@ -59,13 +62,13 @@ describe("api_trusted_callers", () => {
     assert.equal(await statusOf(other), 200, "a program of this machine, as ever");
   });
 
-  test("a page of another name is not let in by them, and a wrong secret is refused", async () => {
+  test("a page of another origin is not trusted through them, and a wrong secret is refused", async () => {
     assert.equal(await statusOf(named, { ...proxied, Host: "evil.example" }), 403);
     assert.equal(await statusOf(named, { ...proxied, Origin: "http://evil.example" }), 403);
     assert.equal(await statusOf(named, { ...proxied, Authorization: "Bearer wrong" }), 403);
   });
 
-  test("an entry that is no address names the option", async () => {
+  test("an invalid entry names the option", async () => {
     const config = {
       modules_enabled: ["http", "http_api"],
       node_offline: true,

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createNode } from "#node/index.ts";
-import { Place, urlOf } from "../cli/support.ts";
+import { Sandbox, urlOf } from "../cli/support.ts";
 import { startRpc } from "../commands/support.ts";
 
 const files = { "index.html": "<title>a front end</title>", "static/main.js": "go()" };
@@ -13,7 +13,7 @@ async function write(folder: string): Promise<void> {
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
 }
 
-/** Of the files, as a directory of a repo. */
+/** Adds the files as a directory of a repo and returns its CID. */
 async function add(repo: string): Promise<string> {
   await using node = await createNode({ repo, offline: true });
   let root = "";
@@ -23,44 +23,44 @@ async function add(repo: string): Promise<string> {
   return root;
 }
 
-/** Redirects are not followed. */
+/** Makes a request without following redirects. */
 async function ask(url: string, init: RequestInit = {}) {
-  const answer = await fetch(url, { redirect: "manual", ...init });
-  return { status: answer.status, location: answer.headers.get("location"), text: await answer.text(), answer };
+  const response = await fetch(url, { redirect: "manual", ...init });
+  return { status: response.status, location: response.headers.get("location"), text: await response.text(), response };
 }
 
 describe("a front end at /webui of the API", () => {
-  test("is a folder of files, and the daemon tells where", async () => {
-    await using place = await Place.withRepo();
-    const folder = join(place.folder, "webui");
+  test("is a folder of files, and the daemon prints its URL", async () => {
+    await using sandbox = await Sandbox.withRepo();
+    const folder = join(sandbox.folder, "webui");
     await write(folder);
-    const daemon = await place.serve(["--offline"], { MODHOST_API_WEBUI: folder });
-    const url = urlOf(await place.api());
+    const daemon = await sandbox.serve(["--offline"], { MODHOST_API_WEBUI: folder });
+    const url = urlOf(await sandbox.api());
     assert.ok(daemon.lines().includes(`WebUI: ${url}/webui`));
     const { status, location } = await ask(`${url}/webui`);
     assert.deepEqual([status, location], [301, "/webui/"]);
     const page = await ask(`${url}/webui/`);
     assert.deepEqual([page.status, page.text], [200, files["index.html"]]);
-    assert.equal(page.answer.headers.get("x-frame-options"), "SAMEORIGIN");
-    assert.equal(page.answer.headers.get("access-control-allow-origin"), null);
+    assert.equal(page.response.headers.get("x-frame-options"), "SAMEORIGIN");
+    assert.equal(page.response.headers.get("access-control-allow-origin"), null);
     assert.equal((await ask(`${url}/webui/static/main.js`)).text, "go()");
     assert.equal((await ask(`${url}/webui/`, { method: "HEAD" })).status, 200);
     assert.equal((await ask(`${url}/webui/none`)).status, 404);
-    // Its pages may call the API, and those of others may not.
+    // Its pages may call the API, but pages of other origins may not.
     const call = (origin: string) => ask(`${url}/api/v0/version`, { method: "POST", headers: { origin } });
     assert.deepEqual([(await call(url)).status, (await call("http://other.example")).status], [200, 403]);
   });
 
-  test("is content, to which it leads; no other content is there", async () => {
-    await using place = await Place.withRepo();
-    const cid = await add(place.repo);
-    const daemon = await place.serve(["--offline"], { MODHOST_API_WEBUI: cid });
-    const url = urlOf(await place.api());
+  test("is content, to which /webui redirects; no other content is served", async () => {
+    await using sandbox = await Sandbox.withRepo();
+    const cid = await add(sandbox.repo);
+    const daemon = await sandbox.serve(["--offline"], { MODHOST_API_WEBUI: cid });
+    const url = urlOf(await sandbox.api());
     assert.ok(daemon.lines().includes(`WebUI: ${url}/webui`));
     const below = `/ipfs/${cid}`;
-    const answers = ["/webui", "/webui/", "/webui/x", below, `${below}?a=b`].map((path) => ask(`${url}${path}`));
+    const responses = ["/webui", "/webui/", "/webui/x", below, `${below}?a=b`].map((path) => ask(`${url}${path}`));
     assert.deepEqual(
-      (await Promise.all(answers)).map(({ status, location }) => [status, location]),
+      (await Promise.all(responses)).map(({ status, location }) => [status, location]),
       [
         [301, "/webui/"],
         [302, `${below}/`],
@@ -69,7 +69,7 @@ describe("a front end at /webui of the API", () => {
         [301, `${below}/?a=b`],
       ],
     );
-    // By the name by which gateways have hosts of their own, too: the page stays at the origin of the API.
+    // Also by the name for which gateways use subdomains: the page stays at the origin of the API.
     const local = url.replace("127.0.0.1", "localhost");
     for (const base of [url, local]) {
       assert.equal((await ask(`${base}${below}/`)).text, files["index.html"]);
@@ -79,7 +79,7 @@ describe("a front end at /webui of the API", () => {
     assert.equal((await ask(`${url}${other}`)).status, 404);
   });
 
-  test("is there at ports of the host, under whatever name they are asked by", async () => {
+  test("is served at ports of the host, by any host name", async () => {
     let cid = "";
     await using host = await startRpc(
       {},
@@ -105,17 +105,17 @@ describe("a front end at /webui of the API", () => {
     assert.match(text, /load the module http_gateway/);
   });
 
-  test("is none where nothing is named or what is named is not there, and the daemon then tells of none", async () => {
-    await using place = await Place.withRepo();
-    const plain = await place.serve();
+  test("is absent if nothing or something missing is named, and the daemon then prints no URL", async () => {
+    await using sandbox = await Sandbox.withRepo();
+    const plain = await sandbox.serve();
     assert.doesNotMatch(plain.lines().join("\n"), /WebUI/);
-    const { status, text } = await ask(`${urlOf(await place.api())}/webui/`);
+    const { status, text } = await ask(`${urlOf(await sandbox.api())}/webui/`);
     assert.equal(status, 404);
     assert.match(text, /the option api_webui/);
     await plain.stop();
-    const missing = await place.serve(["--offline"], { MODHOST_API_WEBUI: join(place.folder, "none") });
+    const missing = await sandbox.serve(["--offline"], { MODHOST_API_WEBUI: join(sandbox.folder, "none") });
     assert.doesNotMatch(missing.lines().join("\n"), /WebUI/);
     assert.match((await missing.stop()).stderr, /api_webui: .*none is neither a folder nor a CID/);
-    await assert.rejects(place.serve(["--offline"], { MODHOST_API_WEBUI: "/ipfs/nonsense" }), /"nonsense" is no CID/);
+    await assert.rejects(sandbox.serve(["--offline"], { MODHOST_API_WEBUI: "/ipfs/nonsense" }), /"nonsense" is no CID/);
   });
 });

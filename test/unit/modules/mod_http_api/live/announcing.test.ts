@@ -7,21 +7,21 @@ import { call } from "../faults/lab.ts";
 const listener = announcementListener();
 const { roots, mod_listener } = listener;
 
-test("what a call at the level 0.43 does not say of it, Import.FastProvide of the configuration does", async () => {
-  const today = await startRpc({ api_level: "0.43" }, { modules: { mod_listener } });
+test("Import.FastProvide of the configuration decides if a call at the level 0.43 does not", async () => {
+  const kubo043 = await startRpc({ api_level: "0.43" }, { modules: { mod_listener } });
   let text = 0;
-  const set = (key: string, value: boolean) => today.value(`config?arg=${key}&arg=${value}&json=true`);
+  const set = (key: string, value: boolean) => kubo043.value(`config?arg=${key}&arg=${value}&json=true`);
   const add = async (options: string) => {
     roots.length = 0;
-    const { values, message } = await call<{ Hash: string }>(today, `add?${options}`, `${(text += 1)}`);
+    const { values, message } = await call<{ Hash: string }>(kubo043, `add?${options}`, `${(text += 1)}`);
     return [values.at(-1)?.Hash ?? "", message] as const;
   };
   try {
     await set("Import.FastProvideRoot", false);
     const [before] = await add("");
     const [after] = await add("pin=false");
-    await today.value(`pin/update?arg=${before}&arg=${after}&unpin=false`);
-    await today.value(`pin/add?arg=${after}&name=again`);
+    await kubo043.value(`pin/update?arg=${before}&arg=${after}&unpin=false`);
+    await kubo043.value(`pin/add?arg=${after}&name=again`);
     assert.deepEqual(roots, [], "not of the root");
     const [said] = await add("fast-provide-root=true");
     assert.deepEqual(roots, [said], "the call comes first");
@@ -34,6 +34,6 @@ test("what a call at the level 0.43 does not say of it, Import.FastProvide of th
     assert.equal((await add("fast-provide-wait=false"))[1], undefined);
   } finally {
     listener.online = false;
-    await today.stop();
+    await kubo043.stop();
   }
 });

@@ -3,7 +3,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Module, Server } from "#core/types.ts";
-import { waitingList } from "#modules/mod_http_api/http/config_waits.ts";
+import { pendingKeysHeader } from "#modules/mod_http_api/http/config_waits.ts";
+import { createIdentity } from "#node/storage/repo/identity.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startRpc } from "../commands/support.ts";
 import { ask, multipart } from "../support.ts";
@@ -26,14 +27,14 @@ const waitsIn = ({ headers }: { readonly headers: Readonly<Record<string, string
   headers["x-modhost-config-waits"];
 const statusOf = () => server.status();
 
-test("a header of API.HTTPHeaders is sent from the next answer on", async () => {
+test("a header of API.HTTPHeaders is sent from the next response on", async () => {
   await set("API.HTTPHeaders", { "X-Tried": ["yes"] });
   assert.equal((await ask(host.http, "version")).headers["x-tried"], "yes");
   await set("API.HTTPHeaders", {});
   assert.equal((await ask(host.http, "version")).headers["x-tried"], undefined);
 });
 
-test("API.Authorizations are asked for from the next call on, and no longer when they are gone", async () => {
+test("API.Authorizations apply from the next call on, and stop applying when they are removed", async () => {
   await set("API.Authorizations", { me: { AuthSecret: "bearer:abc", AllowedPaths: ["/api/v0"] } });
   assert.equal((await ask(host.http, "id")).status, 403);
   const headers = { authorization: "Bearer abc" };
@@ -42,12 +43,12 @@ test("API.Authorizations are asked for from the next call on, and no longer when
   assert.equal((await ask(host.http, "id")).status, 200);
 });
 
-test("what waits for the next start is told beside the answer, which stays the reference's, and in the status", async () => {
+test("keys that take effect at the next start are in a header next to the unchanged response, and in the status", async () => {
   const before = JSON.parse((await ask(host.http, "config/show")).body);
   assert.equal(waitsIn(await ask(host.http, "config/show")), undefined);
   const document = JSON.parse(await readFile(file(), "utf8"));
-  await writeFile(file(), JSON.stringify({ ...document, Identity: { ...document.Identity, PeerID: "another" } }));
-  await until(async () => waitsIn(await ask(host.http, "config/show")) === "Identity.PeerID");
+  await writeFile(file(), JSON.stringify({ ...document, Identity: await createIdentity() }));
+  await until(async () => waitsIn(await ask(host.http, "config/show")) === "Identity.PeerID, Identity.PrivKey");
   assert.match(statusOf().warnings.join(), /Identity.PeerID waits for the next start/);
   await writeFile(file(), JSON.stringify(document));
   await until(async () => waitsIn(await ask(host.http, "config/show")) === undefined);
@@ -55,14 +56,14 @@ test("what waits for the next start is told beside the answer, which stays the r
   assert.deepEqual(JSON.parse((await ask(host.http, "config/show")).body), before);
 });
 
-test("a live value that cannot be applied is answered as ever, with the reason in the header", async () => {
-  const answer = await set("Datastore.GCPeriod", "often");
-  assert.equal(answer.status, 200);
-  assert.deepEqual(JSON.parse(answer.body), { Key: "Datastore.GCPeriod", Value: "often" });
+test("a live value that cannot be applied gets the usual response, with the reason in the header", async () => {
+  const response = await set("Datastore.GCPeriod", "often");
+  assert.equal(response.status, 200);
+  assert.deepEqual(JSON.parse(response.body), { Key: "Datastore.GCPeriod", Value: "often" });
   await set("Datastore.GCPeriod", "1h");
 });
 
-test("config/replace and a profile are in force with their answer", async () => {
+test("config/replace and a profile are in force with their response", async () => {
   const document = JSON.parse((await ask(host.http, "config/show")).body);
   const content = JSON.stringify({ ...document, API: { HTTPHeaders: { "X-Replaced": ["1"] } } });
   assert.equal((await ask(host.http, "config/replace", multipart([{ filename: "config", content }]))).status, 200);
@@ -70,7 +71,7 @@ test("config/replace and a profile are in force with their answer", async () => 
   await set("API.HTTPHeaders", {});
 });
 
-test("modhost reload puts the node's file in force, too", async () => {
+test("modhost reload also applies the node's file", async () => {
   const document = JSON.parse(await readFile(file(), "utf8"));
   const { config } = host.host.exports<{ lowLevel: { repo: { config: { value(path: string): unknown } } } }>("node")
     .lowLevel.repo;
@@ -79,10 +80,10 @@ test("modhost reload puts the node's file in force, too", async () => {
   await until(() => JSON.stringify(config.value("DNS.Resolvers")) === '{"a.":"https://a"}');
 });
 
-test("reasons are structured fields, whatever is in them", () => {
+test("reasons are structured fields, whatever they contain", () => {
   const keys = [
     { key: "Routing.Type", reason: undefined },
     { key: "Addresses.Swarm", reason: 'the "port"\n\\ is taken — é' },
   ];
-  assert.equal(waitingList(keys), 'Routing.Type, Addresses.Swarm;reason="the \\"port\\"?\\\\ is taken ? ?"');
+  assert.equal(pendingKeysHeader(keys), 'Routing.Type, Addresses.Swarm;reason="the \\"port\\"?\\\\ is taken ? ?"');
 });

@@ -15,7 +15,7 @@ const set = async (key: string, value: unknown) => {
   assert.equal(status, 200, text);
 };
 
-test("p2p is there with Experimental.Libp2pStreamMounting", async () => {
+test("p2p is available with Experimental.Libp2pStreamMounting", async () => {
   assert.match(String((await host.failure("p2p/ls"))[1]), /libp2p stream mounting not enabled/);
   await set("Experimental.Libp2pStreamMounting", true);
   assert.equal((await host.call("p2p/ls")).status, 200);
@@ -23,7 +23,7 @@ test("p2p is there with Experimental.Libp2pStreamMounting", async () => {
   assert.match(String((await host.failure("p2p/ls"))[1]), /libp2p stream mounting not enabled/);
 });
 
-test("stats/provide is there with Experimental.AcceleratedDHTClient", async () => {
+test("stats/provide is available with Experimental.AcceleratedDHTClient", async () => {
   assert.notEqual((await host.call("stats/provide")).status, 200);
   await set("Experimental.AcceleratedDHTClient", true);
   assert.equal((await host.call("stats/provide")).status, 200);
@@ -31,7 +31,7 @@ test("stats/provide is there with Experimental.AcceleratedDHTClient", async () =
   assert.notEqual((await host.call("stats/provide")).status, 200);
 });
 
-test("mount takes its folders from Mounts.IPFS and Mounts.IPNS", async () => {
+test("mount uses the folders of Mounts.IPFS and Mounts.IPNS", async () => {
   await set("Mounts.IPFS", "/nowhere/one");
   assert.match(String((await host.failure("mount"))[1]), /\/nowhere\/one/);
   await set("Mounts.IPFS", host.folder);

@@ -20,7 +20,7 @@ const set = async (key: string, value: unknown) => {
 };
 const lowLevel = () => host.host.exports<NodeModule>("node").lowLevel;
 
-test("repo/stat and the watermark go by Datastore.StorageMax and Datastore.StorageGCWatermark as they are", async () => {
+test("repo/stat and the watermark follow the current Datastore.StorageMax and Datastore.StorageGCWatermark", async () => {
   await set("Datastore.StorageMax", "1KB");
   assert.equal((await host.value<{ StorageMax: number }>("repo/stat")).StorageMax, 1000);
   await host.call("add", { a: "x".repeat(2000) });
@@ -31,7 +31,7 @@ test("repo/stat and the watermark go by Datastore.StorageMax and Datastore.Stora
   await set("Datastore.StorageMax", "10GB");
 });
 
-test("garbage is collected by Datastore.GCPeriod as it is, and one that cannot be read leaves the former", async () => {
+test("collections follow the current Datastore.GCPeriod, and an invalid value keeps the previous one", async () => {
   await using timed = await createTestHost({
     clock: "manual",
     modules: [],
@@ -64,14 +64,14 @@ test("garbage is collected by Datastore.GCPeriod as it is, and one that cannot b
   assert.equal(await isHere(third), true);
 });
 
-test("blocks are checked when they are read with Datastore.HashOnRead", async () => {
+test("Datastore.HashOnRead makes reads verify blocks", async () => {
   await set("Datastore.HashOnRead", true);
   assert.equal(lowLevel().blocks.hashOnRead, true);
   await set("Datastore.HashOnRead", false);
   assert.equal(lowLevel().blocks.hashOnRead, false);
 });
 
-test("directories are spread with Experimental.ShardingEnabled, and are not without", async () => {
+test("Experimental.ShardingEnabled decides whether directories are sharded", async () => {
   const made = async () => {
     const { lines } = await host.call("add?wrap-with-directory=true&pin=false", { a: "x" });
     return (lines.at(-1) as { Hash: string }).Hash;
@@ -83,15 +83,15 @@ test("directories are spread with Experimental.ShardingEnabled, and are not with
   assert.equal(await made(), plain);
 });
 
-test("names are looked up where DNS.Resolvers says", async (t) => {
-  const asked: string[] = [];
+test("names are looked up at the servers of DNS.Resolvers", async (t) => {
+  const requested: string[] = [];
   await set("DNS.Resolvers", { "live.test.": "https://dns.example/dns-query" });
   t.mock.method(globalThis, "fetch", async (url: string | URL) => {
-    asked.push(String(url));
+    requested.push(String(url));
     throw new Error("no such server");
   });
   await assert.rejects(lowLevel().names.resolveDnslink("live.test", { depth: 1 }));
-  assert.match(asked[0] ?? "", /^https:\/\/dns\.example\/dns-query/);
+  assert.match(requested[0] ?? "", /^https:\/\/dns\.example\/dns-query/);
   t.mock.restoreAll();
   await set("DNS.Resolvers", {});
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CommandLog } from "#modules/mod_http_api/rpc/command_log.ts";
 
-test("ended commands are dropped beside one that never ends, however they come", () => {
+test("finished commands are dropped next to one that never ends, in any order", () => {
   const log = new CommandLog();
   log.begin("log/tail", [], {});
   for (let round = 0; round < 500; round += 1) {
@@ -13,7 +13,7 @@ test("ended commands are dropped beside one that never ends, however they come",
   assert.equal(log.list()[0]?.command, "log/tail");
 });
 
-test("the log keeps what runs; what has ended goes now and then, or when it is told to", () => {
+test("the log keeps running commands; finished ones are dropped now and then, or on request", () => {
   const log = new CommandLog();
   const ends = Array.from({ length: 10 }, (_, at) => log.begin("add", [String(at)], {}));
   ends[0]?.();
@@ -33,7 +33,7 @@ test("the log keeps what runs; what has ended goes now and then, or when it is t
   assert.equal(log.list().length, 8);
 });
 
-test("the log keeps what has ended for the time it is told", () => {
+test("the log keeps finished commands for the configured time", () => {
   const log = new CommandLog();
   log.keep(60_000);
   for (let at = 0; at < 20; at += 1) log.begin("x", [], {})();
@@ -42,7 +42,7 @@ test("the log keeps what has ended for the time it is told", () => {
   assert.equal(log.list().length, 0);
 });
 
-test("the log tells of starts and ends, once each", () => {
+test("the log reports each start and end once", () => {
   const log = new CommandLog();
   const heard: unknown[] = [];
   const stop = log.listen(({ command, end }) => heard.push([command, end !== undefined]));

@@ -33,7 +33,7 @@ describe("durations", () => {
     test(`${text || "nothing"} is refused`, () => assert.throws(() => parseDuration(text), { message }));
 });
 
-test("text in quotes", () => {
+test("text is quoted like in Go", () => {
   const texts: [text: string, quoted: string][] = [
     ["a b", '"a b"'],
     ['"\\', '"\\"\\\\"'],
@@ -45,7 +45,7 @@ test("text in quotes", () => {
   for (const [text, quoted] of texts) assert.equal(quote(text), quoted);
 });
 
-test("JSON with what Go escapes", () => {
+test("JSON is escaped like in Go", () => {
   assert.equal(
     goJson({ b: "<>&\u2028\u2029", a: [1n, null, 1e21, 1e-7] }),
     '{"b":"\\u003c\\u003e\\u0026\\u2028\\u2029","a":[1,null,1e+21,1e-7]}',

@@ -39,7 +39,7 @@ const part = {
 } satisfies Commands;
 
 const table = new Table([part], {
-  today: [{ "dag/get": readCommand({ help: "Returns a node.", returns: raw, run: () => "today" as never }) }],
+  kubo043: [{ "dag/get": readCommand({ help: "Returns a node.", returns: raw, run: () => "today" as never }) }],
 });
 const ran = (at: Table, path: string) => {
   const entry = at.node(path)?.entry;
@@ -47,7 +47,7 @@ const ran = (at: Table, path: string) => {
   return entry.run({} as never);
 };
 
-describe("what came with 0.43", () => {
+describe("a command that came with 0.43", () => {
   test("is served at 0.9 and not listed", () => {
     assert.deepEqual(
       table.commands().map(([path]) => path),
@@ -63,16 +63,20 @@ describe("what came with 0.43", () => {
     assert.ok(table.readOnly().node("dag/sum") !== undefined);
   });
 
+  test("leaves no command at the address of the gateway, as in Kubo", () => {
+    assert.deepEqual(table.at("0.43").readOnly().served(), []);
+  });
+
   test("is listed at 0.43", () => {
-    const today = table.at("0.43");
+    const kubo043 = table.at("0.43");
     assert.deepEqual(
-      today.commands().map(([path]) => path),
+      kubo043.commands().map(([path]) => path),
       ["dag/get", "dag/sum", "object/put", "routing/get"],
     );
-    assert.ok(commandTree(today, false).Options.some(({ Names: [name] }) => name === "repo-dir"));
+    assert.ok(commandTree(kubo043, false).Options.some(({ Names: [name] }) => name === "repo-dir"));
     assert.ok(!commandTree(table, false).Options.some(({ Names: [name] }) => name === "repo-dir"));
-    assert.match(openApi(today), /"version":"0.43.0"/);
-    assert.match(openApi(today), /"repo-dir"/);
+    assert.match(openApi(kubo043), /"version":"0.43.0"/);
+    assert.match(openApi(kubo043), /"repo-dir"/);
     const { paths, components } = JSON.parse(openApi(table, { served: true }));
     assert.equal(components.parameters["repo-dir"].name, "repo-dir", "served, though not listed");
     const since = Object.entries<{ post: Record<string, unknown> }>(paths).filter(([, { post }]) => post["x-since"]);
@@ -80,8 +84,8 @@ describe("what came with 0.43", () => {
   });
 });
 
-describe("what clashes", () => {
-  test("has the declaration of its level, and a table of each level is made once", () => {
+describe("a command that differs between the levels", () => {
+  test("has the declaration of its level, and the table of each level is built once", () => {
     assert.equal(ran(table.at("0.9"), "dag/get"), "then");
     assert.equal(ran(table.at("0.43"), "dag/get"), "today");
     assert.equal(table.at("0.43"), table.at("0.43"));
@@ -91,7 +95,7 @@ describe("what clashes", () => {
     assert.ok(table.at("0.9").level.clashes["dag/get"] !== undefined);
   });
 
-  test("a topic is taken for one of the other level where it can hardly be a plain one", () => {
+  test("a topic counts as one of the other level if it can hardly be a plain one", () => {
     const { clashes } = levels["0.9"];
     const clash = (path: string, given: readonly string[], hasBody = false, queried = given.length) =>
       clashes[path]?.({ given, queried, options: {}, hasBody });
@@ -108,37 +112,37 @@ describe("what clashes", () => {
     assert.equal(clash("pubsub/pub", [encoded]), false);
   });
 
-  test("what is gone is not there, or says so without looking at the call", () => {
-    const today = table.at("0.43");
-    assert.equal(today.node("tar"), undefined);
-    assert.equal(today.node("tar/add"), undefined);
-    assert.throws(() => ran(today, "object/put"), /^NodeError: removed, use 'ipfs dag' or 'ipfs files' instead$/);
-    const { entry } = today.node("object/put") ?? {};
+  test("a removed command is missing, or fails without reading the call", () => {
+    const kubo043 = table.at("0.43");
+    assert.equal(kubo043.node("tar"), undefined);
+    assert.equal(kubo043.node("tar/add"), undefined);
+    assert.throws(() => ran(kubo043, "object/put"), /^NodeError: removed, use 'ipfs dag' or 'ipfs files' instead$/);
+    const { entry } = kubo043.node("object/put") ?? {};
     assert.ok(entry !== undefined && "run" in entry && entry.file === undefined);
   });
 });
 
-describe("texts of failures", () => {
-  const today = (thrown: unknown) => wordingOf(thrown, levels["0.43"]);
+describe("texts of errors", () => {
+  const kubo043 = (thrown: unknown) => wordingOf(thrown, levels["0.43"]);
 
   test("are those of the level, by code and details", () => {
     const missing = failure("BLOCK_NOT_FOUND", { cid: "bafy" });
     assert.equal(wordingOf(missing, levels["0.9"]), "blockservice: key not found");
-    assert.equal(today(missing), "block was not found locally (offline): ipld: could not find bafy");
+    assert.equal(kubo043(missing), "block was not found locally (offline): ipld: could not find bafy");
     const path = failure("INVALID_PATH", {
       path: '"/ipfs/x"',
       reason: "no",
       fault: "root",
       later: "invalid cid: short",
     });
-    assert.equal(today(path), 'invalid path "/ipfs/x": invalid cid: short');
+    assert.equal(kubo043(path), 'invalid path "/ipfs/x": invalid cid: short');
   });
 
-  test("are those of the node where a detail is missing, and for all else", () => {
-    assert.equal(today(failure("BLOCK_NOT_FOUND")), "blockservice: key not found");
-    assert.equal(today(new NodeError("no such thing")), "no such thing");
-    assert.equal(today(failure("IS_DIRECTORY")), "this dag node is a directory");
-    assert.equal(today(new Error("bug")), "bug");
-    assert.equal(today("text"), "text");
+  test("are those of the node if a detail is missing, and for everything else", () => {
+    assert.equal(kubo043(failure("BLOCK_NOT_FOUND")), "blockservice: key not found");
+    assert.equal(kubo043(new NodeError("no such thing")), "no such thing");
+    assert.equal(kubo043(failure("IS_DIRECTORY")), "this dag node is a directory");
+    assert.equal(kubo043(new Error("bug")), "bug");
+    assert.equal(kubo043("text"), "text");
   });
 });

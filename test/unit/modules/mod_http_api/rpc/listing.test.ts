@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { rpcPages } from "#config/build/generate/rpc.ts";
 import { table } from "#modules/mod_http_api/commands/index.ts";
 import {
   type Command,
@@ -16,9 +17,8 @@ import { commandLines, commandTree } from "#modules/mod_http_api/rpc/listing.ts"
 import { openApi } from "#modules/mod_http_api/rpc/openapi.ts";
 import { fields, map } from "#modules/mod_http_api/rpc/shape.ts";
 import { Table } from "#modules/mod_http_api/rpc/table.ts";
-import { rpcPages } from "#test/tools/generate/rpc.ts";
 
-/** They are listed, and never run. */
+/** The commands are listed, and never run. */
 const run = (): never => {
   throw new Error("it ran");
 };
@@ -61,7 +61,7 @@ const commands: Commands = {
 const small = new Table([commands]);
 
 describe("the list of commands", () => {
-  test("is the tree, with no flags but those of the root unless they are asked for", () => {
+  test("is the tree, without flags except those of the root, unless they are requested", () => {
     assert.deepEqual(commandTree(small, false), {
       Name: "ipfs",
       Subcommands: [
@@ -74,7 +74,7 @@ describe("the list of commands", () => {
     });
   });
 
-  test("names flags with their second names, hidden ones not", () => {
+  test("lists flags with their aliases, except hidden ones", () => {
     const { Options, Subcommands } = commandTree(small, true);
     assert.deepEqual(
       Options.map(({ Names }) => Names.join(" ")),
@@ -97,7 +97,7 @@ describe("the list of commands", () => {
     assert.deepEqual(Subcommands[1]?.Options, [{ Names: ["flush", "f"] }]);
   });
 
-  test("as text is sorted, a line each, without the flags of the root", () => {
+  test("as text is sorted, one per line, without the flags of the root", () => {
     assert.deepEqual(commandLines(commandTree(small, true)), [
       "ipfs",
       "ipfs add",
@@ -117,7 +117,7 @@ describe("the OpenAPI document", () => {
   const parameter = (path: string, name: string) =>
     paths[path].post.parameters.find((each: { name?: string }) => each.name === name);
 
-  test("has every command, and nothing of groups", () => {
+  test("has every command, but no groups", () => {
     assert.deepEqual(
       Object.keys(paths),
       ["add", "files/read", "none", "one"].map((path) => `/api/v0/${path}`),
@@ -127,13 +127,13 @@ describe("the OpenAPI document", () => {
     assert.deepEqual(ids, ["add", "filesRead", "none", "one"]);
   });
 
-  test("describes flags, those of groups too, and leaves out hidden ones", () => {
+  test("describes flags, including those of groups, but not hidden ones", () => {
     assert.deepEqual(parameter("/api/v0/add", "chunker").schema, { type: "string", default: "size-262144" });
     assert.deepEqual(parameter("/api/v0/files/read", "flush").schema, { type: "boolean", default: true });
     assert.equal(parameter("/api/v0/add", "secret"), undefined);
   });
 
-  test("every reference leads somewhere", () => {
+  test("has only references that can be resolved", () => {
     const references = JSON.stringify(paths).match(/#\/components\/[^"]+/g) ?? [];
     for (const reference of new Set(references)) {
       const [, , room = "", name = ""] = reference.split("/");
@@ -142,7 +142,7 @@ describe("the OpenAPI document", () => {
     assert.ok(references.length > 0);
   });
 
-  test("describes arguments, body and answer", () => {
+  test("describes arguments, body and response", () => {
     assert.deepEqual(parameter("/api/v0/none", "arg").schema, {
       type: "array",
       items: { type: "string" },
@@ -191,7 +191,7 @@ test("the reference pages name every command, argument and flag", () => {
   assert.match(files, /\| `flush`, `f` \| bool \| `true` \| Flush\. \|/);
 });
 
-test("what a command has otherwise at the level 0.43 stands below it, and what is no more there is named", () => {
+test("differences of a command at the level 0.43 are shown below it, including what was removed", () => {
   const stat = (more: { readonly arguments?: Command["arguments"]; readonly options?: Options }) =>
     readCommand({
       help: "Counts.",
@@ -209,11 +209,11 @@ test("what a command has otherwise at the level 0.43 stands below it, and what i
     "dht/get": stat({}),
     block: defineGroup({ help: "Blocks." }),
   };
-  const today = {
+  const kubo043 = {
     "block/stat": stat({ arguments: [{ name: "cid", required: true, help: "Which." }], options: same }),
     "block/get": stat({ options: { a: { type: "bool", help: "A." } } }),
   };
-  const pages = rpcPages(new Table([parts], { today: [today] }));
+  const pages = rpcPages(new Table([parts], { kubo043: [kubo043] }));
   const block = pages.get("block.md") ?? "";
   assert.deepEqual(block.split("**At the level 0.43:**").length, 2, "one of the two differs");
   assert.match(
@@ -224,7 +224,7 @@ test("what a command has otherwise at the level 0.43 stands below it, and what i
   assert.match(pages.get("dht.md") ?? "", /it is no more: the failure `removed, use 'ipfs routing' instead`\./);
 });
 
-test("the real table holds together", () => {
+test("the real table is consistent", () => {
   const names = commandTree(table, false).Subcommands.map(({ Name }) => Name);
   assert.ok(names.includes("commands") && names.includes("version"));
   assert.doesNotThrow(() => JSON.parse(openApi(table)));

@@ -19,7 +19,7 @@ const operations = Object.entries(document.paths as Record<string, { post: Opera
   ([path, { post }]) => [path.replace("/api/v0/", ""), post] as const,
 );
 
-/** What a `$ref` stands for, or the value itself. */
+/** Resolves a `$ref`, or returns the value itself. */
 function resolved(value: Json): Json {
   const { $ref } = value as { $ref?: string };
   if ($ref === undefined) return value;
@@ -38,7 +38,7 @@ const words = new Set([
   ...["additionalProperties", "minItems", "maxItems", "contentEncoding", "contentMediaType", "anyOf"],
 ]);
 
-/** Every word of a schema is one of JSON Schema 2020-12 and fits the others. */
+/** Checks that every keyword of a schema belongs to JSON Schema 2020-12 and fits the others. */
 function checkSchema(schema: Json, where: string): void {
   for (const word of Object.keys(schema)) assert.ok(words.has(word), `${where}: ${word}`);
   const {
@@ -66,7 +66,7 @@ function checkSchema(schema: Json, where: string): void {
 }
 
 describe("the OpenAPI document", () => {
-  test("has one path for each command, and no other", () => {
+  test("has exactly one path for each command", () => {
     assert.equal(document.openapi, "3.1.0");
     assert.deepEqual(
       operations.map(([path]) => path).sort(),
@@ -93,7 +93,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("describes bodies and answers by schemas that hold together", () => {
+  test("describes bodies and responses by consistent schemas", () => {
     for (const [path, { requestBody, responses, summary, "x-command": facts }] of operations) {
       assert.match(summary, /\.$/, path);
       if (requestBody !== undefined) {
@@ -111,14 +111,14 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("says which switch a command needs", () => {
+  test("names the switch that a command needs", () => {
     const needed = operations.filter(([, { summary }]) => summary.includes(" Needs Experimental."));
     assert.deepEqual([...new Set(needed.map(([path]) => path.split("/")[0]))].sort(), [
       ...["filestore", "p2p", "stats", "urlstore"],
     ]);
   });
 
-  test("has what an example gives", () => {
+  test("has the parameters of the examples", () => {
     const shown = [...table.commands()].filter(([, { example }]) => example !== undefined);
     assert.ok(shown.length > 4);
     for (const [path, { example }] of shown) {

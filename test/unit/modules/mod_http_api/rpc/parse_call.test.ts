@@ -116,8 +116,10 @@ describe("the path of a command", () => {
     ["cat/", "cat", [""]],
     ["files/write/x", "files/write", ["x"]],
     ["cat/a/b", undefined, []],
-    ["version/x", undefined, []],
-    ["version/", undefined, []],
+    ["version/x", "version", ["x"]],
+    ["version/", "version", [""]],
+    ["version/x/y", undefined, []],
+    ["files/write/", "files/write", [""]],
     ["files/none", undefined, []],
     ["files/", undefined, []],
     ["none", undefined, []],
@@ -158,7 +160,7 @@ describe("arguments", () => {
     test(call, async () => assert.deepEqual((await parsed(call))?.arguments, args));
   }
 
-  test("what is missing is named, a file only once the values before it are there", async () => {
+  test("missing arguments are named, a file only once the values before it exist", async () => {
     await refused("cat", 'argument "ipfs-path" is required');
     await refused("publish?arg=t", 'argument "data" is required');
     await refused("files/write", 'argument "path" is required');
@@ -166,7 +168,7 @@ describe("arguments", () => {
     await refused("files/write", 'argument "path" is required', { parts: [{ content: "x" }] });
   });
 
-  test("surplus values are counted and have no name", async () => {
+  test("surplus values are counted without a name", async () => {
     const { arguments: args, given: values } = (await parsed("template?arg=a&arg=b")) ?? assert.fail();
     assert.deepEqual([args, values], [{ template: "a" }, ["a", "b"]]);
   });
@@ -180,7 +182,7 @@ describe("arguments from the body", () => {
     assert.deepEqual(call?.arguments, { "ipfs-path": ["z", "a", "b", "", "c"] });
   });
 
-  test("the first line only, and only where the value is missing", async () => {
+  test("only the first line is read, and only if the value is missing", async () => {
     assert.deepEqual((await parsed("get", lines("a\nb")))?.arguments, { "ipfs-path": "a" });
     assert.deepEqual((await parsed("get?arg=z", lines("a\nb")))?.arguments, { "ipfs-path": "z" });
   });
@@ -190,7 +192,7 @@ describe("arguments from the body", () => {
     assert.deepEqual(call?.arguments, { topic: "t", data: [Buffer.from([254]), Buffer.from([255])] });
   });
 
-  test("an empty part or none leaves the value missing", async () => {
+  test("an empty part or no part leaves the value missing", async () => {
     await refused("get", 'argument "ipfs-path" is required', { parts: [] });
     await refused("cat", 'argument "ipfs-path" is required', lines(""));
   });
@@ -287,13 +289,13 @@ describe("flags", () => {
     assert.deepEqual(call?.options, { flush: false, encoding: "json" });
   });
 
-  test("a wrong flag is told before a missing argument, a missing file before a wrong flag", async () => {
+  test("an invalid flag is reported before a missing argument, and a missing file before an invalid flag", async () => {
     await refused("cat?quiet=x", 'could not convert value "x" to type "bool" (for option "-quiet")');
     await refused("files/write?arg=/x&flush=x", "file argument 'data' is required");
   });
 });
 
-test("arguments in a body are held in memory as far as there may be any as long, or as many", async () => {
+test("arguments in a body have limits on their length and total", async () => {
   const megabyte = Buffer.alloc(1024 * 1024, "a");
   const read = async (piece: Uint8Array, count: number) => {
     let lines = 0;
@@ -308,7 +310,7 @@ test("arguments in a body are held in memory as far as there may be any as long,
   await assert.rejects(read(short, 10), { message: "arguments of more than 67108864 bytes are not taken" });
 });
 
-test("secrets are not kept", async () => {
+test("secrets are masked", async () => {
   const call = (await parsed("service?arg=mine&arg=hush&password=hush&timeout=1s")) ?? assert.fail();
   assert.deepEqual(loggable(call), {
     args: ["mine", "***"],
@@ -316,7 +318,7 @@ test("secrets are not kept", async () => {
   });
 });
 
-describe("a declaration that cannot be meant", () => {
+describe("an inconsistent declaration", () => {
   const command = (more: object) => readCommand({ help: "x", returns: nothing, run, ...more });
   const wrong: [string, readonly Commands[], RegExp][] = [
     ["twice", [{ a: command({}) }, { a: command({}) }], /a is declared twice/],

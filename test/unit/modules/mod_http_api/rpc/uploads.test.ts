@@ -19,7 +19,7 @@ async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
   return text;
 }
 
-/** Entries as nested lists; directories whose name is in `closed` are not looked into. */
+/** Returns entries as nested lists. Directories whose name is in `closed` are not entered. */
 async function outline(entries: AsyncIterable<Entry>, closed: readonly string[] = []): Promise<unknown[]> {
   const all: unknown[] = [];
   for await (const entry of entries) {
@@ -122,7 +122,7 @@ describe("the tree of a body", () => {
     }
   }
 
-  test("a directory that is passed over takes its files along", async () => {
+  test("a directory that is skipped takes its files along", async () => {
     const parts = [file("d/a"), file("d/e/b"), file("z", "z")];
     assert.deepEqual(await outline(tree(parts).entries(), ["d"]), [
       ["d/", "closed"],
@@ -130,7 +130,7 @@ describe("the tree of a body", () => {
     ]);
   });
 
-  test("a file that is passed over, too", async () => {
+  test("a file can be skipped", async () => {
     const names: string[] = [];
     for await (const { name } of tree([file("a", "x".repeat(100_000)), file("b")]).entries()) names.push(name);
     assert.deepEqual(names, ["a", "b"]);
@@ -150,7 +150,7 @@ describe("names", () => {
   ];
   for (const [filename, path] of names) test(`${filename} is ${path}`, () => assert.equal(pathOf(filename), path));
 
-  test("filename* goes before filename", async () => {
+  test("filename* takes precedence over filename", async () => {
     const headers = { "Content-Disposition": "form-data; filename*=UTF-8''na%C3%AFve" };
     const body = `--b\r\nContent-Disposition: ${headers["Content-Disposition"]}\r\n\r\nx\r\n--b--\r\n`;
     const parts = readParts(pieces(Buffer.from(body), 100), "multipart/form-data; boundary=b");
@@ -158,8 +158,8 @@ describe("names", () => {
   });
 });
 
-describe("what a part says of its file", () => {
-  test("backing path, mode and time", async () => {
+describe("facts that a part states about its file", () => {
+  test("are backing path, mode and time", async () => {
     const headers = { Abspath: "/x/y" };
     const name = "file?mode=0644&mtime=-5&mtime-nsecs=7";
     const { abspath, mode, mtime, path } = await tree([{ filename: "d/f", headers, name }, file("g")])
@@ -176,20 +176,39 @@ describe("what a part says of its file", () => {
     );
   });
 
-  test("nothing, or nothing that can be read", async () => {
+  test("are ignored in headers of other names", async () => {
     const headers = { Mode: "0644", Mtime: "5" };
     const one = await tree([{ filename: "f", headers, name: "file" }]).one();
     assert.deepEqual([one.abspath, one.mode, one.mtime], [undefined, undefined, undefined]);
-    const odd = await tree([{ filename: "f", name: "file?mode=rw&mtime=now" }]).one();
-    assert.deepEqual([odd.mode, odd.mtime], [undefined, { seconds: 0, nanoseconds: 0 }]);
   });
 
-  test("a backing path that is percent-encoded goes before one that is not", async () => {
+  const times: [query: string, mtime: { seconds: number; nanoseconds: number } | undefined][] = [
+    ["mode=rw&mtime=now", undefined],
+    ["mode=&mtime=", undefined],
+    ["mtime=&mtime-nsecs=7", undefined],
+    ["mtime=+5", undefined],
+    ["mtime=1e3", undefined],
+    ["mtime=5.5", undefined],
+    ["mtime=99999999999999999999", undefined],
+    ["mode=0644", { seconds: 0, nanoseconds: 0 }],
+    ["mtime-nsecs=7", { seconds: 0, nanoseconds: 7 }],
+    ["mtime=5&mtime-nsecs=", { seconds: 5, nanoseconds: 0 }],
+    ["mtime=5&mtime-nsecs=x", { seconds: 5, nanoseconds: 0 }],
+    ["mtime=5&mtime-nsecs=1000000000", { seconds: 6, nanoseconds: 0 }],
+    ["mtime=5&mtime-nsecs=-1", { seconds: 4, nanoseconds: 999_999_999 }],
+  ];
+  for (const [query, mtime] of times) {
+    test(`${query} is ${mtime === undefined ? "no time" : `the time ${JSON.stringify(mtime)}`}`, async () => {
+      assert.deepEqual((await tree([{ filename: "f", name: `file?${query}` }]).one()).mtime, mtime);
+    });
+  }
+
+  test("include a percent-encoded backing path, which takes precedence over a plain one", async () => {
     const headers = { Abspath: "/x", "Abspath-Encoded": "%2Fna%C3%AFve" };
     assert.equal((await tree([{ filename: "f", headers }]).one()).abspath, "/naïve");
   });
 
-  test("a type that cannot be read is an error when it is met", async () => {
+  test("include a type, and an invalid type is an error when the part is reached", async () => {
     const entries = tree([file("a"), { filename: "b", type: "text/plain x" }])
       .entries()
       [Symbol.asyncIterator]();
@@ -231,8 +250,8 @@ describe("one file", () => {
   test("a directory", () => assert.rejects(tree([file("d/f")]).one(), { message: "file argument was nil" }));
 });
 
-describe("a body that is cut off", () => {
-  test("gives what was there, then fails", async () => {
+describe("a truncated body", () => {
+  test("yields the complete entries, then fails", async () => {
     const entries = tree([file("a", "1"), file("b", "half of it")], { cut: true }).entries();
     const seen: string[] = [];
     await assert.rejects(
@@ -250,10 +269,10 @@ describe("a body that is cut off", () => {
   });
 });
 
-describe("contents that pass", () => {
+describe("contents read through passing", () => {
   const content = Buffer.alloc(40_000, "content of several pieces, ");
 
-  /** A piece of it, and what it is when the next one has come. */
+  /** Reads a piece, and compares it after the next one has arrived. */
   async function read(how: "body" | "passing") {
     const { headers, body } = multipart([{ filename: "f", content }, file("next")], {});
     const source = {
@@ -277,11 +296,11 @@ describe("contents that pass", () => {
     return Buffer.concat(seen).equals(content);
   }
 
-  test("are the same, and serve again", async () => assert.equal(await read("passing"), false));
-  test("stay where they are not said to pass", async () => assert.equal(await read("body"), true));
+  test("are equal, but their buffers are reused", async () => assert.equal(await read("passing"), false));
+  test("are stable when read through body", async () => assert.equal(await read("body"), true));
 });
 
-test("the target of a symlink is held in memory, and has a bound", async () => {
+test("the target of a symlink has a length limit", async () => {
   const link = (length: number) =>
     outline(tree([{ filename: "l", type: "application/symlink", content: "t".repeat(length) }]).entries());
   assert.deepEqual(await link(65_536), [["l", { to: "t".repeat(65_536) }]]);

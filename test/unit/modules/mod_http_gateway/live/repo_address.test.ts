@@ -37,7 +37,7 @@ describe("at Addresses.Gateway of a repo", () => {
     assert.match(version.body, /^Commit: .*\nClient Version: go-ipfs\/0\.9\.0\/\nProtocol Version: ipfs\/0\.1\.0\n$/);
   });
 
-  test("the file gateway tells its address while content is there", async () => {
+  test("the file gateway contains the address while content is served", async () => {
     assert.equal(await file(), `http://127.0.0.1:${port()}`);
     await host.host.unload("http_gateway");
     await assert.rejects(file(), { code: "ENOENT" });
@@ -113,7 +113,7 @@ describe("at Addresses.Gateway of a repo", () => {
     assert.equal((await at("gw.invalid")).status, 200);
   });
 
-  test("a value that cannot be used leaves the former in force, and is told", async () => {
+  test("an invalid value is logged, and the previous one stays in force", async () => {
     const answer = await askAt(host.http, `/api/v0/config?arg=Gateway.RetrievalTimeout&arg=soon`, {}, "POST");
     assert.match(
       String(answer.headers["x-modhost-config-waits"]),

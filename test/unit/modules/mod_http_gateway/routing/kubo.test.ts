@@ -1,4 +1,7 @@
-/** Today's reference as a client of the router, and as a router: run with KUBO as the path of its program. */
+/**
+ * Today's reference as a client of the router, and as a router: run with KUBO as the path of its
+ * program.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixtures } from "#test/contract/gateway/replay.ts";

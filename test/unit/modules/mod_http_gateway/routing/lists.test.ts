@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { listAnswer } from "#modules/mod_http_gateway/routing/lists.ts";
+import { listResponse } from "#modules/mod_http_gateway/routing/lists.ts";
 import type { PeerRecords } from "#modules/mod_http_gateway/routing/look_ups.ts";
+import { sentHeaders } from "#test/support/sent_headers.ts";
 
 /** Counts what was asked of a look-up without end, and whether it was ended. */
 function endless() {
@@ -20,20 +21,20 @@ function endless() {
 }
 
 const asked = (accept: string, method = "GET") =>
-  ({ request: { method, headers: { accept }, url: {} }, settings: { headers: {} } }) as unknown as Parameters<
-    typeof listAnswer
+  ({ request: { method, ...sentHeaders({ accept }), url: {} }, settings: { headers: {} } }) as unknown as Parameters<
+    typeof listResponse
   >[2];
 
 test("a document has 100 records, and the look-up ends with the last of them", async () => {
   const { seen, records } = endless();
-  const { body } = await listAnswer("Providers", records, asked("application/json"));
+  const { body } = await listResponse("Providers", records, asked("application/json"));
   assert.equal(JSON.parse(body as string).Providers.length, 100);
   assert.deepEqual(seen, { given: 100, ended: true });
 });
 
 test("a stream goes on for as long as it is read", async () => {
   const { seen, records } = endless();
-  const { body } = await listAnswer("Peers", records, asked("application/x-ndjson"));
+  const { body } = await listResponse("Peers", records, asked("application/x-ndjson"));
   assert.equal(seen.given, 1);
   let read = 0;
   for await (const line of body as AsyncIterable<string>) {
@@ -46,6 +47,6 @@ test("a stream goes on for as long as it is read", async () => {
 
 test("HEAD of a stream looks for one", async () => {
   const { seen, records } = endless();
-  const { body } = await listAnswer("Peers", records, asked("application/x-ndjson", "HEAD"));
+  const { body } = await listResponse("Peers", records, asked("application/x-ndjson", "HEAD"));
   assert.deepEqual([body, seen], ["", { given: 1, ended: true }]);
 });

@@ -28,7 +28,7 @@ describe("delegated routing over two nodes", () => {
     ((await (await ask(path)).json()) as Record<string, readonly Found[]>)[member] ?? [];
   const recordOfOther = () => ({ Schema: "peer", ID: pair.otherId, Addrs: [pair.address], Protocols: [] });
 
-  test("providers of a block are told, in JSON and line by line", async () => {
+  test("providers of a block are listed as JSON and line by line", async () => {
     const cid = await provided(pair.other, "who has it?");
     const record = recordOfOther();
     const answer = await ask(`providers/${cid}`);
@@ -74,7 +74,7 @@ describe("delegated routing over two nodes", () => {
     }
   });
 
-  test("a record is taken, kept, handed on and given again; one that is not right is refused", async () => {
+  test("a valid record is stored, published and served, and an invalid one is refused", async () => {
     const { other, otherId } = pair;
     const { lines } = await other.call("key/gen?arg=page&type=ed25519&ipns-base=base36");
     const name = (lines[0] as { Id: string }).Id;

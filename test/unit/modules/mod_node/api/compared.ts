@@ -1,4 +1,4 @@
-/** The same calls in process and through the client libraries, on one node. */
+/** Makes the same calls in process and through the client libraries, on one node. */
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { create as createHttpClient } from "ipfs-http-client";
@@ -7,19 +7,22 @@ import type { Node, NodeModule } from "modhost/node";
 import { CID } from "multiformats/cid";
 import { startRpc } from "../../mod_http_api/commands/support.ts";
 
-/** A call of a client or of the node; their types do not fit one another. */
+/** A call of a client or of the node, whose types are not compatible. */
 // biome-ignore lint/suspicious/noExplicitAny: the libraries have CIDs of their own
 export type Call = (client: any) => unknown;
 
 export interface Compared extends AsyncDisposable {
   readonly node: Node;
-  /** The result that both clients and the node give. `kubo`, `http`: of that library and the node alone. */
+  /**
+   * Resolves to the result that the node and both clients return. `kubo` and `http` compare the
+   * node with that library only.
+   */
   same(call: Call, which?: "both" | "kubo" | "http"): Promise<unknown>;
-  /** The text of the failure that they give. */
+  /** Resolves to the error text that all of them give. */
   sameFailure(call: Call, which?: "both" | "kubo" | "http"): Promise<string>;
 }
 
-/** For the tests of a file: started before them, and ended after them. */
+/** Resources for the tests of a file: started before them, and closed after them. */
 export function comparing(): Omit<Compared, typeof Symbol.asyncDispose> {
   let compared: Compared;
   before(async () => {
@@ -67,7 +70,10 @@ async function failure(call: Call, client: unknown): Promise<string> {
   throw new Error("the call did not fail");
 }
 
-/** CIDs as texts, streams of bytes as one text, other streams as lists; fields without a value dropped. */
+/**
+ * Converts CIDs to texts, byte streams to one text, and other streams to lists; fields without a
+ * value are dropped.
+ */
 export async function plain(value: unknown): Promise<unknown> {
   if (typeof value !== "object" || value === null) return value;
   const cid = CID.asCID(value);

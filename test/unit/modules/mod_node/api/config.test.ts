@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { memoryNode } from "./support.ts";
 
-test("values are written as they are, or as text says", async (t) => {
+test("values are written as they are, or parsed from text", async (t) => {
   const { config } = await memoryNode(t);
   assert.equal(await config.set("Discovery.MDNS.Enabled", true), undefined);
   assert.equal(await config.get("Discovery.MDNS.Enabled"), true);
@@ -17,7 +17,7 @@ test("values are written as they are, or as text says", async (t) => {
   await assert.rejects(config.get("Identity.PrivKey"), { name: "NodeError" });
 });
 
-test("a whole document is replaced, and keeps the secrets that are not shown", async (t) => {
+test("a replaced document preserves the secrets that are not shown", async (t) => {
   const { config } = await memoryNode(t);
   const secret = async () => JSON.parse(await readFile(config.path, "utf8")).Identity.PrivKey;
   const before = await secret();

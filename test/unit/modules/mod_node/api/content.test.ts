@@ -12,7 +12,7 @@ async function* pieces(...all: string[]) {
   for (const piece of all) yield bytes(piece);
 }
 
-test("add takes whatever the clients take for one file", async () => {
+test("add accepts all forms of one file that the clients accept", async () => {
   const inputs: (() => unknown)[] = [
     () => "a text",
     () => bytes("bytes"),
@@ -52,7 +52,7 @@ test("add has the options of the clients", async () => {
   for (const each of options) await same((client) => client.add({ path: "name", content }, each));
 });
 
-test("add refuses what is none, several, or does not go together", async () => {
+test("add refuses missing input, several inputs, and options that exclude each other", async () => {
   const many = "Unexpected input: multiple items passed - if you are using ipfs.add, please use ipfs.addAll instead";
   assert.equal(await sameFailure((client) => client.add([{ content: "a" }, { content: "b" }])), many);
   assert.equal(await sameFailure((client) => client.add(null)), "Unexpected input: null");
@@ -61,7 +61,7 @@ test("add refuses what is none, several, or does not go together", async () => {
   await sameFailure((client) => client.add("x", { nocopy: true }));
 });
 
-test("addAll gives files and directories in the order of the RPC", async () => {
+test("addAll yields files and directories in the order of the RPC", async () => {
   const tree = () => [
     { path: "top/a.txt", content: "a" },
     { path: "top/sub/b.txt", content: bytes("b") },
@@ -82,18 +82,18 @@ test("addAll gives files and directories in the order of the RPC", async () => {
   assert.equal(await sameFailure((client) => client.addAll({ path: "p", content: "c" })), single);
 });
 
-test("the progress of an add is told as the bytes come", async () => {
-  const told = async (client: { add(input: unknown, options: object): unknown }) => {
+test("add reports its progress as bytes arrive", async () => {
+  const progressOf = async (client: { add(input: unknown, options: object): unknown }) => {
     const steps: unknown[] = [];
     const progress = (...step: unknown[]) => void steps.push(step);
     await client.add({ path: "big", content: new Uint8Array(600_000) }, { progress });
     return steps;
   };
-  const steps = (await same(told)) as number[][];
+  const steps = (await same(progressOf)) as number[][];
   assert.deepEqual(steps.at(-1), [600_000, "big"]);
 });
 
-test("cat, get and ls give what the clients give", async () => {
+test("cat, get and ls return the same as the clients", async () => {
   const files = [
     { path: "d/b", content: "bbb" },
     { path: "d/a", content: "aaaa" },
@@ -117,7 +117,7 @@ test("cat, get and ls give what the clients give", async () => {
   await sameFailure((client) => client.get(path, { compress: true, compressionLevel: 10 }));
 });
 
-test("an archive of a tree has the files in it", async () => {
+test("an archive of a tree contains its files", async () => {
   const all = await Array.fromAsync(compared.node.addAll([{ path: "t/file", content: "content of it" }]));
   const packed = compared.node.get(String(all.at(-1)?.cid));
   const archive = Buffer.concat(await Array.fromAsync(packed)).toString("latin1");
@@ -125,7 +125,7 @@ test("an archive of a tree has the files in it", async () => {
   assert.ok((await packed.length) > 0);
 });
 
-test("a stream of bytes is opened when it is asked for, knows its length and takes pieces back", async () => {
+test("a byte stream is opened on demand, knows its length and lets pieces be released", async () => {
   const { cid } = await compared.node.add(new Uint8Array(1_000_000));
   const content = compared.node.cat(cid);
   assert.equal(await content.length, 1_000_000);
@@ -140,7 +140,7 @@ test("a stream of bytes is opened when it is asked for, knows its length and tak
   });
 });
 
-test("refs and resolve give what the clients give", async () => {
+test("refs and resolve return the same as the clients", async () => {
   const all = await Array.fromAsync(compared.node.addAll([{ path: "r/s/t", content: "refs" }]));
   const root = String(all.at(-1)?.cid);
   for (const options of [

@@ -43,7 +43,7 @@ test("values are stored and read as the clients store and read them", async () =
   });
 });
 
-test("what the data model has no value for is refused in the words of the clients", async () => {
+test("values outside the data model are refused with the error texts of the clients", async () => {
   const self: unknown[] = [];
   self.push(self);
   const none = [
@@ -65,7 +65,7 @@ test("what the data model has no value for is refused in the words of the client
   await sameFailure((client) => client.dag.put(bytes("{}"), { inputCodec: "dag-json", storeCodec: "raw" }));
 });
 
-test("every key of a map is a key of its own", async () => {
+test("every key of a map is stored as it is, also special names", async () => {
   const cid = await compared.node.dag.put(JSON.parse('{"__proto__":{"a":1},"constructor":2}'));
   const { value } = await compared.node.dag.get(cid);
   assert.deepEqual(Object.entries(value as object), [
@@ -124,7 +124,7 @@ test("dag-pb nodes leave out what they do not have, as those of the clients do",
   for (const node of wrong) await sameFailure((client) => client.dag.put(node, { storeCodec: "dag-pb" }));
 });
 
-test("a path leads on through links and values", async () => {
+test("a path continues through links and values", async () => {
   const { dag } = compared.node;
   const child = await dag.put({ list: [{ deep: "found" }] });
   const root = await dag.put({ child, own: { a: 1 } });
@@ -138,7 +138,7 @@ test("a path leads on through links and values", async () => {
   assert.equal(await dag.json(`${root}/own`), '{"a":1}');
 });
 
-test("a tree goes out as an archive and comes in again with its roots pinned", async () => {
+test("a tree is exported as an archive and imported again with its roots pinned", async () => {
   const { dag } = compared.node;
   const root = await dag.put({ leaf: await dag.put({ n: 1 }) });
   const archive = bytes(String(await same((client) => client.dag.export(root))).slice("bytes ".length));
@@ -151,11 +151,11 @@ test("a tree goes out as an archive and comes in again with its roots pinned", a
   assert.deepEqual(await Array.fromAsync(dag.stat(root, { progress: false })), [
     { size: (await Array.fromAsync(dag.stat(root))).at(-1)?.size, numBlocks: 2 },
   ]);
-  await assert.rejects(Array.fromAsync(dag.import([])), { message: "expected a file argument" });
+  assert.deepEqual(await Array.fromAsync(dag.import([])), []);
   await assert.rejects(Array.fromAsync(dag.import([bytes("none")])), { name: "NodeError" });
 });
 
-test("nodes given as bytes are stored several at a time, in their order", async () => {
+test("nodes given as bytes are stored concurrently, and yielded in their order", async () => {
   async function* nodes() {
     for (const n of [1, 2, 3])
       yield (async function* () {
@@ -170,7 +170,7 @@ test("nodes given as bytes are stored several at a time, in their order", async 
   );
 });
 
-test("objects are made, changed and looked at as by the client that has them", async () => {
+test("objects are created, changed and inspected as by the client that supports them", async () => {
   const which = "http";
   const cidOf = async (call: Parameters<Compared["same"]>[0]) =>
     CID.parse(String(await same(call, which)).slice("CID ".length));

@@ -1,4 +1,7 @@
-/** A graph of few blocks and very many paths: 16 links on each of 12 levels. No walk of it may follow each path. */
+/**
+ * Walks a graph of few blocks and very many paths: 16 links on each of 12 levels. No walk may
+ * follow each path.
+ */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,9 +16,9 @@ import type { BlockStore } from "#node/storage/blockstore/store.ts";
 
 const levels = 12;
 const width = 16;
-/** The levels and what is below the last. */
+/** The number of levels, and of blocks below the last level. */
 const blocks = levels + 1;
-/** What is read ahead may be read once more. */
+/** Blocks that are read ahead may be read once more. */
 const MAX_READS = 3 * blocks;
 
 let folder: string;
@@ -41,23 +44,26 @@ after(async () => {
 
 type Form = "directory" | "file";
 
-async function kept(bytes: Uint8Array): Promise<CID> {
+async function put(bytes: Uint8Array): Promise<CID> {
   const block = await makeBlock(bytes, blockFormat("v0", "sha2-256", -1));
   await store.put([block]);
   return block.cid;
 }
 
-/** The root of such a graph over one file; with `claimed`, a file whose parts claim that many bytes each. */
+/**
+ * Builds such a graph over one file; with `claimed`, over a file whose parts claim that many bytes
+ * each.
+ */
 async function diamond(text: string, form: Form = "directory", claimed?: number): Promise<CID> {
   const data = Buffer.from(text);
   let filesize = data.length;
-  let cid = await kept(encodePb({ data: encodeUnixfs({ type: "File", data, filesize }), links: [] }));
+  let cid = await put(encodePb({ data: encodeUnixfs({ type: "File", data, filesize }), links: [] }));
   for (let level = 0; level < levels; level += 1) {
     const links = Array.from({ length: width }, (_, at) => ({ name: form === "file" ? "" : `${at}`, size: 1, cid }));
     const size = claimed ?? filesize;
     filesize = claimed === undefined ? filesize * width : claimed * width;
     const file = { type: "File", filesize, blocksizes: links.map(() => size) } as const;
-    cid = await kept(encodePb({ data: encodeUnixfs(form === "file" ? file : { type: "Directory" }), links }));
+    cid = await put(encodePb({ data: encodeUnixfs(form === "file" ? file : { type: "Directory" }), links }));
   }
   return cid;
 }
@@ -92,20 +98,21 @@ for (const [name, walk] of Object.entries(walkers)) {
   });
 }
 
-test("what is stored here of such a graph counts for each path", async () => {
+test("the locally stored size of such a graph counts each path", async () => {
   const stat = await node.files.stat(`/ipfs/${await diamond("content")}`, { withLocal: true });
   assert.equal(stat.local, true);
   assert.ok((stat.sizeLocal ?? 0) > width ** levels * "content".length);
 });
 
-test("object/diff of such graphs reads each pair once, and gives up where there are too many differences", async () => {
-  const [one, other] = [await diamond("one"), await diamond("other")];
+test("object/diff of such graphs reads each pair once, and fails if there are too many differences", async () => {
+  const one = await diamond("one");
+  const other = await diamond("other");
   reads = 0;
   await assert.rejects(node.object.diff(one, other), /these differ at more than 100000 paths/);
   assert.ok(reads <= 4 * MAX_READS, `${reads} reads`);
 });
 
-/** Ends with the first so many values. */
+/** Yields the first values only. */
 async function some(source: AsyncIterable<unknown>, count: number): Promise<number> {
   let taken = 0;
   for await (const _ of source) {
@@ -122,25 +129,26 @@ const endless: Readonly<Record<string, (signal?: AbortSignal) => Promise<AsyncIt
 };
 
 for (const [name, open] of Object.entries(endless)) {
-  test(`${name} follows each path as it is asked to, no faster than it is read, and ends with its reader`, async () => {
+  test(`${name} follows each path, no faster than its output is read, and ends with its reader`, async () => {
     const source = await open();
     reads = 0;
     assert.equal(await some(source, 200), 200);
     const then = reads;
-    // A piece of an archive has up to 64 KiB, and with that 128 heads of small files and folders: how full it is depends on time.
+    // A piece of an archive has up to 64 KiB, which is enough for 128 heads of small files and
+    // folders. How full it is depends on timing.
     assert.ok(then < 201 * 128, `${then} reads`);
     await new Promise((resolve) => setTimeout(resolve, 20));
     assert.ok(reads - then < 100, `${reads - then} reads after the reader had left`);
   });
 
-  test(`${name} ends when its call is given up`, async () => {
+  test(`${name} ends when its call is aborted`, async () => {
     const leaving = new AbortController();
     setTimeout(() => leaving.abort(new Error("given up")), 10);
     await assert.rejects(all(await open(leaving.signal)), /given up/);
   });
 }
 
-test("cat of a file whose parts claim more than they have is given up when its reader leaves", async () => {
+test("cat of a file whose parts claim more bytes than they have ends when its reader stops", async () => {
   const root = await diamond("", "file", 1);
   const leaving = new AbortController();
   setTimeout(() => leaving.abort(new Error("given up")), 10);

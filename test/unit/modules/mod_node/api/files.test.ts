@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createNode } from "modhost/node";
 import { CID } from "multiformats/cid";
+import { emptyFolder } from "../storage/repo/support.ts";
 import { memoryNode } from "./support.ts";
 
 const text = async (pieces: AsyncIterable<Uint8Array>) => Buffer.concat(await Array.fromAsync(pieces)).toString();
 
-test("a file is written whatever its content is given as, and read back by range", async (t) => {
+test("a file is written from every form of content, and read back by range", async (t) => {
   const { files } = await memoryNode(t);
   const halves = [Buffer.from("hello "), Buffer.from("world")];
   const sources = [
@@ -25,7 +27,7 @@ test("a file is written whatever its content is given as, and read back by range
   assert.equal(await text(whole), "hello world");
 });
 
-test("a directory is listed with CIDs, or by names alone; a file is its one entry", async (t) => {
+test("a directory is listed with CIDs or only by names, and a file is its own only entry", async (t) => {
   const { files } = await memoryNode(t);
   await files.write("/a/file", "x".repeat(5), { create: true, parents: true });
   await files.mkdir("/a/sub");
@@ -41,7 +43,7 @@ test("a directory is listed with CIDs, or by names alone; a file is its one entr
   assert.deepEqual([type, await Array.fromAsync(entries)], ["file", [file]]);
 });
 
-test("stat tells what a path is, and on request how much of it is here", async (t) => {
+test("stat describes a path, and on request how much of it is stored locally", async (t) => {
   const { files } = await memoryNode(t);
   await files.write("/a/file", "12345", { create: true, parents: true, cidVersion: 1 });
   const stat = await files.stat("/a/file");
@@ -69,7 +71,7 @@ test("several sources are copied, moved and removed by one call", async (t) => {
   assert.ok((await files.flush()).equals((await files.stat("/")).cid));
 });
 
-test("failures are the reference's, and a call ends with its signal", async (t) => {
+test("failures have the reference's texts, and a call ends with its signal", async (t) => {
   const { files } = await memoryNode(t);
   await assert.rejects(files.stat("/none"), { name: "NodeError", message: "file does not exist" });
   await assert.rejects(files.mkdir("relative"), { message: "paths must start with a leading slash" });
@@ -80,7 +82,7 @@ test("failures are the reference's, and a call ends with its signal", async (t) 
   await assert.rejects(files.mkdir("/d", { signal: AbortSignal.abort(new Error("enough")) }), { message: "enough" });
 });
 
-test("a copy replaces a file only when it is forced to, never a directory, and makes parents only where it succeeds", async (t) => {
+test("a copy replaces a file only with force, never a directory, and creates parents only if it succeeds", async (t) => {
   const { files, add } = await memoryNode(t);
   const { cid } = await add("new");
   await files.write("/old", "old", { create: true });
@@ -97,4 +99,18 @@ test("a copy replaces a file only when it is forced to, never a directory, and m
   assert.deepEqual([await text(files.read("/old")), await text(files.read("/deep/er/copy"))], ["new", "new"]);
   const names = await Array.fromAsync(files.ls("/"), ({ name }) => name);
   assert.deepEqual(names, ["deep", "folder", "old"]);
+});
+
+test("the root gets the CID form that Import had at the start, with its next change or its next lookup", async (t) => {
+  const repo = await emptyFolder(t);
+  const rootAt = async (form: Readonly<Record<string, unknown>>) => {
+    await using node = await createNode({ repo, offline: true });
+    const root = await node.files.flush("/");
+    for (const [key, value] of Object.entries(form)) await node.config.set(key, value);
+    await node.files.mkdir(`/made-from-${root}`);
+    return [root.version, (await node.files.flush("/")).version];
+  };
+  assert.deepEqual(await rootAt({ "Import.CidVersion": 1 }), [0, 0]);
+  assert.deepEqual(await rootAt({ "Import.CidVersion": 0 }), [1, 1]);
+  assert.deepEqual(await rootAt({}), [0, 0]);
 });

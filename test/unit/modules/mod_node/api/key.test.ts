@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryNode } from "./support.ts";
 
-test("keys are made, listed, renamed, moved as files, and removed", async (t) => {
+test("keys are created, listed, renamed, exported, imported and removed", async (t) => {
   const { key } = await memoryNode(t);
   const made = await key.gen("one");
   assert.deepEqual(Object.keys(made).sort(), ["id", "name"]);
@@ -29,7 +29,7 @@ test("keys are made, listed, renamed, moved as files, and removed", async (t) =>
   await assert.rejects(key.list({ ipnsBase: "none" }), { name: "NodeError" });
 });
 
-test("a rotation keeps the present identity as a key", async (t) => {
+test("a rotation stores the present identity as a key", async (t) => {
   const { key, config } = await memoryNode(t);
   const self = await key.info("self");
   await assert.rejects(key.rotate({ oldkey: undefined }), /must be provided/);

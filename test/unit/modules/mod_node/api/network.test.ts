@@ -41,17 +41,17 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("a peer says of itself what it says to its own programs", async () => {
-  const asked = await a.id({ peerId: idB.id });
-  assert.ok(asked.id.equals(idB.id));
-  assert.deepEqual([asked.publicKey, asked.agentVersion], [idB.publicKey, idB.agentVersion]);
-  assert.deepEqual(asked.addresses?.map(String), idB.addresses?.map(String));
-  assert.deepEqual(asked.protocols, idB.protocols);
+test("a peer reports the same about itself to peers as to local programs", async () => {
+  const requests = await a.id({ peerId: idB.id });
+  assert.ok(requests.id.equals(idB.id));
+  assert.deepEqual([requests.publicKey, requests.agentVersion], [idB.publicKey, idB.agentVersion]);
+  assert.deepEqual(requests.addresses?.map(String), idB.addresses?.map(String));
+  assert.deepEqual(requests.protocols, idB.protocols);
   assert.deepEqual((await a.id({ peerId: String(idB.id) })).publicKey, idB.publicKey);
   await assert.rejects(a.id({ peerId: "nobody" }), { message: "invalid peer id" });
 });
 
-test("both ends of a connection are told of it, and more of it when asked", async () => {
+test("both ends list a connection, with details on request", async () => {
   const [peer, ...others] = await a.swarm.peers();
   assert.deepEqual(others, []);
   assert.ok(peer !== undefined);
@@ -67,17 +67,17 @@ test("both ends of a connection are told of it, and more of it when asked", asyn
   assert.deepEqual((await b.swarm.localAddrs({ id: true })).map(String), idB.addresses?.map(String));
 });
 
-test("echoes of a peer come with their time", async () => {
-  const told = [];
-  for await (const one of a.ping(idB.id, { count: 1 })) told.push(one);
-  assert.equal(told[0]?.text, `PING ${idB.id}.`);
-  assert.deepEqual([told[1]?.success, told[1]?.text], [true, ""]);
-  assert.ok((told[1]?.time ?? 0) > 0);
-  assert.match(told[2]?.text ?? "", /^Average latency: \d+\.\d\dms$/);
+test("pings of a peer report their round-trip times", async () => {
+  const reported = [];
+  for await (const one of a.ping(idB.id, { count: 1 })) reported.push(one);
+  assert.equal(reported[0]?.text, `PING ${idB.id}.`);
+  assert.deepEqual([reported[1]?.success, reported[1]?.text], [true, ""]);
+  assert.ok((reported[1]?.time ?? 0) > 0);
+  assert.match(reported[2]?.text ?? "", /^Average latency: \d+\.\d\dms$/);
   await assert.rejects(Array.fromAsync(a.ping(idA.id)), { message: "error: can't ping self" });
 });
 
-test("messages reach the handlers of a topic until these have left", async () => {
+test("messages reach the handlers of a topic until they unsubscribe", async () => {
   const heard: PubsubMessage[] = [];
   const failed: [string, boolean][] = [];
   const handler = (message: PubsubMessage) => {
@@ -109,7 +109,7 @@ test("messages reach the handlers of a topic until these have left", async () =>
   await until(async () => (await b.pubsub.ls()).length === 0);
 });
 
-test("a block that is wanted no longer is not found", async () => {
+test("the fetch of a block that is unwanted fails as not found", async () => {
   const wanted = a.block.get(MISSING);
   const refused = assert.rejects(wanted, { code: "BLOCK_NOT_FOUND" });
   await until(async () => (await a.bitswap.wantlist()).length === 1);
@@ -120,7 +120,7 @@ test("a block that is wanted no longer is not found", async () => {
   assert.deepEqual(await a.bitswap.wantlistForPeer(idA.id), []);
 });
 
-test("what was exchanged is counted", async () => {
+test("exchanged blocks are counted", async () => {
   const cid = await b.block.put("Hello");
   assert.equal(Buffer.from(await a.block.get(cid)).toString(), "Hello");
   const stat = await a.bitswap.stat();
@@ -138,7 +138,7 @@ test("what was exchanged is counted", async () => {
   assert.equal(two.length, 2);
 });
 
-test("searches in the routing system tell what happens under the names of the clients", async () => {
+test("searches in the routing system report events under the names of the clients", async () => {
   await until(async () => {
     const tables = await Array.fromAsync(a.stats.dht("lan"));
     return tables[0]?.buckets.some(({ peers }) => peers.some(({ id }) => id.equals(idB.id))) === true;
@@ -148,8 +148,8 @@ test("searches in the routing system tell what happens under the names of the cl
   const last = named(near, "FINAL_PEER");
   assert.ok(last?.name === "FINAL_PEER" && last.type === 2);
   assert.ok(last.peer.id.equals(idB.id));
-  const answer = named(near, "PEER_RESPONSE");
-  assert.ok(answer?.name === "PEER_RESPONSE" && answer.from.equals(idB.id));
+  const response = named(near, "PEER_RESPONSE");
+  assert.ok(response?.name === "PEER_RESPONSE" && response.from.equals(idB.id));
 
   const [found] = await Array.fromAsync(a.routing.findPeer(idB.id));
   assert.ok(found?.name === "FINAL_PEER");
@@ -169,7 +169,7 @@ test("searches in the routing system tell what happens under the names of the cl
   await assert.rejects(Array.fromAsync(a.dht.get("/odd/key")), { message: "invalid key" });
 });
 
-test("a name that is published is resolved by others; where none is said it is the node's own", async () => {
+test("a published name is resolved by others, and the default name is the node's own", async () => {
   const path = `/ipfs/${await a.block.put("published")}`;
   const { name, value } = await a.name.publish(path, { lifetime: "1h" });
   assert.deepEqual([value, (await a.name.publish(path, { ipnsBase: "b58mh" })).name], [path, String(idA.id)]);
@@ -185,7 +185,7 @@ test("a name that is published is resolved by others; where none is said it is t
   await assert.rejects(a.name.publish(path, { lifetime: "long" }), { message: /^error parsing lifetime option: / });
 });
 
-test("connections are carried to a peer, and listed while they are open", async (t) => {
+test("connections are forwarded to a peer, and listed while they are open", async (t) => {
   const echo: Server = createServer((socket) => void socket.pipe(socket));
   echo.listen(0, "127.0.0.1");
   await once(echo, "listening");
@@ -208,7 +208,7 @@ test("connections are carried to a peer, and listed while they are open", async 
   assert.equal(await b.p2p.close({ all: true }), 1);
 });
 
-test("a list of peers to begin with is kept, with what was written where that is asked for", async () => {
+test("the bootstrap list is changed and returned, on request as the configuration has it", async () => {
   const written = `/ip4/127.0.0.1/tcp/4001/ipfs/${idB.id}`;
   const address = `/ip4/127.0.0.1/tcp/4001/p2p/${idB.id}`;
   const { Peers, texts } = await a.bootstrap.add(written, { texts: true });
@@ -220,7 +220,7 @@ test("a list of peers to begin with is kept, with what was written where that is
   assert.deepEqual((await a.bootstrap.list()).Peers, []);
 });
 
-test("ranges of addresses are refused until they are taken out", async () => {
+test("filtered address ranges are refused until they are removed", async () => {
   const range = "/ip4/192.0.2.0/ipcidr/24";
   assert.deepEqual(await a.swarm.filters.add([range, range]), [range]);
   assert.deepEqual(await a.swarm.filters.list(), [range]);
@@ -228,7 +228,7 @@ test("ranges of addresses are refused until they are taken out", async () => {
   assert.deepEqual(await a.swarm.filters.list(), []);
 });
 
-test("without a network each method says so", async () => {
+test("each method fails as offline without a network", async () => {
   await using node = await open("offline", { offline: true });
   const { addresses, protocols } = await node.id();
   assert.deepEqual([addresses, protocols], [null, null]);

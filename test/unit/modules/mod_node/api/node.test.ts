@@ -1,10 +1,10 @@
-/** What every node tells of itself. */
+/** Facts that every node reports about itself. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogEvent } from "modhost/node";
 import { memoryNode } from "./support.ts";
 
-test("the log is followed from the level that was set on, with what others have to tell", async (t) => {
+test("the log is followed from the configured level on, with events of additional sources", async (t) => {
   const { log, lowLevel } = await memoryNode(t);
   assert.deepEqual(await log.level("pin", "info"), { message: "Changed log level of 'pin' to 'info'\n" });
   assert.ok((await log.ls()).includes("pin"));
@@ -13,8 +13,8 @@ test("the log is followed from the level that was set on, with what others have 
   const events = log
     .tail({
       signal: leaving.signal,
-      also(tell) {
-        tell({ event: "more", system: "commands", time: "now" });
+      also(report) {
+        report({ event: "more", system: "commands", time: "now" });
         return () => {
           deaf = true;
         };
@@ -34,7 +34,7 @@ test("the log is followed from the level that was set on, with what others have 
   await assert.rejects(log.level("none", "info"), { message: "Error: No such logger" });
 });
 
-test("the version, the packages and the system are told", async (t) => {
+test("the version, the packages and the system are reported", async (t) => {
   const { version, update, diag, lowLevel } = await memoryNode(t);
   const { version: level, repo, system } = await version();
   assert.deepEqual([level, repo], ["0.9.0", lowLevel.repo.version]);
@@ -47,7 +47,7 @@ test("the version, the packages and the system are told", async (t) => {
   assert.deepEqual([net.online, environment.IPFS_PATH], [false, lowLevel.repo.path]);
 });
 
-test("CIDs are written in other forms; one that is none is a result like any other", async (t) => {
+test("CIDs are converted to other forms, and an invalid CID gives a result with an error", async (t) => {
   const { cid, block } = await memoryNode(t);
   const given = await block.put("x", { format: "v0" });
   const [first, second] = await Array.fromAsync(cid.base32([given, "none"]));
@@ -61,20 +61,20 @@ test("CIDs are written in other forms; one that is none is a result like any oth
   assert.ok(has(await cid.bases(), "base36") && has(await cid.codecs(), "raw") && has(await cid.hashes(), "sha2-256"));
 });
 
-test("a node without a network mounts nothing, and is over when it was stopped", async (t) => {
+test("a node without a network mounts nothing, and is closed after stop", async (t) => {
   const node = await memoryNode(t);
   await assert.rejects(node.mount(), { name: "NodeError", code: "OFFLINE_COMMAND" });
   await node.stop();
   await assert.rejects(node.block.put("x"), { name: "NodeError" });
 });
 
-test("the log is followed from a level on; commands are info", async (t) => {
+test("the log is followed from a level on, and events of commands count as info", async (t) => {
   const { log, lowLevel } = await memoryNode(t);
   await log.level("all", "debug");
   const heard = async (level: string | undefined, count: number) => {
     const leaving = new AbortController();
-    const also = (tell: (event: LogEvent) => void) => {
-      tell({ event: "a command", system: "commands", time: "" });
+    const also = (report: (event: LogEvent) => void) => {
+      report({ event: "a command", system: "commands", time: "" });
       return () => {};
     };
     const events: string[] = [];
@@ -91,5 +91,5 @@ test("the log is followed from a level on; commands are info", async (t) => {
   assert.deepEqual(await heard(undefined, 4), ["a command", "debug", "info", "error"]);
   assert.deepEqual(await heard("info", 3), ["a command", "info", "error"]);
   assert.deepEqual(await heard("WARN", 1), ["error"]);
-  await assert.rejects(Array.fromAsync(log.tail({ level: "loud" })), { message: 'unrecognized level: "loud"' });
+  assert.throws(() => log.tail({ level: "loud" }), { message: 'setting log level loud: unrecognized level: "loud"' });
 });

@@ -3,15 +3,17 @@ import { test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { memoryNode } from "./support.ts";
 
-test("what is pinned is told in the forms in which it is given, and removed in them", async (t) => {
+test("pins are added and removed in all forms of input, and the progress is reported", async (t) => {
   const { block, pin } = await memoryNode(t);
   const cids = await Promise.all(["a", "b", "c"].map((text) => block.put(text, { format: "raw" })));
   const [a, b, c] = cids as [CID, CID, CID];
-  const told: (readonly number[])[] = [];
+  const reported: (readonly number[])[] = [];
   const inputs = [a, String(b), { path: `/ipfs/${c}`, recursive: false }];
-  const added = await Array.fromAsync(pin.addAll(inputs, { progress: (blocks, bytes) => told.push([blocks, bytes]) }));
+  const added = await Array.fromAsync(
+    pin.addAll(inputs, { progress: (blocks, bytes) => reported.push([blocks, bytes]) }),
+  );
   assert.deepEqual(added.map(String), cids.map(String));
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     [1, 1],
     [2, 2],
   ]);
@@ -27,7 +29,7 @@ test("what is pinned is told in the forms in which it is given, and removed in t
   await assert.rejects(types([a]), { name: "NodeError", message: `path '${a}' is not pinned` });
 });
 
-test("pins in order stand there once, and may be gone through twice", async (t) => {
+test("sorted pins are listed once each, and can be iterated twice", async (t) => {
   const { block, pin } = await memoryNode(t);
   const cids = await Promise.all(["a", "b", "c"].map((text) => block.put(text, { format: "raw", pin: true })));
   const pins = await pin.sorted((cid) => cid.toV1().toString(), { type: "recursive" });
@@ -44,7 +46,7 @@ test("pins in order stand there once, and may be gone through twice", async (t) 
   await assert.rejects(pin.sorted(String, { type: "none" }), /invalid type 'none'/);
 });
 
-test("a pin is replaced by another; a broken one is told of", async (t) => {
+test("a pin is replaced by another, and a broken pin is reported", async (t) => {
   const { block, files, pin, lowLevel } = await memoryNode(t);
   await files.write("/dir/file", "content", { create: true, parents: true });
   const { cid: dir } = await files.stat("/dir");
@@ -65,12 +67,12 @@ test("a pin is replaced by another; a broken one is told of", async (t) => {
   await assert.rejects(pin.update(dir, to), { message: "'from' cid was not recursively pinned already" });
 });
 
-test("pinning services are kept by name, and one that is not known is a failure", async (t) => {
+test("pinning services are stored by name, and an unknown one is an error", async (t) => {
   const { remote } = (await memoryNode(t)).pin;
   await remote.service.add("one", { endpoint: "http://127.0.0.1:1/psa/", key: "secret" });
   assert.deepEqual(await remote.service.ls(), [{ service: "one", endpoint: new URL("http://127.0.0.1:1/psa") }]);
-  const [asked] = await remote.service.ls({ stat: true, text: true });
-  assert.deepEqual(asked, { service: "one", endpoint: "http://127.0.0.1:1/psa", stat: { status: "invalid" } });
+  const [requests] = await remote.service.ls({ stat: true, text: true });
+  assert.deepEqual(requests, { service: "one", endpoint: "http://127.0.0.1:1/psa", stat: { status: "invalid" } });
   await assert.rejects(Array.fromAsync(remote.ls({ service: "two" })), { message: "service not known" });
   await assert.rejects(remote.rm({ service: undefined }), { message: "a service name must be passed" });
   await remote.service.rm("one");

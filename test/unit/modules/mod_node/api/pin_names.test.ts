@@ -9,7 +9,7 @@ async function listed(node: Node, options: PinLsOptions): Promise<Record<string,
   return Object.fromEntries(pins.map(({ cid, name = "" }) => [String(cid), name]));
 }
 
-test("pins are renamed, and all names are told; what is not pinned has none", async (t) => {
+test("pins are renamed and listed with their names, and unpinned objects have none", async (t) => {
   const node = await memoryNode(t);
   const { pins } = node.lowLevel;
   const { cid } = await node.add("named", { pinName: "one" });
@@ -22,7 +22,7 @@ test("pins are renamed, and all names are told; what is not pinned has none", as
   await assert.rejects(pins.rename(cid, "n".repeat(256)), { message: "pin name is 256 bytes (max 255 bytes)" });
 });
 
-test("a pin is called what it was last called, keeps its name as it moves, and loses it with the pin", async (t) => {
+test("the last name of a pin counts, moves with an update, and is removed with the pin", async (t) => {
   const node = await memoryNode(t);
   const add = async (content: string, pinName?: string) => String((await node.add(content, { pinName })).cid);
   const one = await add("1", "first");
@@ -46,7 +46,7 @@ test("a pin is called what it was last called, keeps its name as it moves, and l
   assert.deepEqual(await listed(node, { name: "again" }), {});
 });
 
-test("a name has at most 255 bytes, and goes with a pin alone", async (t) => {
+test("a name has at most 255 bytes, and requires a pin", async (t) => {
   const node = await memoryNode(t);
   await assert.rejects(node.add("1", { pinName: "ü".repeat(128) }), /pin name is 256 bytes \(max 255 bytes\)/);
   await assert.rejects(node.add("1", { pinName: "x", pin: false }), /pin-name option requires pin to be set/);

@@ -11,7 +11,7 @@ import { memoryNode } from "./support.ts";
 
 const content = "content that stands elsewhere";
 
-/** Files below its folder, and URLs, may be referred to. */
+/** A node that may refer to files below its folder, and to URLs. */
 async function referringNode(t: TestContext): Promise<{ readonly node: Node; readonly folder: string }> {
   const folder = await emptyFolder(t);
   const repo = join(folder, "repo");
@@ -62,7 +62,7 @@ test("blocks of the filestore are listed and checked against their files", async
   });
 });
 
-test("what a URL leads to is added without its bytes", async (t) => {
+test("the content of a URL is added without storing its bytes", async (t) => {
   const server = createServer((request, response) => {
     if (request.url !== "/file") response.writeHead(404).end();
     else response.setHeader("content-length", content.length).end(content);
@@ -80,13 +80,13 @@ test("what a URL leads to is added without its bytes", async (t) => {
   await assert.rejects(node.urlstore.add("file"), { message: "unsupported url syntax: file" });
 });
 
-test("without the experiments nothing is referred to", async (t) => {
+test("references are refused unless the experiments are enabled", async (t) => {
   const node = await memoryNode(t);
   await assert.rejects(node.urlstore.add("http://127.0.0.1/"), { code: "REFERENCES_OFF" });
   await assert.rejects(Array.fromAsync(node.filestore.ls()), { code: "FILESTORE_OFF" });
 });
 
-test("a tar archive is kept as a tree and comes out as it went in", async (t) => {
+test("a tar archive is stored as a tree and exported unchanged", async (t) => {
   const node = await memoryNode(t);
   const tree = (await Array.fromAsync(node.addAll([{ path: "t/a", content: "a" }]))).at(-1)?.cid;
   assert.ok(tree);
@@ -94,12 +94,12 @@ test("a tar archive is kept as a tree and comes out as it went in", async (t) =>
   const { cid, size } = await node.tar.add(archive);
   assert.ok(size > 0);
   const again = Buffer.concat(await Array.fromAsync(node.tar.cat(cid)));
-  // All entries, without the empty blocks that end an archive.
+  // Returns all entries without the empty blocks that end an archive.
   assert.deepEqual(again, archive.subarray(0, archive.length - 1024));
   await assert.rejects(Array.fromAsync(node.tar.cat(tree)), { name: "NodeError" });
 });
 
-test("the older listing tells files and directories apart", async (t) => {
+test("the older listing distinguishes files from directories", async (t) => {
   const node = await memoryNode(t);
   const all = await Array.fromAsync(
     node.addAll([

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from "node:test";
 import type { RepoVerifyOptions } from "modhost/node";
 import { memoryNode } from "./support.ts";
 
-test("a collection tells each block that it removed", async (t) => {
+test("a garbage collection reports each removed block", async (t) => {
   const { block, repo } = await memoryNode(t);
   await block.put("kept", { format: "raw", pin: true });
   const loose = await block.put("loose", { format: "raw" });
@@ -11,7 +11,7 @@ test("a collection tells each block that it removed", async (t) => {
   assert.deepEqual([String(removed?.cid), removed?.err, others], [String(loose), null, []]);
 });
 
-test("a collection fails in the end; failures are among its results on request", async (t) => {
+test("a garbage collection fails at the end, or yields failures among its results on request", async (t) => {
   const { files, pin, repo, lowLevel } = await memoryNode(t);
   await files.write("/dir/file", "content", { create: true, parents: true });
   const { cid } = await files.stat("/dir");
@@ -21,15 +21,24 @@ test("a collection fails in the end; failures are among its results on request",
   const first = `could not retrieve links for ${cid}: merkledag: not found`;
   const second = "garbage collection aborted: could not retrieve some links";
   await assert.rejects(Array.fromAsync(repo.gc()), { name: "NodeError", message: `${first}; ${second}` });
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const collecting = async () => {
-    for await (const { cid, err } of repo.gc({ streamErrors: true })) told.push(cid ?? err?.message);
+    for await (const { cid, err } of repo.gc({ streamErrors: true })) reported.push(cid ?? err?.message);
   };
   await assert.rejects(collecting(), { message: "encountered errors during gc run" });
-  assert.deepEqual(told, [first, second]);
+  assert.deepEqual(reported, [first, second]);
 });
 
-test("the figures are big integers, and the size can be had alone", async (t) => {
+test("a garbage collection retains the blocks below a directory of the files, also when it and a directory inside it are pinned directly", async (t) => {
+  const { files, pin, repo } = await memoryNode(t);
+  await files.write("/dir/inner/file", "content", { create: true, parents: true });
+  for (const path of ["/dir", "/dir/inner"]) await pin.add((await files.stat(path)).cid, { recursive: false });
+  await Array.fromAsync(repo.gc());
+  const read = await Array.fromAsync(files.read("/dir/inner/file"));
+  assert.equal(Buffer.concat(read).toString(), "content");
+});
+
+test("repo statistics are big integers, and can be limited to the size", async (t) => {
   const { block, repo, config } = await memoryNode(t);
   const before = await repo.stat();
   await block.put("one more");
@@ -48,7 +57,7 @@ test("the figures are big integers, and the size can be had alone", async (t) =>
   assert.deepEqual(await repo.fsck(), []);
 });
 
-test("a verification counts the blocks, and fails in the end when one is not what its CID says", async (t) => {
+test("a verification counts the blocks, and fails at the end if a block does not match its CID", async (t) => {
   const { block, repo, lowLevel } = await memoryNode(t);
   const cid = await block.put("sound", { format: "raw" });
   const whole = await Array.fromAsync(repo.verify());
@@ -59,7 +68,7 @@ test("a verification counts the blocks, and fails in the end when one is not wha
   await assert.rejects(Array.fromAsync(repo.verify()), { message: "verify complete, some blocks were corrupt" });
 });
 
-describe("a block that is not what its CID says", () => {
+describe("a block that does not match its CID", () => {
   const broken = async (t: TestContext) => {
     const node = await memoryNode(t);
     const cid = await node.block.put("sound", { format: "raw" });
@@ -77,14 +86,14 @@ describe("a block that is not what its CID says", () => {
     };
   };
 
-  test("is removed where that is asked for", async (t) => {
+  test("is removed on request", async (t) => {
     const { lines, store, cid, text } = await broken(t);
     assert.deepEqual(await lines({ drop: true }), [`${text}, removed`, "verify complete, 1 blocks corrupt, 1 removed"]);
     assert.equal(await store.has(cid), false);
     assert.deepEqual(await lines({ drop: true }), ["verify complete, all blocks validated."]);
   });
 
-  test("is fetched again where that is asked for and a peer has it", async (t) => {
+  test("is fetched again on request if a peer has it", async (t) => {
     const { lines, store, cid, text, lowLevel } = await broken(t);
     await assert.rejects(lines({ heal: true }), { code: "OFFLINE_COMMAND" });
     Object.defineProperty(lowLevel, "online", { value: true });
@@ -94,7 +103,7 @@ describe("a block that is not what its CID says", () => {
     assert.equal(String(await store.get(cid)), "sound");
   });
 
-  test("is gone, and the verification fails, where no peer gives it in time", async (t) => {
+  test("is removed, and the verification fails, if no peer sends it in time", async (t) => {
     const { lines, store, cid, lowLevel } = await broken(t);
     Object.defineProperty(lowLevel, "online", { value: true });
     lowLevel.blocks.get = async (_, { signal } = {}) => {

@@ -1,4 +1,7 @@
-/** Files, pins, keys, the repo and the configuration: the node gives what the clients give. */
+/**
+ * For files, pins, keys, the repo and the configuration, the node returns the same results as the
+ * clients.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
@@ -7,7 +10,7 @@ import { comparing } from "./compared.ts";
 const compared = comparing();
 const { same, sameFailure } = compared;
 
-test("files of the namespace are written, read, listed and told of alike", async () => {
+test("files of the namespace are written, read, listed and described as by the clients", async () => {
   await same((client) => client.files.mkdir("/a/b", { parents: true }));
   const options = { create: true, parents: true, truncate: true };
   for (const content of ["some text", new Uint8Array(300_000), new Blob(["a blob"])]) {
@@ -34,7 +37,7 @@ test("files of the namespace are written, read, listed and told of alike", async
   await same((client) => client.files.ls("/"));
 });
 
-test("what cannot be done in the namespace fails alike", async () => {
+test("impossible changes of the namespace fail as with the clients", async () => {
   await sameFailure((client) => client.files.stat("/none"));
   await sameFailure((client) => client.files.stat("relative"));
   await sameFailure((client) => client.files.ls("/none"));
@@ -51,14 +54,14 @@ test("what cannot be done in the namespace fails alike", async () => {
   await sameFailure((client) => client.files.mkdir("/new", { cidVersion: 7 }));
 });
 
-test("pins are made, listed and removed alike", async () => {
+test("pins are added, listed and removed as by the clients", async () => {
   const { node } = compared;
   const one = await node.block.put("one", { format: "raw" });
   const other = await node.block.put("other", { format: "raw" });
   await same((client) => client.pin.add(one));
   await same((client) => client.pin.addAll([one, other]));
   await same((client) => client.pin.addAll([{ cid: other }, { path: `/ipfs/${one}` }]));
-  // The older client takes the rest of a list for what its first item is.
+  // The older client treats the rest of a list like its first item.
   await same((client) => client.pin.addAll([one, { cid: other }, { path: `/ipfs/${one}` }]), "kubo");
   await same((client) => client.pin.ls());
   for (const type of ["recursive", "direct", "indirect", "all"]) await same((client) => client.pin.ls({ type }));
@@ -72,7 +75,7 @@ test("pins are made, listed and removed alike", async () => {
   await sameFailure((client) => client.pin.rm(one));
 });
 
-test("pinning services are kept alike", async () => {
+test("pinning services are stored as by the clients", async () => {
   const { service } = compared.node.pin.remote;
   await service.add("one", { endpoint: "http://127.0.0.1:1/psa", key: "secret" });
   const plainServices = (services: { endpoint: URL }[]) =>
@@ -89,7 +92,7 @@ test("pinning services are kept alike", async () => {
   await same((client) => client.pin.remote.service.rm("one"));
 });
 
-test("keys are told of, renamed and removed alike", async () => {
+test("keys are listed, renamed and removed as by the clients", async () => {
   const { key } = compared.node;
   await key.gen("one");
   await same((client) => client.key.list());
@@ -109,7 +112,7 @@ test("keys are told of, renamed and removed alike", async () => {
   await sameFailure((client) => client.key.list({ ipnsBase: "none" }));
 });
 
-test("the repo and the configuration are told of and changed alike", async () => {
+test("the repo and the configuration are described and changed as by the clients", async () => {
   await Array.fromAsync(compared.node.repo.gc());
   await same(async (client) => {
     await compared.node.block.put("loose");
@@ -144,7 +147,7 @@ test("the repo and the configuration are told of and changed alike", async () =>
   await sameFailure((client) => client.config.profiles.apply("none"));
 });
 
-test("the version and the log are told of alike", async () => {
+test("the version and the log are reported as by the clients", async () => {
   await same(async (client) => {
     const { "ipfs-http-client": _, ...version } = await client.version();
     return version;

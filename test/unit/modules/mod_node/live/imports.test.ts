@@ -1,4 +1,7 @@
-/** `Import.*` counts for the next call, as do the profiles that set all of it. CIDs are those of Kubo 0.43. */
+/**
+ * `Import.*` counts for the next call, as do the profiles that set all of it. CIDs are those of
+ * Kubo 0.43.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AddTreeOptions, type Node, openNode } from "modhost/node";
@@ -61,6 +64,17 @@ test("so does the way directories are sharded, where a call goes by the size", a
   assert.equal(await fanout({ sharding: "by size" }), 8);
   const { config } = node.lowLevel.repo;
   assert.throws(() => shardingAtStart(config), /Import.UnixFSHAMTDirectorySizeEstimation must be one of/);
+  for (const [key, value, reason] of [
+    ["CidVersion", 2, /^Import.CidVersion must be 0 or 1, got 2$/],
+    ["UnixFSFileMaxLinks", 0, /^Import.UnixFSFileMaxLinks must be positive, got 0$/],
+    ["UnixFSDirectoryMaxLinks", -1, /^Import.UnixFSDirectoryMaxLinks must be non-negative, got -1$/],
+    ["UnixFSChunker", "size-0", /^Import.UnixFSChunker invalid format: "size-0" \(expected "size-<bytes>", /],
+    ["HashFunction", "odd", /^Import.HashFunction unrecognized: "odd"$/],
+  ] as const) {
+    await node.config.set(`Import.${key}`, value);
+    assert.throws(() => shardingAtStart(config), { message: reason });
+    await node.config.set(`Import.${key}`, null);
+  }
 });
 
 test("a profile sets all of it", async (t) => {

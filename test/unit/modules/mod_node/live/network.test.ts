@@ -3,8 +3,8 @@ import { after, before, test } from "node:test";
 import { CID } from "multiformats/cid";
 import { sha256 } from "multiformats/hashes/sha2";
 import { raw } from "#node/formats/cid/codecs.ts";
-import type { LowLevelNode } from "#node/low_level_node.ts";
 import { NameCache } from "#node/network/ipns/cache.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
 import type { ConfigPath } from "#node/storage/repo/schema.ts";
 import { autoConf, autoConfServer } from "#test/support/network/auto_conf_server.ts";
 import {
@@ -244,7 +244,7 @@ test("the node answers queries of others as Routing.Type says, and none waits", 
   await set("Routing.Type", "dht");
   assert.deepEqual([speaks(), a.network.libp2p.getProtocols().includes("/ipfs/kad/1.0.0")], [true, false]);
   assert.deepEqual(await change(a.node, "Routing.Type", "none"), [
-    { key: "Routing.Type", reason: "to and from none it counts at the next start" },
+    { key: "Routing.Type", reason: "a change to or from `none` takes effect at the next start" },
   ]);
   await set("Routing.Type", "dht");
 });
@@ -268,7 +268,8 @@ test("without Bitswap.ServerEnabled peers get nothing, from the change on", asyn
   await a.network.swarm.connect(b.id, addressesOf(b));
   const heard = () => b.network.bitswap.stat().messagesReceived;
   await set("Bitswap.ServerEnabled", false, b.node);
-  const [before, leaving] = [heard(), new AbortController()];
+  const before = heard();
+  const leaving = new AbortController();
   const kept = a.node.blocks.get(await add(b, "kept to itself"), { signal: leaving.signal });
   await until(() => heard() > before);
   leaving.abort();

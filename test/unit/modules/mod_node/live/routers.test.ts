@@ -28,7 +28,9 @@ after(async () => {
   router.closeAllConnections();
 });
 
-/** Sets values, all of which have to be in force then; and what is asked of the router after them. */
+/**
+ * Sets values, all of which have to be in force then; and what is asked of the router after them.
+ */
 async function asksWith(values: Partial<Record<ConfigPath, unknown>>): Promise<readonly string[]> {
   const { config } = node.node.repo;
   for (const [path, value] of Object.entries(values)) await config.set(path, () => value);
@@ -46,7 +48,9 @@ async function asksWith(values: Partial<Record<ConfigPath, unknown>>): Promise<r
 }
 
 test("routers are asked from the moment they are in the list, and no longer than that", async () => {
-  const [find, get, put] = ["GET /routing/v1/providers/", "GET /routing/v1/ipns/", "PUT /routing/v1/ipns/"];
+  const find = "GET /routing/v1/providers/";
+  const get = "GET /routing/v1/ipns/";
+  const put = "PUT /routing/v1/ipns/";
   assert.deepEqual(await asksWith({ "Routing.Type": "auto" }), []);
   assert.deepEqual(await asksWith({ "Routing.DelegatedRouters": [url] }), [find, get]);
   assert.deepEqual(await asksWith({ "Ipns.DelegatedPublishers": [url] }), [find, get, put]);
@@ -71,9 +75,11 @@ test("a list that is wrong, and one that needs the DHT to end, wait, and the for
   await config.set("Routing.Type", () => "auto");
   await config.set("Routing.DelegatedRouters", () => [url]);
   await config.set("Routing.DelegatedRouters", () => ["nowhere"]);
-  assert.match(config.waiting[0]?.reason ?? "", /^a router is an URL such as https:\/\/HOST/);
+  assert.match(config.waiting[0]?.reason ?? "", /^a router must be a URL such as https:\/\/HOST/);
   assert.ok(node.routing.router.findProviders !== undefined);
   await config.set("Routing.DelegatedRouters", () => [url]);
   await config.set("Routing.Type", () => "delegated");
-  assert.deepEqual(config.waiting, [{ key: "Routing.Type", reason: "to and from none it counts at the next start" }]);
+  assert.deepEqual(config.waiting, [
+    { key: "Routing.Type", reason: "a change to or from `none` takes effect at the next start" },
+  ]);
 });

@@ -1,5 +1,5 @@
 /** A node whose configuration changes while it runs. */
-import type { LowLevelNode } from "#node/low_level_node.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
 import type { WaitingKey } from "#node/storage/repo/in_force.ts";
 
 /** Writes a value as the command `config` does, and tells what waits then. */

@@ -3,9 +3,9 @@ import { createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { lpStream } from "@libp2p/utils";
-import type { LowLevelNode } from "#node/low_level_node.ts";
 import { autoNatProtocol } from "#node/network/swarm/autonat.ts";
 import { parseMultiaddr, withPeer } from "#node/network/swarm/multiaddr.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
 import type { ConfigPath } from "#node/storage/repo/schema.ts";
 import { type RoutingNode, startNode, until } from "../network/kad/support.ts";
 import { change } from "./support.ts";
@@ -84,6 +84,19 @@ test("a listen address that is taken is refused with the reason, the former ones
   // The same port on another address: the old one has to go first.
   await set("Addresses.Swarm", [`/ip4/0.0.0.0/tcp/${port}`]);
   assert.ok(listening().every((address) => portOf(address) === port));
+  await set("Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0"]);
+});
+
+test("a listen address of a transport that this node lacks is refused with the reason, unless it was there before", async () => {
+  const before = listening();
+  const old = "/ip4/127.0.0.1/udp/0/quic";
+  const [waiting] = await change(a.node, "Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0/ws", old]);
+  assert.equal(waiting?.reason, `${old} is not listened on: draft-29 QUIC is not supported`);
+  assert.deepEqual(listening(), before);
+  const others = { config: { "Addresses.Swarm": [old] } };
+  await using c = await startNode(others);
+  await set("Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0", old], c.node);
+  assert.equal(c.network.swarm.listenAddresses().length, 1);
   await set("Addresses.Swarm", ["/ip4/127.0.0.1/tcp/0"]);
 });
 

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { createNode, memoryStores, type Node, type NodeOptions } from "modhost/node";
-import type { HeldData } from "#core/types.ts";
-import { Place } from "#test/unit/modules/mod_node/storage/shared/gc/place.ts";
+import type { BackupSnapshot } from "#core/types.ts";
+import { HostGroup } from "#test/unit/modules/mod_node/storage/shared/gc/host_group.ts";
 
 let home: string;
 let folders = 0;
@@ -20,7 +20,7 @@ const folder = () => join(home, String(++folders));
 const signal = new AbortController().signal;
 
 /** Writes what is held to other folders, by the names of those that it was in. */
-async function copied({ folders, files }: HeldData): Promise<Record<string, string>> {
+async function copied({ folders, files }: BackupSnapshot): Promise<Record<string, string>> {
   const copies = Object.fromEntries(Object.keys(folders).map((name) => [name, folder()]));
   for await (const file of files) {
     const path = join(copies[file.folder] ?? "", file.path);
@@ -128,7 +128,7 @@ test("stores in memory cannot be held, and an abort leaves nothing behind", asyn
 });
 
 test("of a host of a shared store its identity, configuration and keys are held, and a host begins with them again", async (t) => {
-  const place = new Place();
+  const place = new HostGroup();
   const node = await place.node(t);
   await node.add("in the store of all");
   const held = await node.lowLevel.hold(signal);

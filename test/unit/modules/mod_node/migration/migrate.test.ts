@@ -14,7 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type MigrationProgress, migrateRepo } from "modhost/node";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import {
   base32,
   fileName,
@@ -155,7 +155,7 @@ test("a copy that was cut short is no repo; the same call makes it whole", async
   };
   await assert.rejects(migrateRepo(goIpfs, segments, { signal: leaving.signal, onProgress }), /enough/);
   await assert.rejects(openNode({ repo: segments }), {
-    message: `${segments} is half of a copy of ${goIpfs}: let \`modhost node migrate\` copy the rest, or remove the folder`,
+    message: `${segments} is an incomplete copy of ${goIpfs}: complete it with \`modhost node migrate\`, or remove the folder`,
   });
   await assert.rejects(openNode({ repo: segments, init: false }), /no IPFS repo found in/);
   await assert.rejects(migrateRepo(join(dirname(goIpfs), "other"), segments), /no IPFS repo found in/);
@@ -203,7 +203,8 @@ test("references to files mean the same files in another folder, or become block
   const repo = join(above, "go-ipfs");
   await mkdir(join(above, "elsewhere"));
 
-  const [deeper, wider] = [join(above, "elsewhere", "repo"), join(above, "repo")];
+  const deeper = join(above, "elsewhere", "repo");
+  const wider = join(above, "repo");
   await migrateRepo(repo, deeper);
   await opened(deeper, async (node) => {
     assert.deepEqual(await Array.fromAsync(node.filestore?.list() ?? []), []);

@@ -74,7 +74,8 @@ describe("contents, read by other processes", { skip }, () => {
     const own = createHash("sha256");
     for await (const piece of readFile(await openFile(cid, read), read)) own.update(piece);
     const expected = own.digest("hex");
-    // The second reader meets another name of the file, and the first's cache: the others begin elsewhere.
+    // The second reader meets another name of the file, and the first's cache: the others begin
+    // elsewhere.
     const [first, ...others] = await Promise.all([
       place.shell(`sha256sum ipfs/${root}/large`),
       place.shell(`sha256sum < ipfs/${cid}`),

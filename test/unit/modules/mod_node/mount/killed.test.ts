@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { clientNode } from "#node/client_node.ts";
+import { clientNode } from "#node/library/client_node.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { bytes, MountPlace, skip } from "./support.ts";
 

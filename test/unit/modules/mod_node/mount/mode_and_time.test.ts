@@ -1,9 +1,12 @@
-/** Modes and times of UnixFS 1.5 through the mounts. CIDs are those that Kubo 0.43 gives for the same calls through its own. */
+/**
+ * Modes and times of UnixFS 1.5 through the mounts. CIDs are those that Kubo 0.43 gives for the
+ * same calls through its own.
+ */
 import assert from "node:assert/strict";
 import { lstat, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { clientNode } from "#node/client_node.ts";
+import { clientNode } from "#node/library/client_node.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { MountPlace, skip } from "./support.ts";
 

@@ -10,7 +10,10 @@ import { Trees } from "#test/unit/modules/mod_node/content/unixfs/trees.ts";
 const content = goRandom(2_000_000, 7);
 const piece = 5000;
 
-/** Those who read one file from its begin to its end, a piece each in turn; how many blocks were asked for. */
+/**
+ * Those who read one file from its begin to its end, a piece each in turn; how many blocks were
+ * asked for.
+ */
 async function readBy(readers: number): Promise<number> {
   const trees = new Trees();
   const cid = (await trees.add({ f: content })).get("f") as CID;
@@ -37,7 +40,8 @@ describe("reading a file from its begin to its end", () => {
     const alone = await readBy(1);
     for (const readers of [2, 3]) {
       const asked = await readBy(readers);
-      // Each finds the blocks on its way anew when it begins, and until it is known that it goes on.
+      // Each finds the blocks on its way anew when it begins, and until it is known that it goes
+      // on.
       assert.ok(asked <= readers * alone * 1.1, `${readers} readers: ${asked} blocks, one reader: ${alone}`);
     }
   });

@@ -1,18 +1,21 @@
-/** What is written through the mounts of a host that shares its store: collections of other hosts keep it, whatever becomes of the host. */
+/**
+ * What is written through the mounts of a host that shares its store: collections of other hosts
+ * keep it, whatever becomes of the host.
+ */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import { treesOf } from "#node/content/mfs/key_trees.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { Place, shutOut } from "../storage/shared/gc/place.ts";
+import { HostGroup, shutOut } from "../storage/shared/gc/host_group.ts";
 import { MountPlace, skip } from "./support.ts";
 
 /** A host that mounts, with stores of its own that outlive it, and another one that collects. */
 async function two(t: TestContext) {
-  const store = new Place();
+  const store = new HostGroup();
   const hostMetadata = { ...memoryMetadata(), close: async () => undefined };
   const place = await MountPlace.make();
   t.after(() => place[Symbol.asyncDispose]());

@@ -1,4 +1,6 @@
-/** A node with its mounts below a temporary folder, and programs of other processes that use them. */
+/**
+ * A node with its mounts below a temporary folder, and programs of other processes that use them.
+ */
 import { execFile } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
@@ -6,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { addEntries, addSettings } from "modhost/node";
-import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
 import { mounted, mountType } from "#node/mount/mount_table.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode, NodeOptions } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 
 /** Why nothing can be mounted here; false where it can. */
 export const skip = reason();

@@ -1,4 +1,7 @@
-/** What the word `auto` stands for is fetched from a server of this machine, kept in the repo, and found there by Kubo. */
+/**
+ * Tests that the document for the word `auto` is fetched from a local server and stored in the
+ * repo, where Kubo finds it.
+ */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, readdir, readFile } from "node:fs/promises";
@@ -6,14 +9,15 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { AutoConf } from "#node/network/auto_conf.ts";
+import { builtIn } from "#node/storage/repo/auto_values.ts";
 import { ConfigFile } from "#node/storage/repo/config.ts";
-import { bootstrapPeers } from "#node/storage/repo/defaults.ts";
 import { NodeLog } from "#node/util/log.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { type AutoConfServer, autoConf, autoConfServer, peerOf } from "#test/support/network/auto_conf_server.ts";
 import { emptyFolder, newConfig } from "../storage/repo/support.ts";
 
-const [one, two] = [peerOf("192.0.2.1"), peerOf("192.0.2.2")];
+const one = peerOf("192.0.2.1");
+const two = peerOf("192.0.2.2");
 
 interface Fetching {
   readonly config: ConfigFile;
@@ -23,7 +27,10 @@ interface Fetching {
   changes: number;
 }
 
-/** A configuration that says `auto`, and what fetches its meaning; it ends with the test. */
+/**
+ * Opens a configuration that contains `auto`, with the object that fetches the document; both are
+ * closed when the test ends.
+ */
 async function fetching(t: TestContext, { url }: Pick<AutoConfServer, "url">, more: Record<string, unknown> = {}) {
   const { config, folder } = await newConfig(t);
   const values = {
@@ -35,7 +42,8 @@ async function fetching(t: TestContext, { url }: Pick<AutoConfServer, "url">, mo
     ...more,
   };
   for (const [path, value] of Object.entries(values)) await config.set(path, () => value);
-  const [log, logged] = [new NodeLog(), [] as string[]];
+  const log = new NodeLog();
+  const logged = [] as string[];
   log.setLevel("*", "info");
   log.listen(({ level, message }) => logged.push(`${level} ${message}`));
   const whole: Fetching = {
@@ -59,10 +67,10 @@ const bootstrapIn = (config: ConfigFile) => config.get("Bootstrap", { expandAuto
 const isBootstrap = (config: ConfigFile, wanted: readonly string[]) =>
   eventually(`the peers are ${wanted}`, async () => String(await bootstrapIn(config)) === String(wanted));
 
-test("what a document says takes the place of the word, and is there at the next start without asking", async (t) => {
+test("the values of a document replace the word, and are cached for the next start", async (t) => {
   await using server = await autoConfServer(autoConf(1, [one]));
   const { config, folder, fetching: own, logged } = await fetching(t, server);
-  assert.deepEqual(await bootstrapIn(config), bootstrapPeers, "until then it is what is built in");
+  assert.deepEqual(await bootstrapIn(config), builtIn.Bootstrap, "until then it is what is built in");
   assert.equal(server.asked.length, 0);
   await own.renew();
   await isBootstrap(config, [one]);
@@ -83,14 +91,14 @@ test("what a document says takes the place of the word, and is there at the next
   await config.set("Routing.Type", () => "auto");
   await own.stop();
   assert.deepEqual(await bootstrapIn(await ConfigFile.open(folder)), [one]);
-  // It is not old enough for another question.
+  // The document is not old enough for another request.
   await own.renew();
   assert.equal(server.asked.length, 1);
   assert.match(server.asked[0]?.["user-agent"] ?? "", /^modhost\//);
   assert.deepEqual(logged, [`info ${server.url} (AutoConf.URL): version 1`]);
 });
 
-test("a server is asked again and again, whether it has something new", async (t) => {
+test("the server is polled for a new document", async (t) => {
   await using server = await autoConfServer(autoConf(1, [one]));
   const { config, folder, fetching: own } = await fetching(t, server, { "AutoConf.RefreshInterval": "10ms" });
   await own.renew();
@@ -108,43 +116,46 @@ test("a server is asked again and again, whether it has something new", async (t
   assert.match(await readFile(join(folder, "autoconf", cached, ".last-refresh"), "utf8"), /^\d{4}-.*Z$/);
 });
 
-test("sooner than the configuration says where the document wants it", async (t) => {
+test("the document can shorten the interval of the configuration", async (t) => {
   await using server = await autoConfServer(autoConf(1, [one], { AutoConfTTL: 1 }));
   const { fetching: own } = await fetching(t, server);
   await own.renew();
   await eventually("it is asked once more", () => server.asked.length > 1);
 });
 
-const documents: Readonly<Record<string, readonly [answer: AutoConfServer["answer"], says: RegExp]>> = {
-  "an error": [500, /the answer is 500/],
-  "no JSON": [(_, response) => response.end("<html>"), /it is no JSON/],
-  "no object": [[], /it has no AutoConfVersion|it is no object/],
+const documents: Readonly<Record<string, readonly [content: AutoConfServer["answer"], says: RegExp]>> = {
+  "an error": [500, /the response has status 500/],
+  "no JSON": [(_, response) => response.end("<html>"), /it is not JSON/],
+  "no object": [[], /it has no AutoConfVersion|it is not an object/],
   "a document of another form": [
     { AutoConfVersion: 1, AutoConfSchema: 2 },
-    /its AutoConfSchema is 2, and 1 is understood/,
+    /its AutoConfSchema is 2, but only 1 is supported/,
   ],
-  "resolvers that are none": [autoConf(1, [], { DNSResolvers: { "x.": ["ftp://x"] } }), /ftp:\/\/x .*no URL/],
+  "resolvers that are none": [
+    autoConf(1, [], { DNSResolvers: { "x.": ["ftp://x"] } }),
+    /ftp:\/\/x .*not an http or https URL/,
+  ],
   "a list that is none": [
     autoConf(1, [], { SystemRegistry: { AminoDHT: { NativeConfig: { Bootstrap: 1 } } } }),
-    /no list/,
+    /is not a list/,
   ],
   "more than anybody needs": [(_, response) => response.end(" ".repeat(2 ** 21 + 1)), /longer than 2097152 bytes/],
-  "an answer that breaks off": [(_, response) => response.writeHead(200, { "content-length": "9" }).destroy(), /./],
+  "a response that breaks off": [(_, response) => response.writeHead(200, { "content-length": "9" }).destroy(), /./],
 };
 
-test("whatever a server answers, what was known before stays in force, and it is asked again", async (t) => {
+test("an invalid response leaves the previous values in effect, and the request is repeated", async (t) => {
   await using server = await autoConfServer(autoConf(1, [one]));
   const whole = await fetching(t, server, { "AutoConf.RefreshInterval": "1ms" });
   const { config, fetching: own, logged } = whole;
   await own.renew();
   await isBootstrap(config, [one]);
-  for (const [name, [answer, says]] of Object.entries(documents)) {
+  for (const [name, [content, says]] of Object.entries(documents)) {
     await own.stop();
-    server.answer = answer;
+    server.answer = content;
     const before = logged.length;
     await own.renew();
-    await eventually(`${name} is told`, () => logged.length > before);
-    assert.match(logged[before] ?? "", new RegExp(`^warn ${server.url} .*${says.source}.*stays in force`), name);
+    await eventually(`${name} is reported`, () => logged.length > before);
+    assert.match(logged[before] ?? "", new RegExp(`^warn ${server.url} .*${says.source}.*stay in effect`), name);
     assert.deepEqual(await bootstrapIn(config), [one], name);
   }
   await own.stop();
@@ -154,7 +165,7 @@ test("whatever a server answers, what was known before stays in force, and it is
   assert.equal(whole.changes, 2);
 });
 
-test("a certificate that nobody vouches for is only taken where the configuration says so", async (t) => {
+test("an untrusted certificate is only accepted if the configuration allows it", async (t) => {
   await using server = await autoConfServer(autoConf(1, [one]), { secure: true });
   const { config, fetching: own, logged } = await fetching(t, server);
   await own.renew();
@@ -165,13 +176,13 @@ test("a certificate that nobody vouches for is only taken where the configuratio
   await isBootstrap(config, [one]);
 });
 
-test("nobody is asked where the word is not, and where AutoConf is off: then it is what is built in", async (t) => {
+test("no request is sent without the word or with AutoConf disabled, and built-in values apply", async (t) => {
   await using server = await autoConfServer(autoConf(1, [one]));
   const { config, fetching: own } = await fetching(t, server);
   await own.renew();
   await isBootstrap(config, [one]);
   await config.set("AutoConf.Enabled", () => false);
-  assert.deepEqual(await bootstrapIn(config), bootstrapPeers);
+  assert.deepEqual(await bootstrapIn(config), builtIn.Bootstrap);
   await own.renew();
   await config.set("AutoConf.Enabled", () => true);
   assert.deepEqual(await bootstrapIn(config), [one]);
@@ -189,7 +200,7 @@ test("nobody is asked where the word is not, and where AutoConf is off: then it 
 
 const { KUBO } = process.env;
 
-test("Kubo finds what was fetched here", {
+test("Kubo finds the cached document", {
   skip: KUBO === undefined && "KUBO is not set",
 }, async (t) => {
   await using server = await autoConfServer(autoConf(1, [one]));

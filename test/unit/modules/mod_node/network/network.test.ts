@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { LowLevelNode } from "#node/low_level_node.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
+import type { ConfigPath } from "#node/storage/repo/schema.ts";
 
 let folder: string;
 before(async () => {
@@ -54,6 +55,52 @@ test("an invalid configuration is refused, and can be corrected without a restar
   await node.close();
 });
 
+test("a contradictory configuration is refused with the reference's text", async (t) => {
+  const node = await open("contradicting");
+  t.after(() => node.close());
+  const { config, path } = node.repo;
+  const off = false;
+  const contradictions: readonly [settings: { readonly [P in ConfigPath]?: unknown }, reason: RegExp][] = [
+    [{ "Bitswap.Libp2pEnabled": off, "HTTPRetrieval.Enabled": off }, /^invalid configuration: .* are both disabled, /],
+    [
+      { "Swarm.Transports.Network.Relay": off, "Swarm.EnableRelayHop": true },
+      /^Failed to enable `Swarm.RelayService`, it requires `Swarm.Transports.Network.Relay` to be true.$/,
+    ],
+    [{ "Swarm.Transports.Network.Relay": off, "Swarm.EnableAutoRelay": true }, /^Failed to enable `Swarm.RelayClient`/],
+    [{ Bootstrap: ["auto"], "AutoConf.Enabled": off }, /^no usable bootstrap peers: AutoConf is disabled /],
+    [{ "DNS.Resolvers": { eth: "https://one.example" } }, /^invalid domain eth; must be FQDN$/],
+    [{ "DNS.Resolvers": { "eth.": "odd" } }, /^bad resolver for eth.: invalid DoH resolver URL: odd$/],
+    [
+      { "Provide.DHT.Interval": "49h" },
+      /^Provide.DHT.Interval \(49h0m0s\) must be less than or equal to DHT provider record validity \(48h0m0s\)$/,
+    ],
+    [
+      { "Ipns.RecordLifetime": "1h" },
+      /^config setting IPNS.RecordLifetime \(1h0m0s\) must be >= IPNS.RepublishPeriod /,
+    ],
+  ];
+  for (const [settings, message] of contradictions) {
+    const before = Object.keys(settings).map((key) => [key as ConfigPath, config.value(key as ConfigPath)] as const);
+    for (const [key, value] of Object.entries(settings)) await config.set(key as ConfigPath, () => value as never);
+    await assert.rejects(node.goOnline(), { message });
+    for (const [key, value] of before) await config.set(key, () => value as never);
+  }
+  await config.set("Swarm.ConnMgr.HighWater", () => 96);
+  for (const [limits, name] of [
+    [{ Conns: 96 }, "Conns"],
+    [{ Conns: 97, ConnsInbound: 90 }, "ConnsInbound"],
+    [{ Streams: "blockAll" }, "Streams"],
+    [{ StreamsInbound: 1 }, "StreamsInbound"],
+  ] as const) {
+    await writeFile(join(path, "libp2p-resource-limit-overrides.json"), JSON.stringify({ System: limits }));
+    await assert.rejects(node.goOnline(), {
+      message: new RegExp(`resource manager System.${name} \\(\\d+\\) must be bigger than ConnMgr.HighWater \\(96\\)$`),
+    });
+  }
+  await writeFile(join(path, "libp2p-resource-limit-overrides.json"), '{"System":{"ConnsInbound":97}}');
+  await node.goOnline();
+});
+
 test("a node that is closed while it goes online leaves nothing open", async () => {
   const node = await open("hasty");
   const going = node.goOnline();
@@ -79,7 +126,7 @@ test("a part of the network that fails to stop does not keep the others from sto
 
 test("a process exits by itself, at once, when its nodes are closed", async () => {
   const program = join(folder, "two.ts");
-  const index = fileURLToPath(new URL("../../../../../modules/mod_node/open.ts", import.meta.url));
+  const index = fileURLToPath(new URL("../../../../../modules/mod_node/node/open.ts", import.meta.url));
   await writeFile(
     program,
     `import { openNode } from ${JSON.stringify(index)};

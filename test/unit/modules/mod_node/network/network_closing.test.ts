@@ -1,4 +1,4 @@
-/** The end of a node ends all that goes on over its network, though those whom it asks never answer. */
+/** Closing a node ends all its network operations, even if the peers involved never respond. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -16,10 +16,10 @@ import { multiaddr } from "@multiformats/multiaddr";
 import { createLibp2p, type Libp2p } from "libp2p";
 import type { PeerId } from "#node/formats/peer_id.ts";
 import { memoryStores, parseCid } from "#node/index.ts";
-import type { LowLevelNode } from "#node/low_level_node.ts";
 import type { Network } from "#node/network/network.ts";
 import { pingProtocol } from "#node/network/swarm/ping.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 import { until } from "./bitswap/support.ts";
 
 const nowhere = parseCid("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG");
@@ -27,17 +27,17 @@ const routingProtocol = "/ipfs/lan/kad/1.0.0";
 const tunnel = "/x/tunnel";
 const never = new AbortController().signal;
 
-/** Takes every stream and connection, and answers nothing that matters. */
+/** Accepts every stream and connection, and never sends a useful response. */
 class Silent {
   readonly libp2p: Libp2p;
   readonly server = createServer({ allowHalfOpen: true }, (socket) => {
-    this.asked.add("connection");
+    this.requests.add("connection");
     socket.on("error", () => undefined);
     socket.on("end", () => socket.destroy()).resume();
   });
-  /** Protocols that were asked for. */
-  readonly asked = new Set<string>();
-  /** Those who do not echo are in no routing table. */
+  /** Protocols that were requested. */
+  readonly requests = new Set<string>();
+  /** Peers that do not echo pings enter no routing table. */
   echoes = true;
 
   private constructor(libp2p: Libp2p) {
@@ -56,12 +56,12 @@ class Silent {
       }),
     );
     for (const protocol of [routingProtocol, tunnel, "/ipfs/bitswap/1.2.0"]) {
-      await silent.libp2p.handle(protocol, () => void silent.asked.add(protocol));
+      await silent.libp2p.handle(protocol, () => void silent.requests.add(protocol));
     }
     await silent.libp2p.handle(pingProtocol, (stream) => {
       stream.addEventListener("message", ({ data }) => {
         if (silent.echoes) stream.send(data);
-        silent.asked.add(pingProtocol);
+        silent.requests.add(pingProtocol);
       });
     });
     silent.server.listen(0, "127.0.0.1");
@@ -69,7 +69,7 @@ class Silent {
     return silent;
   }
 
-  /** Where nobody says who is there. */
+  /** Address of a server that accepts connections and never sends anything. */
   get mute() {
     return multiaddr(`/ip4/127.0.0.1/tcp/${(this.server.address() as AddressInfo).port}`);
   }
@@ -87,13 +87,13 @@ before(async () => {
 after(() => silent.stop());
 
 interface Going {
-  /** Resolves or rejects at the end of the node. */
+  /** Settles when the node closes. */
   readonly ended: Promise<unknown>;
-  /** It waits for somebody by now. */
+  /** The operation waits for a peer by now. */
   begun(): boolean;
 }
 
-const asked = (protocol: string) => () => silent.asked.has(protocol);
+const requests = (protocol: string) => () => silent.requests.has(protocol);
 
 const goings: Readonly<Record<string, (node: LowLevelNode, network: Network, id: PeerId) => Promise<Going>>> = {
   "a block is fetched": async (node, { bitswap }) => ({
@@ -102,29 +102,29 @@ const goings: Readonly<Record<string, (node: LowLevelNode, network: Network, id:
   }),
   "a provider is looked for": async (_, { routing }) => ({
     ended: Array.fromAsync(routing.findProviders(nowhere, { count: 1, signal: never })),
-    begun: asked(routingProtocol),
+    begun: requests(routingProtocol),
   }),
   "a name is resolved": async ({ names }, _, id) => ({
     ended: names.resolve(id.toString()),
-    begun: asked(routingProtocol),
+    begun: requests(routingProtocol),
   }),
   "a name is published": async ({ names }) => ({
     ended: names.publish(await names.key("self"), `/ipfs/${nowhere}`),
-    begun: asked(routingProtocol),
+    begun: requests(routingProtocol),
   }),
   "an echo is waited for": async (_, { swarm }, id) => ({
     ended: swarm.ping.open(id).then((echo) => echo.ping()),
-    begun: asked(pingProtocol),
+    begun: requests(pingProtocol),
   }),
   "somebody is dialled": async (_, { swarm }) => ({
     ended: swarm.connect(peerIdFromPrivateKey(await generateKeyPair("Ed25519")), [silent.mute]),
-    begun: asked("connection"),
+    begun: requests("connection"),
   }),
   "a tunnel is open": async (_, { p2p }, id) => {
     await p2p.forward(tunnel, multiaddr("/ip4/127.0.0.1/tcp/0"), { id, addresses: [] }, { custom: false });
     const port = Number(p2p.list()[0]?.listen.split("/").at(-1));
     const socket = connect(port, "127.0.0.1").on("error", () => undefined);
-    return { ended: once(socket.resume(), "close"), begun: asked(tunnel) };
+    return { ended: once(socket.resume(), "close"), begun: requests(tunnel) };
   },
   "a tunnel waits for its target": async (_, { p2p, swarm }, id) => {
     await p2p.listen(tunnel, silent.mute, { custom: false, reportPeer: false });
@@ -134,7 +134,7 @@ const goings: Readonly<Record<string, (node: LowLevelNode, network: Network, id:
       tunnel,
     );
     assert.ok(id);
-    return { ended: once(stream as never, "close"), begun: asked("connection") };
+    return { ended: once(stream as never, "close"), begun: requests("connection") };
   },
   "messages are waited for": async (_, { pubsub }) => ({
     ended: Array.fromAsync((pubsub as NonNullable<typeof pubsub>).subscribe("topic")),
@@ -142,7 +142,7 @@ const goings: Readonly<Record<string, (node: LowLevelNode, network: Network, id:
   }),
 };
 
-/** A node that knows nobody else. */
+/** A node that knows no other peers. */
 async function open(t: TestContext) {
   const repo = await mkdtemp(join(tmpdir(), "modhost-network-closing-"));
   t.after(() => rm(repo, { recursive: true }));
@@ -158,15 +158,15 @@ async function open(t: TestContext) {
   return { node, network, id: peerId };
 }
 
-/** What keeps a process alive, but for what the test runner does. */
+/** Returns the resources that keep the process alive, without those of the test runner. */
 const alive = () => process.getActiveResourcesInfo().filter((name) => /TCP|UDP|Pipe/.test(name)).length;
 
-describe("the end of a node ends what goes on over its network, and leaves nothing open", () => {
+describe("closing a node ends all its network operations, and leaves nothing open", () => {
   for (const [what, begin] of Object.entries(goings)) {
     test(what, { timeout: 200_000 }, async (t) => {
       const before = alive();
       const { node, network, id } = await open(t);
-      silent.asked.clear();
+      silent.requests.clear();
       const { ended, begun } = await begin(node, network, id);
       const outcome = ended.then(
         () => "ended",
@@ -176,7 +176,7 @@ describe("the end of a node ends what goes on over its network, and leaves nothi
       const started = performance.now();
       await node.close();
       assert.match(await outcome, /ended|rejected/);
-      // Each of them would end by itself after half a minute, or never.
+      // Without the close, each operation would end after half a minute, or never.
       assert.ok(performance.now() - started < 25_000, `${performance.now() - started} ms`);
       assert.equal(network.libp2p.status, "stopped");
       await until(() => alive() <= before, `${process.getActiveResourcesInfo()}`);

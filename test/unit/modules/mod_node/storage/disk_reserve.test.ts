@@ -21,42 +21,42 @@ const sizeOf = (path: string) =>
     () => 0,
   );
 
-/** A folder, and a reserve for it on a disk of that size. */
+/** A folder, and its reserve on a disk of the given size. */
 async function reserveOn(name: string, free: () => number, total: number) {
   const folder = join(home, name);
   await mkdir(folder);
   const reserve = new DiskReserve(folder, async () => ({ free: free(), total }));
-  return { folder, reserve, held: () => sizeOf(join(folder, "reserve")) };
+  return { folder, reserve, reserveSize: () => sizeOf(join(folder, "reserve")) };
 }
 
-test("a disk that fills up gets a reserve, which is given up once and made again when there is room", async () => {
+test("a disk that fills up gets a reserve, which is deleted once and created again when there is space", async () => {
   let free = 20 * mebibyte;
-  const { reserve, held } = await reserveOn("small", () => free, 32 * mebibyte);
+  const { reserve, reserveSize } = await reserveOn("small", () => free, 32 * mebibyte);
   await reserve.start();
-  assert.equal(await held(), mebibyte);
+  assert.equal(await reserveSize(), mebibyte);
   free = 0;
   assert.equal(await reserve.release(), true);
-  assert.equal(await held(), 0);
+  assert.equal(await reserveSize(), 0);
   assert.equal(await reserve.release(), false);
   await reserve.keep();
-  assert.equal(await held(), 0);
+  assert.equal(await reserveSize(), 0);
   free = 20 * mebibyte;
   await reserve.keep();
-  assert.equal(await held(), mebibyte);
+  assert.equal(await reserveSize(), mebibyte);
   await reserve.stop();
-  assert.equal(await held(), mebibyte);
+  assert.equal(await reserveSize(), mebibyte);
 });
 
-test("a disk with plenty of room needs none, and one without a limit has none", async () => {
+test("a disk with plenty of space gets no reserve, nor does one without a limit", async () => {
   const large = await reserveOn("large", () => 100 * GIBIBYTE, 200 * GIBIBYTE);
   await large.reserve.keep();
-  assert.equal(await large.held(), 0);
+  assert.equal(await large.reserveSize(), 0);
   const endless = await reserveOn("endless", () => 0, 0);
   await endless.reserve.keep();
-  assert.equal(await endless.held(), 0);
+  assert.equal(await endless.reserveSize(), 0);
 });
 
-test("before a start it is given up only when the disk is full", async () => {
+test("the reserve is deleted before a start only when the disk is full", async () => {
   const folder = join(home, "start");
   await mkdir(folder);
   await writeFile(join(folder, "reserve"), "room");
@@ -67,7 +67,7 @@ test("before a start it is given up only when the disk is full", async () => {
   assert.equal(await sizeOf(join(folder, "reserve")), 0);
 });
 
-test("a write that finds the disk full is tried again with what the reserve gave up", async () => {
+test("a write to a full disk is tried again with the space of the reserve", async () => {
   const disk = new SmallDisk(3000);
   let released = 0;
   const store = await openSegmentStore(join(home, "store"), {

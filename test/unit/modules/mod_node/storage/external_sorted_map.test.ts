@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** Names in no order, all different; some beyond the basic plane, some longer than any key. */
+/** Different unsorted names; some are beyond the basic plane, some are too long for a key. */
 function* names(count: number): Generator<string> {
   for (let at = 0; at < count; at += 1) {
     const number = (at * 7919) % count;
@@ -28,7 +28,7 @@ async function listed<T>(spill: ExternalSortedMap<T>, list: number): Promise<(re
 }
 
 for (const count of [10, 8191, 8192, 20_000]) {
-  test(`${count} values come out in order of their names' bytes`, async () => {
+  test(`${count} values are returned in the order of their names' bytes`, async () => {
     const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     let at = 0;
     for (const name of names(count)) await spill.set(3, name, at++);
@@ -50,7 +50,7 @@ for (const count of [10, 8191, 8192, 20_000]) {
 }
 
 describe("a list of many thousands", () => {
-  test("holds the value that was set last, wherever the others are", async () => {
+  test("returns the value that was set last, wherever the others are", async () => {
     const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     for (let round = 0; round < 3; round += 1) {
       for (let at = 0; at < 7000; at += 1) await spill.set(0, String(at % 6900), round * 7000 + at);
@@ -62,7 +62,7 @@ describe("a list of many thousands", () => {
     await spill.clear();
   });
 
-  test("may grow other lists while it is read", async () => {
+  test("allows other lists to grow while it is read", async () => {
     const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
     let read = 0;
@@ -77,7 +77,7 @@ describe("a list of many thousands", () => {
     await spill.clear();
   });
 
-  test("leaves nothing behind, and can be filled again", async () => {
+  test("leaves no files behind, and can be filled again", async () => {
     const spill = new ExternalSortedMap<number>(folder, jsonCodec());
     for (let at = 0; at < 9000; at += 1) await spill.set(0, String(at), at);
     await spill.clear();
@@ -89,7 +89,7 @@ describe("a list of many thousands", () => {
   });
 });
 
-test("a folder that cannot be written to is told", async () => {
+test("a folder that cannot be written is reported", async () => {
   const spill = new ExternalSortedMap<number>(join(fileURLToPath(import.meta.url), "below"), jsonCodec());
   await assert.rejects(
     async () => {
@@ -101,7 +101,7 @@ test("a folder that cannot be written to is told", async () => {
 });
 
 for (const full of ["opening", "writing"] as const) {
-  test(`on a disk that is full at ${full} everything stays in memory`, async () => {
+  test(`everything stays in memory when the disk is full at ${full}`, async () => {
     const error = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
     let writes = 0;
     const spill = new ExternalSortedMap<number>(folder, jsonCodec(), async (at) => {
@@ -111,7 +111,7 @@ for (const full of ["opening", "writing"] as const) {
         ...scratch,
         async write(operations) {
           writes += 1;
-          // In the midst of what is to be written.
+          // The fault occurs in the middle of a write.
           if (writes > 2) throw error;
           return scratch.write(operations);
         },

@@ -33,7 +33,7 @@ async function sorted(items: readonly Item[], openFile = openScratchFile): Promi
   }
 }
 
-/** Some megabytes, among them names that occur again, long ones, and of all alphabets. */
+/** Some megabytes of names: repeated ones, long ones, and names in all alphabets. */
 function someItems(count: number): Item[] {
   const random = new Random(7);
   const letters = ["", "a", "B", "ü", "\u{1f600}", "\uffff", "0", "x".repeat(3000)];
@@ -45,7 +45,7 @@ function someItems(count: number): Item[] {
 
 const expected = (items: readonly Item[]) => items.toSorted((one, other) => compareNames(one.name, other.name));
 
-test("entries come in the order of their names' bytes, those of one name in theirs, whether they are few or many", async () => {
+test("entries are sorted by the bytes of their names, with equal names in their order, few or many", async () => {
   for (const count of [0, 1, 300, 20_000]) {
     const items = someItems(count);
     assert.deepEqual(await sorted(items), expected(items));
@@ -56,7 +56,7 @@ test("entries come in the order of their names' bytes, those of one name in thei
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("on a full disk all is there, and other faults are told", async () => {
+test("all entries are returned on a full disk, and other faults are reported", async () => {
   const items = someItems(20_000);
   const failing = (code: string, writes: number) => async (path: string) => {
     const file = await openScratchFile(path);

@@ -1,6 +1,7 @@
 /**
- * Writes CIDs in base32 fast: the library joins the letters one by one, which takes ten times as long for any CID, and a lot of
- * memory for those of blocks that are their own CIDs, which may have a megabyte.
+ * Writes CIDs in base32 fast: the library joins the letters one by one, which takes ten times as
+ * long for any CID, and a lot of memory for those of blocks that are their own CIDs, which may have
+ * a megabyte.
  */
 import { base32 } from "multiformats/bases/base32";
 

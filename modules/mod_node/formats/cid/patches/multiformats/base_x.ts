@@ -1,6 +1,7 @@
 /**
- * Bounds the bases of the library that are no power of two, and makes them fast. Its own take time with the square of
- * the length, and whatever uses the library (peer ids and addresses in messages of peers) writes and reads such texts.
+ * Bounds the bases of the library that are no power of two, and makes them fast. Its own take time
+ * with the square of the length, and whatever uses the library (peer ids and addresses in messages
+ * of peers) writes and reads such texts.
  */
 import { base10 } from "multiformats/bases/base10";
 import { base36, base36upper } from "multiformats/bases/base36";

@@ -1,6 +1,6 @@
 /**
- * Makes AutoNAT dial back over a new connection. The library does not say that the connection has to be new: it is
- * given the one over which the peer asks, takes that for a failure, and closes it.
+ * Makes AutoNAT dial back over a new connection. The library does not request a new connection: it
+ * gets the one over which the peer asks, treats that as a failure, and closes it.
  */
 import type { AutoNATComponents } from "@libp2p/autonat";
 import { isMultiaddr } from "@multiformats/multiaddr";
@@ -10,10 +10,10 @@ import { withOverrides } from "../with_overrides.ts";
 export const patch: Patch = {
   library: "@libp2p/autonat",
   version: "3.0.28",
-  without: "peers are not told whether others can reach them",
+  without: "peers do not learn whether others can reach them",
 };
 
-/** The components to make the library's service with. */
+/** Returns the components for creating the library's service. */
 export function forceNewDials(components: AutoNATComponents, notices: PatchNotices): AutoNATComponents {
   const { connectionManager } = components;
   const { openConnection: open }: Partial<typeof connectionManager> = connectionManager;

@@ -1,6 +1,6 @@
 /**
- * Keeps identify push from telling peers of changed protocols and addresses. It does so a second after a change, even
- * when the change is that libp2p stops.
+ * Prevents identify push from notifying peers of changed protocols and addresses. It does so a
+ * second after a change, even if the change is that libp2p stops.
  */
 import { disableMethod } from "../disable_method.ts";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -13,9 +13,9 @@ export const patch: Patch = {
 
 const METHOD = "_push";
 
-/** Whether `stopPush` will be able to; to be asked when libp2p has been made. */
+/** Whether `stopPush` will work; call it after libp2p was created. */
 export const canStopPush = (identifyPush: object, notices: PatchNotices): boolean =>
   notices.isApplicable(patch, { [`identifyPush.${METHOD}`]: Reflect.get(identifyPush, METHOD) });
 
-/** To be called just before libp2p stops. */
+/** Must be called just before libp2p stops. */
 export const stopPush = (identifyPush: object): void => disableMethod(identifyPush, METHOD);

@@ -1,6 +1,7 @@
 /**
- * Gives each stream a middleware list of its own. libp2p appends the protocol handler of every inbound stream to the
- * very list that `use` was given: the list grows with each stream, and every later stream runs all handlers in it.
+ * Gives each stream its own middleware list. libp2p appends the protocol handler of every inbound
+ * stream to the very list that was passed to `use`. The list grows with each stream, and every
+ * later stream runs all handlers in it.
  */
 import type { AutoNATComponents } from "@libp2p/autonat";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -8,7 +9,7 @@ import type { Patch, PatchNotices } from "../notices.ts";
 export const patch: Patch = {
   library: "libp2p",
   version: "3.3.11",
-  without: "a stream with middleware is handled again with every later one",
+  without: "a stream with middleware is handled again with every later stream",
 };
 
 type Registrar = Pick<AutoNATComponents["registrar"], "getMiddleware">;

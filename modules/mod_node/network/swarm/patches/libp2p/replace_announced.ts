@@ -1,6 +1,6 @@
 /**
- * Has the address manager announce other addresses from now on. The library takes `announce` when it is made, and tells
- * peers of its addresses only when a transport begins to listen, or ends.
+ * Makes the address manager announce other addresses. The library only reads `announce` at its
+ * creation, and notifies peers of its addresses only when a transport starts or stops listening.
  */
 import type { AnnouncedAddresses } from "../../listen_addresses.ts";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -8,7 +8,7 @@ import type { Patch, PatchNotices } from "../notices.ts";
 export const patch: Patch = {
   library: "libp2p",
   version: "3.3.11",
-  without: "a change of Addresses.Announce, AppendAnnounce or NoAnnounce counts from the next start on",
+  without: "a change of Addresses.Announce, AppendAnnounce or NoAnnounce takes effect at the next start",
 };
 
 interface Announcer {
@@ -17,7 +17,7 @@ interface Announcer {
   _updatePeerStoreAddresses(): void;
 }
 
-/** False when it cannot. */
+/** Returns false if that is not possible. */
 export function replaceAnnounced(addressManager: object, wanted: AnnouncedAddresses, notices: PatchNotices): boolean {
   const { announce, appendAnnounce, _updatePeerStoreAddresses: update } = addressManager as Partial<Announcer>;
   const sets = { announce: setOf(announce), appendAnnounce: setOf(appendAnnounce) };

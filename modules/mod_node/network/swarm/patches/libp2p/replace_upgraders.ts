@@ -1,6 +1,6 @@
 /**
- * Has new connections be secured and multiplexed by others from now on. The library takes encrypters and multiplexers
- * when it is made; it shows the maps that it goes by, in the order of preference.
+ * Changes how new connections are secured and multiplexed. The library only reads encrypters and
+ * multiplexers at its creation, but exposes the maps that it uses, in the order of preference.
  */
 import type { ConnectionEncrypter, StreamMuxerFactory } from "@libp2p/interface";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -8,7 +8,7 @@ import type { Patch, PatchNotices } from "../notices.ts";
 export const patch: Patch = {
   library: "libp2p",
   version: "3.3.11",
-  without: "a change of Swarm.Transports.Security or Multiplexers counts from the next start on",
+  without: "a change of Swarm.Transports.Security or Multiplexers takes effect at the next start",
 };
 
 interface Upgrader {
@@ -16,7 +16,7 @@ interface Upgrader {
   getStreamMuxers(): Map<string, StreamMuxerFactory>;
 }
 
-/** False when it cannot. */
+/** Returns false if that is not possible. */
 export function replaceUpgraders(
   upgrader: object,
   encrypters: readonly ConnectionEncrypter[],
@@ -24,7 +24,8 @@ export function replaceUpgraders(
   notices: PatchNotices,
 ): boolean {
   const { getConnectionEncrypters, getStreamMuxers } = upgrader as Partial<Upgrader>;
-  const [known, knownMuxers] = [getConnectionEncrypters?.call(upgrader), getStreamMuxers?.call(upgrader)];
+  const known = getConnectionEncrypters?.call(upgrader);
+  const knownMuxers = getStreamMuxers?.call(upgrader);
   const isMap = (found: unknown) => (found instanceof Map ? found : undefined);
   const parts = {
     "upgrader.getConnectionEncrypters": isMap(known),

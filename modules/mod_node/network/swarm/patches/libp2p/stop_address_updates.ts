@@ -1,7 +1,7 @@
 /**
- * Keeps the address manager from writing the node's own addresses to the peer store. It does so a second after an
- * address has gone, even when it goes because libp2p stops: it would write into a closed store, and keep the process
- * alive for that second.
+ * Prevents the address manager from writing the node's own addresses to the peer store. It does so
+ * a second after an address was removed, even if libp2p stops: it would write to a closed store,
+ * and keep the process alive for that second.
  */
 import { disableMethod } from "../disable_method.ts";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -14,9 +14,9 @@ export const patch: Patch = {
 
 const METHOD = "_updatePeerStoreAddresses";
 
-/** Whether `stopAddressUpdates` will be able to; to be asked when libp2p has been made. */
+/** Whether `stopAddressUpdates` will work; call it after libp2p was created. */
 export const canStopAddressUpdates = (addressManager: object, notices: PatchNotices): boolean =>
   notices.isApplicable(patch, { [`addressManager.${METHOD}`]: Reflect.get(addressManager, METHOD) });
 
-/** To be called just before libp2p stops. */
+/** Must be called just before libp2p stops. */
 export const stopAddressUpdates = (addressManager: object): void => disableMethod(addressManager, METHOD);

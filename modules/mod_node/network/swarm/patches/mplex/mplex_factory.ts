@@ -1,7 +1,7 @@
 /**
- * mplex, which go-ipfs 0.9 chooses for the connections that it opens, with two changes. The library gives up on a peer
- * that opens more than 5 streams in a second: nodes that open one for each bitswap message do. And when it gives up, it
- * leaves the connection open without any use.
+ * mplex, which go-ipfs 0.9 chooses for the connections that it opens, with two changes. The library
+ * gives up on a peer that opens more than 5 streams in a second, as nodes do that open a stream per
+ * bitswap message. And when it gives up, it leaves the useless connection open.
  */
 import type { StreamMuxerFactory } from "@libp2p/interface";
 import { mplex } from "@libp2p/mplex";
@@ -13,13 +13,16 @@ export const patch: Patch = {
   without: "a connection whose multiplexer gave up stays open until it times out",
 };
 
-/** The multiplexer, as connections name it. */
+/** Name of the multiplexer in connections. */
 export const MPLEX = "/mplex/6.7.0";
 
-/** Streams that a peer may open in a second, and messages in a second for closed streams. Protocols have own bounds. */
+/**
+ * Maximum number of streams that a peer may open per second, and of messages per second for closed
+ * streams. Protocols have limits of their own.
+ */
 const MAX_PER_SECOND = 1000;
 
-/** The library's factory; a multiplexer that gives up takes its connection with it. */
+/** Creates the library's factory. A multiplexer that gives up also aborts its connection. */
 export function mplexFactory(notices: PatchNotices, maxPerSecond = MAX_PER_SECOND): () => StreamMuxerFactory {
   const make = mplex({ disconnectThreshold: maxPerSecond });
   return () => {

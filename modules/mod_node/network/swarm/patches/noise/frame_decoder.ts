@@ -1,6 +1,7 @@
 /**
- * Cuts what a noise connection receives into frames, of which only one that spans two reads is copied, and keeps nothing of what it
- * has read: the next read may write over it. The library's decoder keeps views.
+ * Splits the data of a noise connection into frames, and copies only frames that span two reads. It
+ * retains nothing of what it has read, so the next read may overwrite it. The library's decoder
+ * retains views.
  */
 import type { MessageStream } from "@libp2p/interface";
 import { Uint8ArrayList } from "uint8arraylist";
@@ -13,7 +14,7 @@ export const patch: Patch = {
   without: "frames are copied once more when they are read",
 };
 
-/** The encrypter, as connections name it. */
+/** Name of the encrypter in connections. */
 export const NOISE = "/noise";
 
 type Bytes = Uint8Array | Uint8ArrayList;
@@ -22,17 +23,20 @@ const TAG_SIZE = 16;
 const LENGTH_SIZE = 2;
 
 /**
- * Decodes frames of the noise specification for libp2p: each follows its length, two bytes, big-endian. Nothing of what it was
- * given is kept: a frame that is not complete is a copy.
+ * Decodes frames of the noise specification for libp2p. Each frame follows its length: two bytes,
+ * big-endian. The decoder retains none of its input, because it copies incomplete frames.
  */
 export class NoiseFrameDecoder {
   #lengthBytes = 0;
   #length = 0;
-  /** The beginning of a frame, as far as it has come. */
-  #whole: Uint8Array | undefined;
-  #held = 0;
+  /** The part of an incomplete frame that has arrived. */
+  #partial: Uint8Array | undefined;
+  #wholeBytes = 0;
 
-  /** The frames that are complete now, as views of the bytes received or copies. Empty ones are left out. */
+  /**
+   * Yields the frames that are now complete, as views of the received bytes or copies. Empty frames
+   * are omitted.
+   */
   *decode(bytes: Bytes): Generator<Uint8Array, void, undefined> {
     for (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) yield* this.#decodePiece(piece);
   }
@@ -44,7 +48,7 @@ export class NoiseFrameDecoder {
         this.#lengthBytes += 1;
         if (this.#lengthBytes < LENGTH_SIZE || this.#length > 0) continue;
       }
-      const piece = bytes.subarray(at, at + this.#length - this.#held);
+      const piece = bytes.subarray(at, at + this.#length - this.#wholeBytes);
       at += piece.length;
       const frame = this.#complete(piece);
       if (frame === undefined) return;
@@ -55,32 +59,38 @@ export class NoiseFrameDecoder {
   }
 
   #complete(piece: Uint8Array): Uint8Array | undefined {
-    if (this.#whole === undefined && piece.length === this.#length) return piece;
-    this.#whole ??= Buffer.allocUnsafeSlow(this.#length);
-    this.#whole.set(piece, this.#held);
-    this.#held += piece.length;
-    if (this.#held < this.#length) return undefined;
-    const frame = this.#whole;
-    this.#whole = undefined;
-    this.#held = 0;
+    if (this.#partial === undefined && piece.length === this.#length) return piece;
+    this.#partial ??= Buffer.allocUnsafeSlow(this.#length);
+    this.#partial.set(piece, this.#wholeBytes);
+    this.#wholeBytes += piece.length;
+    if (this.#wholeBytes < this.#length) return undefined;
+    const frame = this.#partial;
+    this.#partial = undefined;
+    this.#wholeBytes = 0;
     return frame;
   }
 }
 
-/** What is used of the library's encrypted connection, which decrypts and hands on one by one what its decoder gives. */
+/**
+ * The parts of the library's encrypted connection that this patch uses. It decrypts and delivers
+ * the results of its decoder one by one.
+ */
 interface NoiseConnection {
   readonly handshake: { decrypt(frame: Bytes): Bytes };
-  /** `buffer` holds what arrived behind the handshake and is no complete frame yet. */
+  /** `buffer` contains an incomplete frame that arrived after the handshake. */
   decoder: { decode(bytes: Bytes): Iterable<Frames>; readonly buffer?: Bytes };
   decrypt(frames: Frames): Bytes;
 }
 
-/** All that one read completed: they are handed on together, since each time costs the layers above as much as a frame does. */
+/**
+ * All frames that one read has completed. They are delivered together, because each delivery costs
+ * the layers above as much as a frame does.
+ */
 type Frames = readonly Uint8Array[];
 
 /**
- * Takes the place of the library's decoder in a connection that noise has just secured; then nothing of what it receives is kept.
- * False where it cannot.
+ * Replaces the library's decoder in a connection that noise has just secured, so that none of its
+ * received data is retained. Returns false if that is not possible.
  */
 export function replaceFrameDecoder(connection: MessageStream, notices: PatchNotices): boolean {
   const noise = connection as MessageStream & Partial<NoiseConnection>;

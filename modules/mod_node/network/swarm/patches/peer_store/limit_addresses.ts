@@ -1,6 +1,6 @@
 /**
- * Bounds what the peer store keeps of one peer. The store takes every address that anybody names for a peer, in any
- * number of messages, and forgets none for a day.
+ * Limits the data that the peer store has of one peer. The store accepts every address that anybody
+ * reports for a peer, in any number of messages, and stores each for a day.
  */
 import type { Address, PeerData, PeerId, PeerStore } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
@@ -9,16 +9,16 @@ import type { Patch, PatchNotices } from "../notices.ts";
 export const patch: Patch = {
   library: "libp2p",
   version: "3.3.11",
-  without: "the addresses that are kept of one peer are not bounded",
+  without: "the number of stored addresses per peer is not limited",
 };
 
-/** Of one peer. */
+/** Maximum numbers per peer. */
 const MAX_ADDRESSES = 128;
 const MAX_PROTOCOLS = 256;
 
 /**
- * Keeps so many addresses of each peer: first those that the peer has signed, then those that were named just now, then
- * older ones. Of the protocols the first are kept.
+ * Limits the addresses of each peer: those that the peer has signed come first, then those that
+ * were just reported, then older ones. Only the first protocols are stored.
  */
 export function limitStoredAddresses(store: PeerStore, notices: PatchNotices, maxAddresses = MAX_ADDRESSES): void {
   const { merge, patch: patchPeer, save }: Partial<PeerStore> = store;
@@ -44,7 +44,10 @@ export function limitStoredAddresses(store: PeerStore, notices: PatchNotices, ma
   };
 }
 
-/** The store keeps addresses sorted as text, so their order says nothing about their age. */
+/**
+ * Sorts addresses by their value. The store sorts them as text, so their order does not reflect
+ * their age.
+ */
 function byWorth(id: PeerId, all: readonly Address[], given: readonly Multiaddr[]): Address[] {
   // The store drops the peer's own id at the end of an address.
   const own = `/p2p/${id}`;

@@ -1,6 +1,6 @@
 /**
- * Has a listener of QUIC complete several handshakes at a time. The library does one after the other, so that a peer
- * which begins one and goes on with nothing keeps everybody else out for ten seconds.
+ * Makes a QUIC listener complete several handshakes concurrently. The library completes one after
+ * the other, so a peer that begins a handshake and stalls keeps all others out for ten seconds.
  */
 import type { Listener } from "@libp2p/interface";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -12,18 +12,18 @@ export const patch: Patch = {
 };
 
 /**
- * Handshakes at a time. Each that stands still takes one for ten seconds, so these keep out nobody while fewer than 200 begin in a second;
- * one that waits for a handshake takes some hundred bytes.
+ * Number of concurrent handshakes. A stalled handshake occupies one for ten seconds, so nobody is
+ * kept out while fewer than 200 stall per second. An idle acceptor takes some hundred bytes.
  */
 const HANDSHAKES = 2048;
 
 interface QuicListener extends Listener {
-  /** Accepts connections until it is closed. */
+  /** Accepts connections until the listener is closed. */
   awaitInboundConnections?(): Promise<void>;
 }
 
-/** To be called when it listens. */
-export function acceptAtOnce(listener: QuicListener, notices: PatchNotices): void {
+/** Must be called when the listener is listening. */
+export function acceptConcurrently(listener: QuicListener, notices: PatchNotices): void {
   const { awaitInboundConnections } = listener;
   if (!notices.isApplicable(patch, { "listener.awaitInboundConnections": awaitInboundConnections })) return;
   for (let more = 1; more < HANDSHAKES; more += 1) void awaitInboundConnections?.call(listener);

@@ -1,6 +1,7 @@
 /**
- * The streams of a QUIC connection in place of the library's, which read without bound however slow their reader is,
- * take a reset for an end, lose streams that come before anybody listens, and read 4 KiB at a time.
+ * Replaces the library's streams of QUIC connections. The library's streams read without limit
+ * however slow their reader is, treat a reset as an end, lose streams that arrive before a listener
+ * is added, and read 4 KiB at a time.
  */
 import type { CreateStreamOptions, MessageStream, StreamMuxer, Upgrader } from "@libp2p/interface";
 import { AbstractStreamMuxer } from "@libp2p/utils";
@@ -11,18 +12,19 @@ import { type NativeStream, QuicStream } from "./stream.ts";
 export const patch: Patch = {
   library: "@chainsafe/libp2p-quic",
   version: "2.1.1",
-  without: "streams over QUIC are read however slow their reader is, and one that a peer resets ends as if complete",
+  without:
+    "QUIC streams are read however slow their reader is, and a stream that a peer resets ends as if it were complete",
 };
 
 /** A connection of the native part. */
 interface NativeConnection {
   /** Rejects when the connection is gone. */
   inboundStream(): Promise<NativeStream>;
-  /** Waits while the peer allows no more streams. */
+  /** Waits while the peer allows no further streams. */
   outboundStream(): Promise<NativeStream>;
 }
 
-/** As connections name it. */
+/** Name of the multiplexer in connections. */
 export const QUIC = "quic";
 
 class QuicMuxer extends AbstractStreamMuxer<QuicStream> {
@@ -45,7 +47,7 @@ class QuicMuxer extends AbstractStreamMuxer<QuicStream> {
   }
 
   override onData(): void {
-    // QUIC tells its streams apart by itself.
+    // The native part separates the streams itself.
   }
 
   async #acceptAll(): Promise<void> {
@@ -68,13 +70,16 @@ function abandon(native: NativeStream): void {
   void native.stopRead().catch(() => undefined);
 }
 
-/** What is used of the library's factory of multiplexers: one for each connection. */
+/**
+ * The part of the library's factory of multiplexers that this patch uses; there is one factory per
+ * connection.
+ */
 interface LibraryFactory {
   readonly init?: { readonly connection?: NativeConnection };
   createStreamMuxer(connection: MessageStream): StreamMuxer;
 }
 
-/** Has the connections that the library upgrades use these streams. */
+/** Makes the connections that the library upgrades use these streams. */
 export function withOwnStreams(upgrader: Upgrader, notices: PatchNotices): Upgrader {
   const changed = <O extends object | undefined>(options: O): O => {
     const { muxerFactory } = options as { readonly muxerFactory?: LibraryFactory };

@@ -1,29 +1,45 @@
-/** A stream of QUIC: back-pressure both ways by QUIC's own windows, and a reset is not taken for an end. */
+/**
+ * A QUIC stream with back-pressure in both directions by QUIC's own windows, which does not treat a
+ * reset as an end.
+ */
 import { AbstractStream, type AbstractStreamInit, type SendResult } from "@libp2p/utils";
 import { Uint8ArrayList } from "uint8arraylist";
 
-/** A stream of the native part. All of its calls reject when the connection is gone. */
+/** A stream of the native part. All calls reject when the connection is gone. */
 export interface NativeStream {
   id(): string;
-  /** Up to so many bytes; null at the end. */
+  /** Resolves to at most that many bytes; to null at the end. */
   read(maxLength: number): Promise<Uint8Array | null>;
-  /** Resolves when QUIC has taken all of it. No two at a time: their order would not be kept. */
+  /**
+   * Resolves when QUIC has accepted all data. Calls must not overlap, because their order would be
+   * undefined.
+   */
   write(data: Uint8Array): Promise<void>;
+  /** Resolves without any effect when the peer has stopped reading: see `#endWrite`. */
   finishWrite(): Promise<void>;
   resetWrite(): Promise<void>;
   stopRead(): Promise<void>;
 }
 
-/** Bytes that are read at a time. */
+/** Maximum number of bytes per read. */
 const READ_SIZE = 64 * 1024;
-/** Unread bytes beyond which the peer has to wait, beside what its window lets it send. */
+/**
+ * Number of unread bytes above which reading pauses; the peer may still send what its window
+ * allows.
+ */
 const MAX_UNREAD = 256 * 1024;
-/** Bytes that wait to be written beyond which the sender has to wait. */
+/** Number of unwritten bytes above which the sender has to wait. */
 const MAX_UNWRITTEN = 512 * 1024;
 
-/** What the native part says when the peer has reset a stream, and when it reads no more. */
+/**
+ * Error texts of the native part for a stream that the peer has reset, and for one that it has
+ * stopped reading.
+ */
 const RESET = /^stream reset by peer/;
 const STOPPED = /^sending stopped by peer/;
+
+/** Never sent: see `#endWrite`. */
+const PROBE = new Uint8Array(1);
 
 const ignore = () => undefined;
 
@@ -32,19 +48,24 @@ export class QuicStream extends AbstractStream {
   #wake: (() => void) | undefined;
   #waiting: Uint8ArrayList = new Uint8ArrayList();
   #writing: Promise<void> | undefined;
+  #isFinished = false;
 
   constructor(init: AbstractStreamInit, native: NativeStream) {
     super(init);
     this.#native = native;
-    this.addEventListener("close", () => this.#wake?.());
+    this.addEventListener("close", () => {
+      this.#wake?.();
+      void this.#endWrite();
+    });
     void this.#readAll();
   }
 
   override sendData(data: Uint8ArrayList): SendResult {
     const { byteLength } = data;
-    // What nobody reads counts as sent.
+    // Data that the peer does not read counts as sent.
     if (this.remoteReadStatus !== "closed") {
-      // Copied, since it is read later, by another thread: senders may use their memory again.
+      // The data is copied because another thread reads it later, while senders may reuse their
+      // memory.
       this.#waiting.append(data.slice());
       this.#writing ??= this.#writeAll();
     }
@@ -53,10 +74,15 @@ export class QuicStream extends AbstractStream {
 
   override async sendCloseWrite(): Promise<void> {
     await this.#writing;
-    await this.#native.finishWrite().catch(ignore);
+    try {
+      await this.#native.finishWrite();
+      this.#isFinished = true;
+    } catch {
+      // The stream is reset when it closes.
+    }
   }
 
-  /** What still comes is read and thrown away, so that the end of the stream is seen. */
+  /** Further data is still read and discarded, so that the end of the stream is noticed. */
   override async sendCloseRead(): Promise<void> {
     this.#wake?.();
   }
@@ -68,7 +94,7 @@ export class QuicStream extends AbstractStream {
   }
 
   override sendPause(): void {
-    // Nothing is read while it is paused.
+    // The read loop checks whether the stream is paused.
   }
 
   override sendResume(): void {
@@ -123,7 +149,9 @@ export class QuicStream extends AbstractStream {
     }
   }
 
-  /** A peer that reads no more may still send: only what we send is thrown away. */
+  /**
+   * Handles a peer that has stopped reading and may still send: only outgoing data is discarded.
+   */
   #unwritable(error: Error): void {
     this.#waiting = new Uint8ArrayList();
     if (this.status !== "open") return;
@@ -134,5 +162,22 @@ export class QuicStream extends AbstractStream {
     void this.#native.resetWrite().catch(ignore);
     this.onRemoteCloseRead();
     if (this.writableNeedsDrain) this.safeDispatchEvent("drain");
+  }
+
+  /**
+   * Makes sure that our direction of a closed stream has ended for the native part, too. A peer may
+   * have 256 streams open, and each counts until both directions have ended. `finishWrite` does
+   * nothing once the peer has stopped reading, which go-libp2p does just before it ends a stream,
+   * and does not report that. Only a write after it does: it sends nothing and fails in both cases,
+   * with different errors. While the window of the connection is full it waits, and nothing waits
+   * for it. A direction that cannot be finished is reset; otherwise it would stay open until its
+   * object is garbage-collected.
+   */
+  async #endWrite(): Promise<void> {
+    if (this.#isFinished) {
+      const error = await this.#native.write(PROBE).catch((reason: Error) => reason);
+      if (error === undefined || !STOPPED.test(error.message)) return;
+    }
+    await this.#native.resetWrite().catch(ignore);
   }
 }

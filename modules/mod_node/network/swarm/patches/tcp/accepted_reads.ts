@@ -1,6 +1,6 @@
 /**
- * Has sockets that were accepted read as those that are dialled with the option `onread`, which Node has for these alone. What peers
- * bring over connections that they have opened took half as much CPU time again.
+ * Gives accepted sockets the option `onread`, which Node.js only supports for dialled sockets.
+ * Without it, data over connections that peers have opened took 50 % more CPU time.
  */
 import { type OnReadOpts, Socket } from "node:net";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -8,31 +8,37 @@ import type { Patch, PatchNotices } from "../notices.ts";
 export const patch: Patch = {
   library: "@libp2p/tcp",
   version: "11.0.28",
-  without: "what comes over connections that peers have opened takes more CPU time",
+  without: "data over connections that peers have opened takes more CPU time",
 };
 
-/** Where a socket keeps the buffer to read into, who is told of each read, and who gives the next buffer. */
+/**
+ * Symbols under which a socket stores the buffer to read into, the callback of each read, and the
+ * function that returns the next buffer.
+ */
 const [kBuffer, kBufferCb, kBufferGen] = ["kBuffer", "kBufferCb", "kBufferGen"].map((name) =>
   Object.getOwnPropertySymbols(new Socket()).find(({ description }) => description === name),
 );
 
-interface Insides {
+interface SocketInternals {
   readonly _handle?: { useUserBuffer?(buffer: Uint8Array): void } | null;
-  /** Null where the pieces are those that Node makes. */
+  /** Null if Node.js allocates the buffers. */
   [symbol: symbol]: unknown;
 }
 
-/** @param reads made for this socket alone, if it does not read in this way already */
+/**
+ * Changes a socket unless it reads in this way already. @param reads creates the options for this
+ * socket only
+ */
 export function readAsDialled(socket: Socket, reads: () => OnReadOpts, notices: PatchNotices): void {
-  const insides = socket as Socket & Insides;
-  const { _handle: handle } = insides;
+  const internals = socket as Socket & SocketInternals;
+  const { _handle: handle } = internals;
   if (handle === null) return;
   const parts = { kBuffer, kBufferCb, kBufferGen, "socket._handle.useUserBuffer": handle?.useUserBuffer };
-  if (!notices.isApplicable(patch, parts) || insides[kBuffer as symbol] !== null) return;
+  if (!notices.isApplicable(patch, parts) || internals[kBuffer as symbol] !== null) return;
   const { buffer, callback } = reads();
   const next = typeof buffer === "function" ? buffer : () => buffer;
   const first = next();
-  Object.assign(insides, {
+  Object.assign(internals, {
     [kBuffer as symbol]: first,
     [kBufferCb as symbol]: callback,
     [kBufferGen as symbol]: next,

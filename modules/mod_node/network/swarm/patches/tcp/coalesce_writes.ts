@@ -1,6 +1,7 @@
 /**
- * Writes what a TCP connection sends at a time in one go. The library writes each piece of it by itself: length, bytes
- * and tag of an encrypted frame are three system calls here, and as many reads at the other end.
+ * Writes everything that a TCP connection sends at a time in one system call. The library writes
+ * each piece separately: length, bytes and tag of an encrypted frame are three system calls here,
+ * and as many reads at the other end.
  */
 import { Socket } from "node:net";
 import type { MessageStream } from "@libp2p/interface";
@@ -11,7 +12,7 @@ import type { Patch, PatchNotices } from "../notices.ts";
 export const patch: Patch = {
   library: "@libp2p/tcp",
   version: "11.0.28",
-  without: "each piece of a frame is written by itself, which costs more time",
+  without: "each piece of a frame is written separately, which takes more time",
 };
 
 interface Sent {
@@ -19,22 +20,26 @@ interface Sent {
   readonly canSendMore: boolean;
 }
 
-/** What is used of the library's connection over a socket. */
+/** The parts of the library's socket connection that this patch uses. */
 type SocketConnection = MessageStream & { readonly socket?: unknown; sendData?(data: Uint8ArrayList): Sent };
 
-/** The socket of a TCP connection; undefined for one of websockets or through a relay. */
+/**
+ * Returns the socket of a TCP connection; undefined for a connection over WebSockets or through a
+ * relay.
+ */
 export function socketOf(connection: MessageStream): Socket | undefined {
   const { socket } = connection as SocketConnection;
   return socket instanceof Socket ? socket : undefined;
 }
 
 export interface WriteOptions {
-  /** The memory of what was written is freed as well: whoever sends it must not use it any more. */
+  /** Also free the memory of written data, so that senders must not use it afterwards. */
   readonly transfer?: boolean;
 }
 
 /**
- * Changes the connection in place. One that stands on no socket, as of websockets or through a relay, stays as it is.
+ * Changes the connection in place. A connection without a socket of its own, such as one over
+ * WebSockets or through a relay, stays unchanged.
  */
 export function coalesceWrites<C extends MessageStream>(
   connection: C,
@@ -50,17 +55,17 @@ export function coalesceWrites<C extends MessageStream>(
     socket.cork();
     for (const piece of pieces) socket.write(piece);
     socket.uncork();
-    // The system has taken all of it.
+    // The system has accepted all data.
     if (transfer && socket.writableLength === 0) for (const piece of pieces) detach(piece);
     return { sentBytes: data.byteLength, canSendMore: socket.writableLength < socket.writableHighWaterMark };
   };
   return connection;
 }
 
-/** Bytes from which on a piece is written by itself: below, the write costs more than the copy. */
+/** Minimum size of a piece that is written separately: below it, a write costs more than a copy. */
 const MIN_SEPARATE_SIZE = 2048;
 
-/** The same bytes in fewer pieces. */
+/** Returns the same bytes in fewer pieces. */
 export function coalesce(pieces: Iterable<Uint8Array>): Uint8ArrayList {
   const all = new Uint8ArrayList();
   let run: Uint8Array[] = [];

@@ -1,6 +1,6 @@
 /**
- * Widens the receive window of a yamux stream. The library sends a window update after each frame, a message for a
- * message, and starts with a window of 256 KiB.
+ * Widens the receive window of a yamux stream. The library starts with a window of 256 KiB, and
+ * sends a window update after each frame, which means one message per message.
  */
 import type { Stream } from "@libp2p/interface";
 import type { Patch, PatchNotices } from "../notices.ts";
@@ -11,25 +11,32 @@ export const patch: Patch = {
   without: "streams receive more slowly over long distances",
 };
 
-/** The multiplexer whose streams can be widened, as connections name it. */
+/** Name of the multiplexer in connections. */
 export const YAMUX = "/yamux/1.0.0";
 
-/** What is used of the library's stream. */
+/** The parts of the library's stream that this patch uses. */
 interface YamuxStream {
   recvWindow: number;
   readonly recvWindowCapacity: number;
   sendWindowUpdate(): void;
 }
 
-/** Bytes that a peer may send before the first window update; twice as many where the library knows how far away it is. */
+/**
+ * Number of bytes that a peer may send before the first window update; twice as many if the library
+ * knows the round-trip time.
+ */
 const INITIAL_WINDOW = 2 * 1024 * 1024;
 /**
- * Part of the window that is used when an update is sent. A peer that is far away hears of it half a round trip later, and has to have
- * enough left until then; and the library doubles the window with updates that follow each other within four round trips.
+ * Part of the window that is used up when an update is sent. A distant peer receives the update
+ * half a round trip later, and needs enough room until then. Also, the library doubles the window
+ * if updates follow each other within four round trips.
  */
 const UPDATED_PART = 1 / 8;
 
-/** For streams of yamux that receive much: begins with a wide window, and updates it when a part of it is used. */
+/**
+ * Prepares a yamux stream that receives much data: starts with a wide window, and updates it when a
+ * part of it is used up.
+ */
 export function widenWindow(stream: Stream, notices: PatchNotices): void {
   const yamux = stream as Stream & Partial<YamuxStream>;
   const { sendWindowUpdate, recvWindow, recvWindowCapacity } = yamux;

@@ -159,7 +159,10 @@ test("who leaves early leaves no lock and no guard behind", async () => {
   assert.deepEqual(Array.from(vault.pins.guarded()), []);
 });
 
-/** Sources that give what comes first and then nothing more, for ever; `asked` once they are waited for. */
+/**
+ * Sources that give what comes first and then nothing more, for ever; `asked` once they are waited
+ * for.
+ */
 const silent = {
   "between two entries": () => {
     const { promise: asked, resolve: ask } = Promise.withResolvers<void>();

@@ -8,6 +8,7 @@ import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
+import { goRandom } from "#test/support/go_random.ts";
 
 async function* once<T>(value: T): AsyncGenerator<T> {
   yield value;
@@ -28,17 +29,21 @@ async function turnsOf(events: AsyncIterable<AddEvent>): Promise<{ turns: number
   return { turns, last };
 }
 
-type Adding = (entry: AddEntry, options: Parameters<typeof addSettings>[0]) => AsyncIterable<AddEvent>;
+type Adding = (
+  entry: AddEntry,
+  options: Parameters<typeof addSettings>[0],
+  signal?: AbortSignal,
+) => AsyncIterable<AddEvent>;
 
 const ways: Readonly<Record<string, Adding>> = {
-  stored(entry, options) {
+  stored(entry, options, signal) {
     const blocks = new BlockService(memoryBlocks());
     const lock = new SharedLock();
     const pins = new Pins(blocks, memoryMetadata(), lock);
     const deps = { blocks, wholeBlocks: blocks, pins, lock, scratch: "unused", sync: () => blocks.store.sync() };
-    return addEntries(deps, once(entry), addSettings(options), { pin: true });
+    return addEntries(deps, once(entry), addSettings(options), { pin: true, signal });
   },
-  "hashed only": (entry, options) => hashOnly(once(entry), addSettings(options)),
+  "hashed only": (entry, options, signal) => hashOnly(once(entry), addSettings(options), { signal }),
 };
 
 for (const [way, add] of Object.entries(ways)) {
@@ -56,5 +61,35 @@ for (const [way, add] of Object.entries(ways)) {
     // As go-ipfs 0.9 gives it.
     assert.equal(String(last?.built?.cid), "Qmb6Wqnm8CmTAY6SUNQ1WV3XXsDxzU7eefWonY939FhEc9");
     assert.ok(turns > 300, `${turns} turns`);
+  });
+
+  test(`when a client leaves, the chunking of its received body stops while it is ${way}`, async () => {
+    const abort = new AbortController();
+    const entry = { path: "f", kind: "file", body: once(Buffer.alloc(5_000_000)) } as const;
+    const adding = Array.fromAsync(add(entry, { chunker: "size-1" }, abort.signal));
+    setImmediate(() => abort.abort(new Error("the client has left")));
+    await assert.rejects(adding, { message: "the client has left" });
+  });
+}
+
+/** CIDs of a file of 20,000 bytes, as Kubo 0.43 computes them. */
+const rabinCids: Readonly<Record<string, string>> = {
+  "rabin-3": "QmdgYXs8sGsGi3dBGryQm1LR78ytDmXJ7V1iYcC8CzRgoK",
+  "rabin-47": "QmdgYXs8sGsGi3dBGryQm1LR78ytDmXJ7V1iYcC8CzRgoK",
+  "rabin-48": "QmXJUhUxVS6JNSyRQS4ZiATkkPAGCDZGAVHMWcWHDG363Y",
+  "rabin-49": "QmestzfNNcbwdxyF2Z3QE2wqLjpg5QScYQcDC2V3dofzD5",
+  "rabin-63": "QmXNPDVjckHWZ6FcPcncqb8ByEKgbvfHGLyTMwZvgUGVX2",
+  "rabin-64": "QmYS8AiENDni9g1yvoG5baCxir8hiGpSKdCDD62uNtfzbZ",
+  "rabin-16-17-18": "QmbJ5vGTZvsHKpHjKLz5r6stDJW8YKAB2SpV5z9gQa5DcG",
+  "rabin-16-17-1000": "QmSVQytdt1AqqF64NuRFaEa9oF61xu1v1heFpraWjiz8ng",
+  "rabin-16-300-301": "QmVTNinYqksrn6e9qgE9A2bgb1PcaQediCUghiYKpZ6UPV",
+  "rabin-min:16-avg:64-max:96": "QmbxqsXm4CiRQRkorUsLRCB3jDFUsTLf4yRDkb8iYCXdwA",
+};
+
+for (const [chunker, expected] of Object.entries(rabinCids)) {
+  test(`a file that is cut by ${chunker} has the CID of the reference`, async () => {
+    const entry = { path: "f", kind: "file", body: once(goRandom(20_000, 1)) } as const;
+    const [event] = await Array.fromAsync(hashOnly(once<AddEntry>(entry), addSettings({ chunker })));
+    assert.equal(String(event?.built?.cid), expected);
   });
 }

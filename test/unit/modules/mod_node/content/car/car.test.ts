@@ -26,7 +26,10 @@ async function cbor(value: unknown): Promise<Block> {
   return { cid: CID.createV1(0x71, await sha256.digest(bytes)), bytes };
 }
 
-/** A tree of three codecs, with a block inside a CID, one of version 0, and one that is linked twice. */
+/**
+ * A tree of three codecs, with a block inside a CID, one of version 0, and one that is linked
+ * twice.
+ */
 async function tree(): Promise<[Block, Block, Block, Block, Block]> {
   const small = await raw(Buffer.from("small"));
   const large = await raw(randomBytes(200_000));
@@ -103,7 +106,7 @@ test("an archive that is cut anywhere is refused, and nothing that is wrong was 
   const blocks = (await tree()).filter(({ bytes }) => bytes.length < 1000);
   const car = await written([rootOf(blocks)], blocks);
   let ends = 0;
-  for (let length = 0; length < car.length; length += 1) {
+  for (let length = 1; length < car.length; length += 1) {
     const node = emptyNode();
     try {
       await importCar(node, pieces(car.subarray(0, length), 64));
@@ -145,9 +148,10 @@ const section = (text: string): string => {
     .join("");
 };
 
-/** As the reference says them; where it ends without a word, or ends itself, what is wrong is said. */
+/**
+ * As the reference says them; where it ends without a word, or ends itself, what is wrong is said.
+ */
 const refused: Readonly<Record<string, string>> = {
-  "": "unexpected EOF",
   "00": "invalid header: EOF",
   [section("a16776657273696f6e02")]: "invalid car version: 2",
   [section("a165726f6f747380")]: "invalid car version: 0",
@@ -196,7 +200,8 @@ const refused: Readonly<Record<string, string>> = {
 test("what is no archive is told as the reference tells it", async () => {
   for (const [given, message] of Object.entries(refused)) {
     for (const size of [1, 1000]) {
-      await assert.rejects(importCar(emptyNode(), pieces(unhex(given), size)), { name: "NodeError", message }, given);
+      const importing = importCar(emptyNode(), pieces(unhex(given), size), { rules: "0.9" });
+      await assert.rejects(importing, { name: "NodeError", message }, given);
     }
   }
 });

@@ -51,7 +51,10 @@ class Blocks {
   }
 }
 
-/** Two levels of nodes with 100 KiB of their own, the lower with more parts than are spelled out at a time. */
+/**
+ * Two levels of nodes with 100 KiB of their own, the lower with more parts than are spelled out at
+ * a time.
+ */
 async function largeNodes(blocks: Blocks): Promise<{ root: CID; inner: CID; content: Buffer }> {
   const text = Buffer.from(Array.from({ length: 1300 }, (_, at) => String(at).padStart(8, "0")).join(""));
   const leaves: [CID, number][] = [];

@@ -41,7 +41,10 @@ function fill(block: Uint8Array, number: number): void {
   for (let at = 0; at < BLOCK; at += SLICE) block.fill(number * 16 + at / SLICE, at, at + SLICE);
 }
 
-/** A client as the server sees it: it takes what is written when the test says so, and one piece is asked for ahead. */
+/**
+ * A client as the server sees it: it takes what is written when the test says so, and one piece is
+ * asked for ahead.
+ */
 class Client {
   readonly lending: Lending;
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;

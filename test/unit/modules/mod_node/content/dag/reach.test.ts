@@ -17,7 +17,10 @@ interface Coming {
   readonly mark: Mark;
 }
 
-/** A reader that always has as much on its way as is worth it, and a clock that stands still meanwhile. */
+/**
+ * A reader that always has as much on its way as is worth it, and a clock that stands still
+ * meanwhile.
+ */
 class Reader {
   readonly #block: number;
   #now = 0;

@@ -4,7 +4,10 @@ import { MAX_AHEAD_BYTES, Readahead } from "#node/content/dag/readahead.ts";
 
 const mebibyte = 2 ** 20;
 
-/** Asks ahead for blocks that have `length` bytes and are said to have `said`, until there is no room. */
+/**
+ * Asks ahead for blocks that have `length` bytes and are said to have `said`, until there is no
+ * room.
+ */
 async function full(length: number, said: number) {
   const ahead = new Readahead<number, { readonly length: number }>((block) => block.length);
   let count = 0;
@@ -50,7 +53,10 @@ test("what was read already is held within the same bound, and is there at once"
   other.end();
 });
 
-/** A reader that asks for as much ahead as is worth it, of blocks that come after `far` ms over a line of `rate` bytes a ms. */
+/**
+ * A reader that asks for as much ahead as is worth it, of blocks that come after `far` ms over a
+ * line of `rate` bytes a ms.
+ */
 async function reachOf(far: number, rate: number, blocks = 400): Promise<number> {
   const block = mebibyte / 4;
   let now = 0;

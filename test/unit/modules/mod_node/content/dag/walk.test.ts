@@ -43,7 +43,9 @@ async function order(root: CID, options: Parameters<typeof walk>[1]): Promise<st
 
 test("parents come before children, children in the order of their links", async () => {
   const graph = new Graph();
-  const [a, b, c] = [await graph.node("a"), await graph.node("b"), await graph.node("c")];
+  const a = await graph.node("a");
+  const b = await graph.node("b");
+  const c = await graph.node("c");
   const left = await graph.node("left", [a, b]);
   const root = await graph.node("root", [left, c]);
   assert.deepEqual(await order(root, { read: graph.read }), [root, left, a, b, c].map(String));

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { createBLAKE3 } from "hash-wasm";
 import { base58btc } from "multiformats/bases/base58";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { Denylists, denylistFolders } from "#node/content/denylists/denylists.ts";
@@ -100,6 +101,11 @@ test("double hashes are of base58, or of the older form", async () => {
   assert.deepEqual(await denied(`//${sha("gone.example.org/").toString("hex")}`, paths), paths.slice(2, 3));
   const multihash = base58btc.baseEncode(parseCid(key).multihash.bytes);
   assert.deepEqual(await denied(`//${twice(multihash)}`, paths), paths.slice(3));
+  const hasher = await createBLAKE3();
+  const blake3 = createDigest(0x1e, hasher.init().update(v0).digest("binary")).bytes;
+  assert.deepEqual(await denied(`//${base58btc.baseEncode(blake3)}`, [`/ipfs/${v0}`, paths[0] as string]), [
+    `/ipfs/${v0}`,
+  ]);
   // As the specification of the format has it.
   const example = "//QmX9dhRcQcKUw3Ws8485T5a9dtjrSCQaUAHnG4iK9i4ceM";
   const path = "/ipfs/bafybeidjwik6im54nrpfg7osdvmx7zojl5oaxqel5cmsz46iuelwf5acja";
@@ -136,7 +142,7 @@ hints:
 
 test("lines that are no items are told of and passed over; a header that is broken takes the list with it", async () => {
   const text = `x: 1\r\n---\r\n/ipfs/nonsense\r\n/mime/x\r\n//zz0\r\n//${base58btc.baseEncode(
-    createDigest(0x1e, new Uint8Array(32)).bytes,
+    createDigest(0x1100, new Uint8Array(64)).bytes,
   )}\r\n/ipfs/${v0}\r\n`;
   const { answerTo, warned } = await lists({
     "a.deny": text,

@@ -11,7 +11,7 @@ import { cidAt } from "#node/content/mfs/operations.ts";
 import { namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt } from "#node/content/mfs/write_file.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { readUpTo } from "#node/util/async/read_all.ts";
 
 interface Told {

@@ -137,7 +137,8 @@ test("a file whose parts have fewer bytes than it says is not changed, however o
     await place.blocks.put([{ cid, bytes }]);
     return cid;
   };
-  let [cid, filesize] = [await put(0x55, new Uint8Array()), 100];
+  let cid = await put(0x55, new Uint8Array());
+  let filesize = 100;
   for (let level = 0; level < 33; level += 1) {
     const blocksizes = [filesize, filesize];
     filesize *= 2;

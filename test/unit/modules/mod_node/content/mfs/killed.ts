@@ -1,9 +1,12 @@
-/** Changes the namespace of a repo, several calls at a time, and tells of each that was answered, until it is killed. */
+/**
+ * Changes the namespace of a repo, several calls at a time, and tells of each that was answered,
+ * until it is killed.
+ */
 
 import { makeDirectory, move, remove } from "#node/content/mfs/operations.ts";
 import { namespacePath } from "#node/content/mfs/path.ts";
 import { writeFile } from "#node/content/mfs/write_file.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 
 const node = await openNode({ repo: process.argv[2] as string });
 const { files } = node;
@@ -18,7 +21,10 @@ const write = (path: string, text: string, offset = 0) => {
   return writeFile(files, namespacePath(path), body, { ...defaults, offset, truncate: false });
 };
 
-/** Each worker grows a log, and makes files that it moves and removes: all of which can be told from what is there. */
+/**
+ * Each worker grows a log, and makes files that it moves and removes: all of which can be told from
+ * what is there.
+ */
 async function work(worker: number): Promise<void> {
   const folder = `/w${worker}`;
   await makeDirectory(files, namespacePath(folder), { flush, parents: true, settings: undefined });

@@ -129,7 +129,8 @@ test("several hosts of one tree see each other's modes and times", async () => {
     const { blocks, metadata } = await shared.join();
     return new Place(blocks, metadata, true);
   };
-  const [one, other] = [await join(), await join()];
+  const one = await join();
+  const other = await join();
   await one.mkdir("/d");
   await one.write("/d/f", "x");
   await Promise.all([one.facts("/d", { mode: 0o750 }), other.facts("/d", { mtime: at(5) })]);

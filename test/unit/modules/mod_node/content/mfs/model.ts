@@ -1,4 +1,7 @@
-/** The mutable namespace as a value, and whether what several callers were answered fits one order of their calls. */
+/**
+ * The mutable namespace as a value, and whether what several callers were answered fits one order
+ * of their calls.
+ */
 
 /** Content by path; a directory has none. */
 export type Tree = ReadonlyMap<string, string | undefined>;
@@ -8,7 +11,10 @@ export type Call =
   | { readonly does: "write"; readonly path: string; readonly content: string }
   | { readonly does: "cp" | "mv"; readonly path: string; readonly to: string };
 
-/** A call and its answer: undefined where it failed; what `look` has seen, and an empty text for the others. */
+/**
+ * A call and its answer: undefined where it failed; what `look` has seen, and an empty text for the
+ * others.
+ */
 export interface Answered {
   readonly call: Call;
   readonly answer: string | undefined;
@@ -49,7 +55,10 @@ export function seen(tree: Tree, path: string): string | undefined {
   return `directory ${names.sort().join(" ")}`;
 }
 
-/** The steps that a call takes one after the other, of which others may come in between. A failure is its last. */
+/**
+ * The steps that a call takes one after the other, of which others may come in between. A failure
+ * is its last.
+ */
 function stepsOf(call: Call): ((tree: Tree) => Step)[] {
   const { path } = call;
   switch (call.does) {
@@ -99,7 +108,10 @@ function move(tree: Tree, from: string, asked: string): Step {
 
 const textOf = (tree: Tree): string => JSON.stringify([...tree].sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** The states that an order can lead to in which each call has its answer, and none comes before one that ended before it began. */
+/**
+ * The states that an order can lead to in which each call has its answer, and none comes before one
+ * that ended before it began.
+ */
 export function outcomes(before: Tree, history: readonly Answered[]): Map<string, Tree> {
   const steps = history.map(({ call }) => stepsOf(call));
   const found = new Map<string, Tree>();

@@ -9,14 +9,18 @@ import { Pins } from "#node/content/pins/pins.ts";
 import { removeBlocks } from "#node/content/pins/remove_blocks.ts";
 import { collectingHost } from "#node/content/pins/shared_gc.ts";
 import { verifyPins } from "#node/content/pins/verify.ts";
+import { sha256 } from "#node/formats/cid/hashes.ts";
 import { CidSet } from "#node/formats/cid/set.ts";
+import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import type { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
+import { makeBlock } from "#node/storage/blockstore/make_block.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
+import { RetainedBlocks } from "#node/storage/blockstore/retained_blocks.ts";
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { files, TestVault } from "#test/unit/modules/mod_node/content/adder/support.ts";
-import { as, dagPb, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { as, dagPb, raw, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 /** A vault with files; the CIDs by name. */
 async function filled(...paths: string[]): Promise<[TestVault, (name: string) => CID]> {
@@ -85,6 +89,22 @@ test("blocks are removed unless something pins them; each is told of in its plac
   assert.equal(again[0]?.fault, undefined);
 });
 
+test("a leaf that is stored only under another codec is stored again under the CID that the pin names", async () => {
+  const vault = new TestVault();
+  const bytes = encodePb({ data: Buffer.from("both a node and a leaf"), links: [] });
+  const leaf = await makeBlock(bytes, { codec: raw, hash: sha256, length: -1 });
+  const node = { cid: as(leaf.cid, dagPb), bytes };
+  const root = await makeBlock(encodePb({ data: undefined, links: [{ name: "", size: 0, cid: leaf.cid }] }), {
+    codec: undefined,
+    hash: sha256,
+    length: -1,
+  });
+  await vault.blocks.put([node, root]);
+  await vault.pins.add(root.cid, "recursive", { offline: true });
+  await removeBlocks(vault.blocks, vault.pins, [node.cid], { ignoreMissing: false });
+  assert.deepEqual(await vault.blocks.find(leaf.cid), bytes);
+});
+
 test("a recursive pin that comes while a direct one is on its way stays what it is", async () => {
   const [vault, cid] = await filled("d/a");
   const { get } = vault.blocks.store;
@@ -148,9 +168,9 @@ test("collections read what is pinned into few buffers, whose blocks they need f
   assert.ok(used.size > 0 && used.size <= 2, `${used.size} buffers`);
   assert.equal(await vault.blocks.store.has((leaves[0] as (typeof leaves)[0]).cid), true);
   used = new Set();
-  const kept = new CidSet();
+  const kept = new RetainedBlocks();
   const none = async () => [];
-  const host = collectingHost({ pins: vault.pins, lock: vault.lock, roots: none, underWay: none });
+  const host = collectingHost({ pins: vault.pins, lock: vault.lock, roots: none, rootsInProgress: none });
   await host.mark(kept, (cid, buffers) => vault.blocks.store.get(cid, buffers), {});
   assert.ok(used.size > 0 && used.size <= 2, `${used.size} buffers across hosts`);
   assert.ok(leaves.every(({ cid }) => kept.has(cid)));

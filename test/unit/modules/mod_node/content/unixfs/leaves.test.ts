@@ -6,7 +6,10 @@ import { SizeChunker } from "#node/formats/unixfs/chunker/chunker.ts";
 
 const chunk = 256 * 1024;
 
-/** Leaves of a file of so many bytes, that comes in pieces of `step`: lengths of the bytes, and of their memory. */
+/**
+ * Leaves of a file of so many bytes, that comes in pieces of `step`: lengths of the bytes, and of
+ * their memory.
+ */
 async function leavesOf(size: number, step: number) {
   const content = Buffer.alloc(size, "0123456789");
   async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -53,4 +56,34 @@ test("leaves of a large file have room for the longest chunk, and no more", asyn
     [chunk, chunk, chunk, 10],
   );
   for (const { memory } of found) assert.ok(memory <= chunk + 32, `${memory} bytes`);
+});
+
+const settings = { version: 1, hash: sha256, inlineLimit: undefined, rawLeaves: true, leafType: "File" } as const;
+
+test("a chunker that makes an empty chunk, or none from a full buffer, causes an error instead of an endless loop", async () => {
+  for (const cut of [(_: Uint8Array, from: number) => from, () => -1]) {
+    async function* body() {
+      yield new Uint8Array(100);
+    }
+    const leaves = new Leaves(body(), { ...settings, chunker: () => ({ maxLength: 10, cut }) }, () => undefined);
+    await assert.rejects(leaves.next(), { message: "the chunker makes no progress" });
+  }
+});
+
+test("a signal aborts the chunking of one long piece", async () => {
+  const abort = new AbortController();
+  async function* body() {
+    yield new Uint8Array(1_000_000);
+  }
+  let stored = 0;
+  const leaves = new Leaves(body(), { ...settings, chunker: () => new SizeChunker(1), signal: abort.signal }, () => {
+    stored += 1;
+    if (stored === 1000) abort.abort(new Error("the client has left"));
+    return undefined;
+  });
+  const all = async () => {
+    while ((await leaves.next()) !== undefined);
+  };
+  await assert.rejects(all(), { message: "the client has left" });
+  assert.ok(stored < 2000, `${stored} leaves`);
 });

@@ -100,7 +100,8 @@ for (const settings of [{}, { rawLeaves: true, version: 1 as const }]) {
     assert.ok(root);
     const leavesBelow = async (index: number) =>
       decodePb(await trees.read(root.links[index]?.cid as CID)).links.map((link) => String(link.cid));
-    const [below, next] = [await leavesBelow(0), await leavesBelow(1)];
+    const below = await leavesBelow(0);
+    const next = await leavesBelow(1);
     trees.asked.length = 0;
     const last = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();

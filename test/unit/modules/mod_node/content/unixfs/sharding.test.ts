@@ -8,7 +8,10 @@ async function* of(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);
 }
 
-/** The CID of a directory with `count` files whose names are numbers of `pad` digits, and these others. */
+/**
+ * The CID of a directory with `count` files whose names are numbers of `pad` digits, and these
+ * others.
+ */
 async function directory(options: AddOptions, count: number, pad: number, text = "", more: readonly string[] = []) {
   const names = [...Array.from({ length: count }, (_, at) => String(at).padStart(pad, "0")), ...more];
   const entries = (async function* (): AsyncGenerator<AddEntry> {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { CID } from "multiformats/cid";
 import { raw } from "#node/formats/cid/codecs.ts";
-import { hashCoded, hashesBy, hashNamed, matches, multihash } from "#node/formats/cid/hashes.ts";
+import { hashCoded, hashesBy, hashNamed, identity, matches, multihash, sha256 } from "#node/formats/cid/hashes.ts";
 
 /** What the reference gives, by the name of the hash function; null where it computes none. */
 const known = JSON.parse(
@@ -39,4 +39,12 @@ test("blake3 has a name since Kubo 0.43, and is computed whoever stored the bloc
   const made = CID.createV1(raw, await multihash(blake3, block));
   assert.equal(made.toString(), "bafkr4iczjii5het4xtbsntbq2use44ld2wutvblhctonifrdpwpdt4zsme");
   assert.equal(await matches(made, block), true);
+});
+
+test("a length cuts every digest but that of the identity, which is the bytes themselves", async () => {
+  const bytes = Buffer.from("hello");
+  for (const length of [-1, 0, 3, 64])
+    assert.deepEqual(Buffer.from((await multihash(identity, bytes, length)).digest), bytes);
+  assert.equal((await multihash(sha256, bytes, 20)).digest.length, 20);
+  await assert.rejects(multihash(sha256, bytes, 64), /too large for digest/);
 });

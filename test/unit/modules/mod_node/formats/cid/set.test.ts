@@ -33,3 +33,12 @@ test("identity digests that begin alike are told apart", () => {
   set.add(CID.createV1(raw, create(0x12, new Uint8Array(32))));
   assert.ok(set.has(CID.createV1(raw, create(0x12, new Uint8Array(32)))));
 });
+
+test("the digest of a block under another hash function, or a part of it, is another member", () => {
+  const digest = new Uint8Array(64).fill(7);
+  const set = new CidSet();
+  set.add(CID.createV1(dagPb, create(0x12, digest.subarray(0, 32))));
+  assert.ok(!set.has(CID.createV1(dagPb, create(0x16, digest.subarray(0, 32)))));
+  set.add(CID.createV1(dagPb, create(0x13, digest)));
+  assert.ok(!set.has(CID.createV1(dagPb, create(0x13, digest.subarray(0, 48)))));
+});

@@ -4,6 +4,8 @@ import * as dagCbor from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
 import { canonicalCbor, cborLinks, decodeCbor, encodeCbor, member } from "#node/formats/dag_cbor/value.ts";
 import { writeJson } from "#node/formats/dag_json/write.ts";
+import { decodeValueSteps } from "#node/formats/ipld/js_codecs.ts";
+import { atOnce } from "#node/util/async/steps.ts";
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 const unhex = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
@@ -50,6 +52,24 @@ test("what the well-kept codec writes is canonical, and read and written back", 
     assert.equal(canonicalCbor(bytes).buffer, bytes.buffer, "the bytes themselves");
     assert.equal(hex(encodeCbor(decodeCbor(bytes))), hex(bytes));
   }
+});
+
+test("a program gets the same value of a strict node, which the library decodes, and of a lenient one", () => {
+  const link = CID.createV1(dagCbor.code, other.multihash);
+  const value = (hex: string) => atOnce(decodeValueSteps(link, unhex(hex)));
+  for (const [strict, lenient] of [
+    ["a1616183010203", "bf61619f010203ffff"],
+    ["1bffffffffffffffff", "1bffffffffffffffff00"],
+    ["a1695f5f70726f746f5f5f01", "a1695f5f70726f746f5f5f1801"],
+    ["f6", "f7"],
+    ["fb3ff8000000000000", "f93e0000"],
+    ["61ff", "7f61ffff"],
+  ] as const) {
+    assert.deepEqual(value(lenient), value(strict), strict);
+  }
+  assert.equal(value("1bffffffffffffffff"), 2n ** 64n - 1n);
+  assert.throws(() => value("a2616101616102"), /repeated key "a"/);
+  assert.throws(() => value("c101"), /missing an unmarshaller for tag 1/);
 });
 
 test("links are found in the order in which they stand", () => {

@@ -21,6 +21,7 @@ function cutUp(chunker: string, bytes: Uint8Array, piece: number): number[] {
   for (let end = 0; end < bytes.length; ) {
     end = Math.min(end + piece, bytes.length, from + cutter.maxLength);
     const cut = cutter.cut(bytes, from, end);
+    assert.ok(cut < 0 ? end - from < cutter.maxLength : cut > from, "the chunker makes no progress");
     if (cut < 0) continue;
     lengths.push(cut - from);
     from = cut;
@@ -47,6 +48,45 @@ describe("boundaries are the reference's, however the bytes come", () => {
     assert.deepEqual(cutUp("size-1000", new Uint8Array(3500), 300), [1000, 1000, 1000, 500]);
     assert.deepEqual(cutUp("size-1000-7", new Uint8Array(1000), 300), [1000]);
   });
+});
+
+describe("every chunker comes to the end of the file", () => {
+  const averages = Array.from({ length: 65 }, (_, average) => `rabin-${average}`);
+  const triples = ["rabin-16-17-18", "rabin-16-17-1000", "rabin-16-300-301", "rabin-47-48-49", "rabin-16-1024-1048576"];
+  const others = ["size-1", "size-2", "size-1048576", "buzhash", "rabin", "rabin-1000", "default", ""];
+  for (const text of [...averages, ...triples, ...others]) {
+    test(`${text || "no text"} makes chunks that join to the file, and no empty chunk`, () => {
+      for (const size of [0, 1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 1000, 5003]) {
+        for (const piece of [1, 7, 64, 10_000]) {
+          const lengths = cutUp(text, goRandom(size, size), piece);
+          assert.equal(
+            lengths.reduce((sum, length) => sum + length, 0),
+            size,
+          );
+          assert.ok(
+            lengths.every((length) => length > 0),
+            `${lengths}`,
+          );
+        }
+      }
+    });
+  }
+});
+
+describe("an average whose third is below the window makes one chunk of the file, as in the reference", () => {
+  for (const average of [0, 1, 2, 3, 4, 16, 32, 47]) {
+    test(`rabin-${average}`, () => {
+      assert.deepEqual(cutUp(`rabin-${average}`, goRandom(20_000, 1), 777), [20_000]);
+      const whole = new Uint8Array(1_048_577);
+      assert.deepEqual(cutUp(`rabin-${average}`, whole.subarray(1), 65_536), [1_048_576]);
+      assert.throws(() => cutUp(`rabin-${average}`, whole, 65_536), {
+        message:
+          `rabin min must be greater than 16: rabin-${average} makes one chunk of the whole file, and this file is longer ` +
+          "than the maximum chunk size of 1048576; use rabin-48 or more",
+      });
+    });
+  }
+  test("rabin-48 cuts", () => assert.ok(cutUp("rabin-48", goRandom(20_000, 1), 777).length > 100));
 });
 
 describe("texts that name no chunker are refused with the reference's reason", () => {

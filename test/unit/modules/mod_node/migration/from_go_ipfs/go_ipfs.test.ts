@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { migrateRepo } from "modhost/node";
 import { parseCid } from "#node/formats/cid/text.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { base32 } from "./go_ipfs_repo.ts";
 import { collected, fileAt, go, goDaemon, opened, pinsOf, rootOf, runGoIpfs, withoutGoIpfs } from "./support.ts";
@@ -112,7 +112,8 @@ test("go-ipfs is kept out of a repo that this node has open", options, async (t)
 test("a repo goes to other stores and back, and go-ipfs finds all of it again", options, async (t) => {
   const { repo, tree, root, referred } = await made(t);
   const pins = await pinned(repo);
-  const [segments, back] = [`${repo}-segments`, `${repo}-back`];
+  const segments = `${repo}-segments`;
+  const back = `${repo}-back`;
   await migrateRepo(repo, segments);
   await migrateRepo(segments, back);
   assert.deepEqual(await pinned(back), pins);

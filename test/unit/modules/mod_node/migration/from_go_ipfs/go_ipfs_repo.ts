@@ -1,4 +1,6 @@
-/** A repo as go-ipfs 0.9 leaves it, written file by file without any of the node's own code for it. */
+/**
+ * A repo as go-ipfs 0.9 leaves it, written file by file without any of the node's own code for it.
+ */
 import { hash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -111,7 +113,9 @@ export async function goIpfsConfig(): Promise<object> {
 
 /** What the repo of `makeGoIpfsRepo` holds. */
 export const held = (() => {
-  const [one, two, three] = [leaf("one\n"), leaf("two\n"), leaf("three\n")];
+  const one = leaf("one\n");
+  const two = leaf("two\n");
+  const three = leaf("three\n");
   const tree = directory({ one, two });
   const above = directory({ "not kept": three });
   const notes = directory({ note: leaf("a note\n") });

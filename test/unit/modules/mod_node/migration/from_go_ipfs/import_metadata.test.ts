@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { importMetadata } from "#node/migration/from_go_ipfs/import_metadata.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { failure } from "#node/util/errors.ts";
@@ -149,7 +149,8 @@ test("files that both have changed are both there", async (t) => {
 test("pins count by their records when they were being changed, by records and index otherwise", async (t) => {
   const repo = await goIpfsRepo(t);
   const levels = join(repo, "datastore");
-  const [record, index] = [leaf("a record alone"), leaf("an index alone")];
+  const record = leaf("a record alone");
+  const index = leaf("an index alone");
   const only = (records: Map<string, Uint8Array>, start: string) =>
     [...records].filter(([key]) => key.startsWith(start));
   const changes = [

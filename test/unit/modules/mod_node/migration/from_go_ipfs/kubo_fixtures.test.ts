@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { CID } from "multiformats/cid";
 import { PIN_NAMES } from "#node/content/pins/pins.ts";
-import type { LowLevelNode } from "#node/low_level_node.ts";
 import { migrateRepo } from "#node/migration/migrate.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
+import { madeAt } from "#test/fixtures/kubo/clock.ts";
 import { unpack } from "#test/support/unpack.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { base32 } from "./go_ipfs_repo.ts";
@@ -24,6 +25,12 @@ interface Made {
   readonly key: string;
   readonly root: string;
 }
+
+/**
+ * Sets the clock to the day on which the fixtures were made until the test ends, because their
+ * names expire.
+ */
+const goBack = (t: TestContext) => t.mock.timers.enable({ apis: ["Date"], now: madeAt });
 
 async function made(t: TestContext, form: Form): Promise<{ repo: string; what: Made }> {
   const repo = join(await emptyFolder(t), "kubo");
@@ -67,6 +74,7 @@ async function filesOf(repo: string): Promise<Record<string, string>> {
 
 for (const form of forms) {
   test(`a repo of Kubo opens where it is, and a collection keeps what Kubo would: ${form}`, async (t) => {
+    goBack(t);
     const { repo, what } = await made(t, form);
     const before = await filesOf(repo);
     await opened(repo, async (node, notices) => {
@@ -86,9 +94,11 @@ for (const form of forms) {
   });
 
   test(`it is copied to stores of this node, and from there to a repo that Kubo 0.43 opens: ${form}`, async (t) => {
+    goBack(t);
     const { repo, what } = await made(t, form);
     const before = await filesOf(repo);
-    const [to, back] = [`${repo}-copy`, `${repo}-back`];
+    const to = `${repo}-copy`;
+    const back = `${repo}-back`;
     const { blocks } = await migrateRepo(repo, to);
     assert.ok(blocks >= 10, String(blocks));
     assert.deepEqual(await filesOf(repo), before);
@@ -105,6 +115,7 @@ for (const form of forms) {
 }
 
 test("when Kubo has used its Pebble again, blocks come along that are not here in any form", async (t) => {
+  goBack(t);
   const { repo, what } = await made(t, "everything");
   const rawTree = CID.createV1(0x55, CID.parse(what.tree).multihash).toString();
   // The database does not tell codecs: all are raw at first.

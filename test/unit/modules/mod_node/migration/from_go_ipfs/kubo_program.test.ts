@@ -81,7 +81,8 @@ async function inTurns(t: TestContext, profile: string): Promise<void> {
     assert.equal(Buffer.from((await node.metadata.get(PIN_NAMES + added)) ?? []).toString(), "late");
     assert.match(notices.join(), /Kubo has used the repo: 2 of its pins/);
   });
-  const [own, back] = [`${repo}-own`, `${repo}-back`];
+  const own = `${repo}-own`;
+  const back = `${repo}-back`;
   await migrateRepo(repo, own);
   await migrateRepo(own, back);
   assert.deepEqual(await pinned(back), await pinned(repo));

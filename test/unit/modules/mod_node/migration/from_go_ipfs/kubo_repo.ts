@@ -1,4 +1,7 @@
-/** A repo as Kubo 0.43 leaves it, written file by file: blocks named after multihashes, pins with names, a config of today. */
+/**
+ * A repo as Kubo 0.43 leaves it, written file by file: blocks named after multihashes, pins with
+ * names, a config of today.
+ */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { base32, goIpfsConfig, held, type MadeBlock, type Records, rootRecord, writeLevels } from "./go_ipfs_repo.ts";

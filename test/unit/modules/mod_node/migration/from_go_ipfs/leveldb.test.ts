@@ -48,7 +48,8 @@ test("a table whose index leads to one block again and again is damaged", async 
     withTrailer(Buffer.concat([...Array.from({ length: count }, () => row), Buffer.alloc(4)]));
   const varint = (value: number) => [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];
   const table = (count: number) => {
-    const [meta, blocks] = [index(0), index(count)];
+    const meta = index(0);
+    const blocks = index(count);
     const handles = [
       ...varint(data.length),
       meta.length - 5,

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { text as textOf } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { openFile, readFile } from "modhost/node";
-import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode, NodeOptions } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 
 export async function opened<T>(
   options: NodeOptions | string,

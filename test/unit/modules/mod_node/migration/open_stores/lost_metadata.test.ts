@@ -17,7 +17,10 @@ interface Content {
 
 const open = (repo: string, more: object = {}) => createNode({ repo, offline: true, ...more });
 
-/** A repo with a pin of each kind, a file of the namespace and a published name, that was closed in good order. */
+/**
+ * A repo with a pin of each kind, a file of the namespace and a published name, that was closed in
+ * good order.
+ */
 async function filled(t: TestContext): Promise<Content> {
   const repo = join(await emptyFolder(t), "repo");
   await using node = await open(repo);

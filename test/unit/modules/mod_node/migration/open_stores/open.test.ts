@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import {
   held,
   makeGoIpfsRepo,
@@ -23,7 +23,8 @@ const text = ({ cid }: { readonly cid: unknown }) => String(cid);
 
 test("blocks and metadata of a new repo are kept in the folder that is named", async (t) => {
   const folder = await emptyFolder(t);
-  const [repo, data] = [join(folder, "repo"), join(folder, "deep", "data")];
+  const repo = join(folder, "repo");
+  const data = join(folder, "deep", "data");
   await opened({ repo, data, profile: "test" }, async (node, notices) => {
     await node.blocks.put([sample(1)]);
     await node.pins.keep([sample(1).cid]);
@@ -49,7 +50,8 @@ test("blocks and metadata of a new repo are kept in the folder that is named", a
 
 test("a repo of go-ipfs is copied there once, and stays as it is", async (t) => {
   const folder = await emptyFolder(t);
-  const [repo, data] = [join(folder, "repo"), join(folder, "data")];
+  const repo = join(folder, "repo");
+  const data = join(folder, "data");
   await makeGoIpfsRepo(repo);
   const files = (await readdir(repo)).sort();
   await opened({ repo, data }, async (node, notices) => {

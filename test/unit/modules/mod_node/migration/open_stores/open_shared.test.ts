@@ -55,9 +55,11 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
       await node.goOnline();
       return node;
     };
-    const [one, other] = [await open("one"), await open("other")];
+    const one = await open("one");
+    const other = await open("other");
     const { id } = await one.key.gen("site");
-    const [first, second] = [await one.add("first"), await one.add("second")];
+    const first = await one.add("first");
+    const second = await one.add("second");
     const publish = (node: Node, cid: typeof first.cid) => node.name.publish(cid, { key: "site", allowOffline: true });
     await publish(one, first.cid);
     await publish(other, second.cid);
@@ -88,7 +90,7 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     const [node] = (await hosts(t, 1)) as [Node];
     const { cid } = await node.add("of several hosts");
     await text(node.cat(cid));
-    const samples = await node.figures.collect();
+    const samples = await node.metrics.collect();
     const figure = (name: string, label?: string) =>
       Number(
         samples.find((each) => each.name === name && (label ?? "") === Object.values(each.labels ?? {}).join())?.value,

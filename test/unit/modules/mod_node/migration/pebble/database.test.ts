@@ -9,7 +9,9 @@ import { seeded } from "#test/support/seeded.ts";
 import { unpack } from "#test/support/unpack.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
-/** What Pebble itself printed: how many keys there are, and the SHA-256 of the lines `KEY=VALUE`. */
+/**
+ * What Pebble itself printed: how many keys there are, and the SHA-256 of the lines `KEY=VALUE`.
+ */
 const made = {
   rows: "257 123baa79bc19320898ca096f29b59c98e99b269ad4a9814813fac3a402383036",
   columns: "290 79018bed4da597f664b8076d7dbce984362831273cd0032f3d04b51c5922c776",
@@ -54,7 +56,8 @@ test("keys are found by themselves, and in a range", async (t) => {
       assert.deepEqual(await opened.get(key), all.get(key));
       assert.equal(await opened.get(`${key}x`), undefined);
     }
-    const [from, to] = [keys[60] as string, keys[130] as string];
+    const from = keys[60] as string;
+    const to = keys[130] as string;
     const range = await Array.fromAsync(opened.iterator({ gte: from, lt: to }), ([key]) => key);
     assert.deepEqual(range, keys.slice(60, 130));
     assert.deepEqual(await Array.fromAsync(opened.iterator({ gte: "/none/", lt: "/none0" })), []);

@@ -16,7 +16,8 @@ import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts
 
 const rows = blockFormat(2);
 const columns = blockFormat(7);
-const [uint, bytes] = [2, 3];
+const uint = 2;
+const bytes = 3;
 
 /** A block of columns of which each takes no bytes, whatever number of rows there are. */
 function emptyColumns(types: readonly number[], count: number, ownHead?: number): Buffer {

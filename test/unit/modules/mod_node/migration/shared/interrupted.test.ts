@@ -1,14 +1,17 @@
-/** `modhost node migrate` that is killed in the middle, and a store that is used and cleaned up meanwhile. */
+/**
+ * `modhost node migrate` that is killed in the middle, and a store that is used and cleaned up
+ * meanwhile.
+ */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { migrateToShared } from "modhost/node";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { FaultyHttp, SLOW_DOWN } from "#test/support/engines/faulty_http.ts";
 import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { Place } from "#test/unit/modules/mod_http_api/cli/support.ts";
+import { Sandbox } from "#test/unit/modules/mod_http_api/cli/support.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { fill, objectsOf, shown, storeIn } from "./support.ts";
 
@@ -20,7 +23,7 @@ const ofSegment = (method: string, url: string, wanted: string) => method === wa
 test("a copy that is killed in the middle goes on, there and back, and is not taken for a whole one", {
   skip,
 }, async () => {
-  await using place = await Place.make();
+  await using place = await Sandbox.make();
   const settings = await storeIn(place.folder);
   await using proxy = await FaultyHttp.start(settings.endpoint ?? "");
   const file = join(place.folder, "host.json");
@@ -53,7 +56,7 @@ test("a copy that is killed in the middle goes on, there and back, and is not ta
   const shownStat = await place.does(["store", "stat", "--settings", file]);
   assert.match(shownStat, /^Only a part of the repo .+\/repo was copied here: modhost node migrate goes on$/m);
   const done = await place.does(["migrate", "repo", "shared", "--settings", file]);
-  assert.match(done, /^\d+ blocks \(.+\), 3 pins, \d names, 1 keys copied to the shared store$/m);
+  assert.match(done, /^\d+ blocks \(.+\), 3 pins, \d names, 1 key copied to the shared store$/m);
   const all = await objectsOf(settings);
   assert.deepEqual(
     stored.filter((key) => !all.includes(key)),

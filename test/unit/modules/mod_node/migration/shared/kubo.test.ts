@@ -14,7 +14,8 @@ test("a repo of Kubo comes to a shared store in two steps, which the refusal of 
   skip: noSharedStore,
 }, async (t) => {
   const folder = await emptyFolder(t);
-  const [kubo, own] = [join(folder, "kubo"), join(folder, "own")];
+  const kubo = join(folder, "kubo");
+  const own = join(folder, "own");
   await makeKuboRepo(kubo);
   const settings = await storeIn(folder);
   await assert.rejects(

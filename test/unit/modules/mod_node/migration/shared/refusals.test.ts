@@ -4,8 +4,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { migrateToShared } from "modhost/node";
-import { clientNode } from "#node/client_node.ts";
-import { openNode } from "#node/open.ts";
+import { clientNode } from "#node/library/client_node.ts";
+import { openNode } from "#node/node/open.ts";
 import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { opened, rootOf } from "#test/unit/modules/mod_node/migration/from_go_ipfs/support.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
@@ -61,7 +61,8 @@ test("other files, another path of a name and other state of a module are refuse
 test("references to files are refused, and stored as blocks when that is asked for", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const settings = await storeIn(folder);
-  const [own, file] = [join(folder, "own"), join(folder, "files")];
+  const own = join(folder, "own");
+  const file = join(folder, "files");
   await mkdir(file);
   await writeFile(join(file, "a"), "stays where it is");
   const node = await openNode({ repo: own, offline: true });
@@ -76,7 +77,7 @@ test("references to files are refused, and stored as blocks when that is asked f
     await node.pins.keep([cid]);
     return cid;
   });
-  await assert.rejects(migrateToShared(own, settings), /refers to files or URLs for 1 blocks.*--copy-references/);
+  await assert.rejects(migrateToShared(own, settings), /refers to files or URLs for 1 block .*--copy-references/);
   await migrateToShared(own, settings, { copyReferences: true });
   await opened({ repo: join(folder, "host"), store: settings }, async (node) => {
     assert.equal(Buffer.from((await node.blocks.store.get(cid)) ?? []).toString(), "stays where it is");
@@ -103,5 +104,5 @@ test("where hosts have no keys in common, they stay in the repo, which is said",
   const notices: string[] = [];
   const { keys } = await migrateToShared(own, settings, { onNotice: (sentence) => notices.push(sentence) });
   assert.equal(keys, 0);
-  assert.match(notices.join("\n"), /^1 keys for names stay in .+keystore: .*keys_secret/m);
+  assert.match(notices.join("\n"), /^1 key for names stays in .+keystore: .*keys_secret/m);
 });

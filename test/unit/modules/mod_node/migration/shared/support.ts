@@ -1,16 +1,22 @@
-/** Repos with something of everything that goes from one store to another, and what they have to show for it. */
+/**
+ * Repos with something of everything that goes from one store to another, and what they have to
+ * show for it.
+ */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { prefixedStore, type SharedStoreSettings } from "modhost/node";
 import { CID } from "multiformats/cid";
-import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
+import type { LowLevelNode, NodeOptions } from "#node/node/low_level_node.ts";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import { s3Settings } from "#node/storage/shared/settings.ts";
 import { sharedStore } from "#test/support/engines/shared_store.ts";
 import { fileAt, opened, pinsOf, rootOf } from "#test/unit/modules/mod_node/migration/from_go_ipfs/support.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
-/** The settings of an empty store, with segments of so many bytes and a secret for keys in that folder. */
+/**
+ * The settings of an empty store, with segments of so many bytes and a secret for keys in that
+ * folder.
+ */
 export async function storeIn(folder: string, more: Partial<SharedStoreSettings> = {}) {
   const { settings } = await sharedStore();
   const keys_secret = join(folder, "keys-secret");
@@ -26,11 +32,13 @@ export async function objectsOf(settings: SharedStoreSettings): Promise<string[]
   return found.map(({ key }) => key).sort();
 }
 
-/** What `fill` adds: a file of some chunks, pinned; files of the namespace, one of them only in the journal; a name; a direct pin; the
- * state of a module. */
+/**
+ * What `fill` adds: a file of some chunks, pinned; files of the namespace, one of them only in the
+ * journal; a name; a direct pin; the state of a module.
+ */
 export function fill(repo: NodeOptions | string, { chunks = 60, seed = 1 } = {}): Promise<void> {
   return opened(repo, async (node) => {
-    const client = (await import("#node/client_node.ts")).clientNode(node as never);
+    const client = (await import("#node/library/client_node.ts")).clientNode(node as never);
     const { cid } = await client.add(noise(chunks * 4096, seed), { chunker: "size-4096" });
     await node.pins.keep([cid], "of some chunks");
     await client.files.write("/kept", "among the files", { create: true });

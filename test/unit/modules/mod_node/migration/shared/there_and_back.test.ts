@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { type MigrationProgress, migrateFromShared, migrateToShared } from "modhost/node";
 import { treesOf } from "#node/content/mfs/key_trees.ts";
-import type { NodeOptions } from "#node/low_level_node.ts";
+import type { NodeOptions } from "#node/node/low_level_node.ts";
 import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { opened } from "#test/unit/modules/mod_node/migration/from_go_ipfs/support.ts";
 import { documentIn, emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
@@ -14,7 +14,9 @@ test("what a repo has is there on hosts of a shared store, and in repos of eithe
   skip: noSharedStore,
 }, async (t) => {
   const folder = await emptyFolder(t);
-  const [own, back, flat] = [join(folder, "own"), join(folder, "back"), join(folder, "flat")];
+  const own = join(folder, "own");
+  const back = join(folder, "back");
+  const flat = join(folder, "flat");
   await fill(own);
   const before = await shown(own);
   const { PeerID: peer } = (await documentIn(own)).Identity as { PeerID: string };

@@ -61,11 +61,11 @@ test("wants of one turn share a message, and so do small blocks", async (t) => {
   const { signal } = new AbortController();
   await Promise.all(blocks.map(({ cid }) => b.blocks.get(cid, { signal })));
   assert.ok(b.bitswap.stat().messagesReceived <= 10, `${b.bitswap.stat().messagesReceived} messages`);
-  // Whether it is there, then the blocks.
+  // The first message asks who has the blocks, the second requests them.
   assert.ok(a.bitswap.stat().messagesReceived <= 10, `${a.bitswap.stat().messagesReceived} messages`);
 });
 
-test("a block is asked for under another form of its CID, and stored under the one that was wanted", async (t) => {
+test("a block is requested under another form of its CID, and stored under the wanted one", async (t) => {
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const { cid, bytes } = blockOf(Buffer.from("0a020801", "hex"));
   const v0 = CID.createV0(createDigest(0x12, cid.multihash.digest));
@@ -103,14 +103,15 @@ test("a want is cancelled when its last caller aborts, and the error says what w
   const [a, b] = await Promise.all([peer(t), peer(t)]);
   const block = blockOf(randomBytes(1000));
   await connect(b, a);
-  const [one, two] = [new AbortController(), new AbortController()];
+  const one = new AbortController();
+  const two = new AbortController();
   const first = b.blocks.get(block.cid, { signal: one.signal });
   const second = b.blocks.get(block.cid, { signal: two.signal });
   await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
   one.abort(new NodeError("context deadline exceeded"));
   await assert.rejects(first, (error: Error) => {
     assert.equal(error.message, "context deadline exceeded");
-    assert.match(String(error.cause), /did not come: 1 peers were asked/);
+    assert.match(String(error.cause), /did not arrive: 1 peers were asked/);
     return true;
   });
   assert.equal(b.bitswap.wantlist().length, 1);
@@ -129,7 +130,7 @@ test("a peer that connects later gets the wantlist", async (t) => {
   assert.ok(Buffer.compare(await waiting, block.bytes) === 0);
 });
 
-test("blocks that two peers have come from both, each once", async (t) => {
+test("blocks that two peers have are sent by both, each block once", async (t) => {
   const [a, b, c] = await Promise.all([peer(t), peer(t), peer(t)]);
   const blocks = someBlocks(100, 100_000);
   await Promise.all([a.blocks.put(blocks), b.blocks.put(blocks)]);

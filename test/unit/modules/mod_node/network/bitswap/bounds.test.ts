@@ -10,7 +10,7 @@ const order = (name: string, priority: number): PeerWant => {
 };
 
 suite("wants of a peer", () => {
-  test("are taken by priority, then in the order in which they came, up to a message", () => {
+  test("are taken by priority, then in the order of arrival, up to one message", () => {
     const orders = new PeerWantlist();
     for (const [name, priority] of [
       ["a", 1],
@@ -40,9 +40,10 @@ suite("wants of a peer", () => {
     assert.equal(orders.size, 4);
   });
 
-  test("that are removed are not taken", () => {
+  test("are not taken after their removal", () => {
     const orders = new PeerWantlist();
-    const [one, two] = [order("one", 1), order("two", 1)];
+    const one = order("one", 1);
+    const two = order("two", 1);
     for (const each of [one, two]) {
       orders.add(each);
       orders.markReady(each, 10);

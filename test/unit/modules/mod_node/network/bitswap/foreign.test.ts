@@ -1,4 +1,7 @@
-/** Blocks across the border: with the bitswap of Helia, and with go-ipfs where GO_IPFS names its program. */
+/**
+ * Exchanges blocks with other implementations: the bitswap of Helia, and go-ipfs if GO_IPFS names
+ * its program.
+ */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -17,7 +20,7 @@ import { CID } from "multiformats/cid";
 import { sha256 } from "multiformats/hashes/sha2";
 import { blockOf, connect, host, peer, someBlocks, until } from "./support.ts";
 
-/** A Helia bitswap; its routing knows nobody. */
+/** A Helia bitswap whose routing knows no peers. */
 async function helia(t: TestContext) {
   const libp2p = await host(t);
   const blockstore = new MemoryBlockstore();
@@ -44,7 +47,8 @@ const cases = [
 for (const [name, count, size] of cases) {
   test(`${name} blocks come from Helia and go to Helia`, async (t) => {
     const [node, other] = await Promise.all([peer(t), helia(t)]);
-    const [theirs, ours] = [someBlocks(count, size), someBlocks(count, size)];
+    const theirs = someBlocks(count, size);
+    const ours = someBlocks(count, size);
     for (const { cid, bytes } of theirs) await other.blockstore.put(cid as never, bytes);
     await node.blocks.put(ours);
     await connect(node, other);
@@ -78,7 +82,7 @@ interface GoNode {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A running go-ipfs with no other peers. */
+/** A running go-ipfs without other peers. */
 async function goNode(t: TestContext, ipfs: string): Promise<GoNode> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-go-"));
   const env = { ...process.env, IPFS_PATH: folder };

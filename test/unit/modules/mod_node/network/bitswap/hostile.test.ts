@@ -10,7 +10,7 @@ import { blockOf, connect, host, isFor, type Peer, peer, puppet, someBlocks, unt
 
 type SomeBlock = ReturnType<typeof blockOf>;
 
-/** A good peer still gets what it wants of the node, and the node what it wants of the peer. */
+/** Checks that a good peer and the node still get the blocks that they want from each other. */
 async function stillServes(t: TestContext, node: Peer): Promise<void> {
   const good = await peer(t);
   const [ours, theirs] = someBlocks(2, 300_000) as [SomeBlock, SomeBlock];
@@ -52,7 +52,7 @@ test("a message beyond the bound is refused before it is received", async (t) =>
   await stillServes(t, node);
 });
 
-test("incomplete messages are held up to a bound", async (t) => {
+test("incomplete messages are buffered up to a limit", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   await bad.join(node);
   const streams = await Promise.all(Array.from({ length: 8 }, () => bad.stream()));
@@ -152,7 +152,7 @@ test("a stream that is reset within a block loses only that block", async (t) =>
   assert.equal(node.bitswap.stat().blocksReceived, 1);
 });
 
-test("of 300,000 wants those beyond the bound are refused and counted, in bounded memory", async (t) => {
+test("300,000 wants are refused and counted above the limit, in limited memory", async (t) => {
   const [node, bad] = await Promise.all([peer(t, { maxWantsPerPeer: 500 }), puppet(t)]);
   await bad.join(node);
   const stream = await bad.stream();
@@ -181,7 +181,7 @@ test("of 300,000 wants those beyond the bound are refused and counted, in bounde
   await stillServes(t, node);
 });
 
-test("repeated wants are looked up a few at a time, and answered", async (t) => {
+test("repeated wants are looked up a few at a time, and get responses", async (t) => {
   const [node, bad] = await Promise.all([peer(t), puppet(t)]);
   const wanted = someBlocks(2048, 10);
   const [here] = wanted as [SomeBlock];
@@ -228,23 +228,23 @@ test("a block that is stored during its lookup is sent", async (t) => {
   const [block] = someBlocks(1, 2000) as [SomeBlock];
   const { store } = node.blocks;
   const size = store.size.bind(store);
-  const asked = Promise.withResolvers<void>();
+  const requests = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   t.mock.method(store, "size", async (cid: SomeBlock["cid"]) => {
     const found = await size(cid);
-    asked.resolve();
+    requests.resolve();
     await gate.promise;
     return found;
   });
   await other.join(node);
   await other.say({ entries: [wantOf(block)] });
-  await asked.promise;
+  await requests.promise;
   await node.blocks.put([block]);
   gate.resolve();
   await other.parcel(block.bytes);
 });
 
-/** So many peers want all of the blocks, and do with what they are sent what `read` does. */
+/** Opens that many peers, which want all blocks and handle received data with `read`. */
 async function greedy(
   t: TestContext,
   node: Peer,
@@ -265,7 +265,7 @@ async function greedy(
   return all;
 }
 
-test("peers that want much and never read hold only their share, and are dropped", async (t) => {
+test("peers that want much and never read occupy only their share, and are dropped", async (t) => {
   const node = await peer(t, { maxBytesInFlight: 4 * 1024 * 1024, timeoutMs: 2000 });
   const all = await greedy(t, node, someBlocks(40, 500_000), 6, (stream) => stream.pause());
   await stillServes(t, node);
@@ -280,7 +280,7 @@ test("under load each peer has one message in flight, so that a new peer is serv
   assert.ok(all.every(({ peerId }) => node.bitswap.wantlist(peerId).length > 0));
 });
 
-/** Keeps what it is sent back, and takes a few bytes of it now and then. */
+/** Buffers received data, and reads a few bytes of it now and then. */
 function trickle(stream: Stream): void {
   stream.addEventListener("message", () => {});
   stream.pause();
@@ -307,7 +307,7 @@ test("under pressure peers that read too slowly are dropped", async (t) => {
 });
 
 test("without pressure a slow peer is not dropped", async (t) => {
-  // Fifteen times as long as the slow one rests.
+  // This is fifteen times as long as the slow peer pauses.
   const node = await peer(t, { timeoutMs: 1500 });
   const [slow] = await greedy(t, node, someBlocks(1, 500_000), 1, trickle);
   assert.ok(slow);

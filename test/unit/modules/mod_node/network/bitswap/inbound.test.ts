@@ -10,7 +10,7 @@ import { silent, someBlocks, until } from "./support.ts";
 
 const size = 3_000_000;
 
-/** A peer has brought as much as may be in hand, and the next message waits in its stream. */
+/** A peer has sent as much as may be in progress, so the next message waits in its stream. */
 async function paused(t: TestContext) {
   const [far, near] = await streamPair();
   t.after(() => far.abort(new Error("the test is over")));
@@ -41,7 +41,7 @@ async function paused(t: TestContext) {
 
 const all = [size, size, size, 1000];
 
-test("what waits in a paused stream is read even if its peer closes it meanwhile", async (t) => {
+test("buffered data of a paused stream is read even if its peer closes it meanwhile", async (t) => {
   const { far, near, brought, goOn } = await paused(t);
   const closed = once(near, "close");
   await Promise.all([closed, far.close()]);
@@ -50,7 +50,7 @@ test("what waits in a paused stream is read even if its peer closes it meanwhile
   assert.deepEqual(brought, all);
 });
 
-test("what waits in a paused stream is read even if its peer resets it meanwhile", async (t) => {
+test("buffered data of a paused stream is read even if its peer resets it meanwhile", async (t) => {
   const { far, near, brought, goOn } = await paused(t);
   await until(() => far.writeBufferLength === 0, "it is sent");
   await until(() => near.readBufferLength > 1000, "it has come");

@@ -52,7 +52,7 @@ suite("messages", () => {
     });
   });
 
-  test("an empty one holds an empty wantlist", () => {
+  test("contain a wantlist even if they are empty", () => {
     assert.equal(bytesOf(none).toString("hex"), "020a00");
   });
 
@@ -69,18 +69,18 @@ suite("messages", () => {
     assert.equal(decodeMessage(later).full, true);
   });
 
-  test("malformed ones are refused", () => {
+  test("are refused if they are malformed", () => {
     for (const hex of ["0aff01", "1a05", "0b", "0a030a05", "ffffffffffffffffffff01"]) {
       assert.throws(() => decodeMessage(Buffer.from(hex, "hex")), hex);
     }
   });
 
-  test("wantlist entries beyond the bound are dropped, other lists beyond it are refused", () => {
+  test("wantlist entries above the limit are dropped, and other lists above it are refused", () => {
     const entry = Buffer.from("0a00", "hex");
     const entries = Buffer.concat(Array.from({ length: 20_000 }, () => entry));
     const head = Buffer.from("0ac0b802", "hex");
-    const { entries: kept, droppedEntries } = decodeMessage(Buffer.concat([head, entries]));
-    assert.equal(kept.length + droppedEntries, 20_000);
+    const { entries: stored, droppedEntries } = decodeMessage(Buffer.concat([head, entries]));
+    assert.equal(stored.length + droppedEntries, 20_000);
     assert.ok(droppedEntries > 0);
     const presences = Buffer.concat(Array.from({ length: 20_000 }, () => Buffer.from("2200", "hex")));
     assert.throws(() => decodeMessage(presences), /too many parts/);
@@ -109,21 +109,20 @@ suite("frames", () => {
     });
   }
 
-  test("that lie within a chunk are not copied", () => {
+  test("within one chunk are not copied", () => {
     const [, , , , last] = read(stream, 1 << 20);
     assert.equal(last?.buffer, stream.buffer);
   });
 
-  test("that are copied out of chunks free these, where that is asked for, unless other views share them", () => {
-    const [whole, cut] = [bytesOf({ ...none, pendingBytes: 1 }), bytesOf({ ...none, pendingBytes: 2 })];
+  test("that are copied out of chunks free them on request, unless other views share them", () => {
+    const whole = bytesOf({ ...none, pendingBytes: 1 });
+    const cut = bytesOf({ ...none, pendingBytes: 2 });
     for (const transfer of [true, false]) {
       const frames = new FrameReader(1024, new BufferPool(), { transfer });
       const of = (...parts: readonly Uint8Array[]) => Buffer.from(new Uint8Array(Buffer.concat(parts)).buffer);
-      const [first, second, third] = [
-        of(whole, cut.subarray(0, 3)),
-        of(cut.subarray(3, 4)),
-        of(cut.subarray(4), whole),
-      ];
+      const first = of(whole, cut.subarray(0, 3));
+      const second = of(cut.subarray(3, 4));
+      const third = of(cut.subarray(4), whole);
       const got = [first, second, third].flatMap((chunk) => [...frames.read(chunk)]);
       assert.deepEqual(
         got.map((frame) => decodeMessage(frame).pendingBytes),
@@ -134,7 +133,7 @@ suite("frames", () => {
     }
   });
 
-  test("that are too long are refused before they come", () => {
+  test("that are too long are refused before they arrive", () => {
     assert.throws(() => [...new FrameReader(100, new BufferPool()).read(Buffer.from([101]))], /too long/);
     assert.throws(
       () => [...new FrameReader(1 << 22, new BufferPool()).read(Buffer.from("ffffffff01", "hex"))],
@@ -153,7 +152,7 @@ suite("keys", () => {
     assert.equal(cidOfWireBlock({ prefix: undefined, data: bytes }, key)?.version, 0);
   });
 
-  test("of other hash functions, long codes and short digests", async () => {
+  test("exist for other hash functions, long codes and short digests", async () => {
     const blake = parseCid("bafk2bzaceaj62ybwyjvhvlo4a4orapdzpkmmnhbbiapo4rnnlgbzvvrdccnsk");
     const prefix = cidPrefix(blake);
     const data = randomBytes(100);
@@ -164,7 +163,7 @@ suite("keys", () => {
     assert.equal(keyOf(cid as NonNullable<typeof cid>), key);
   });
 
-  test("there are none for identity, unknown and insecure hash functions, nor for an invalid prefix", async () => {
+  test("do not exist for identity, unknown and insecure hash functions, nor for an invalid prefix", async () => {
     const data = Buffer.from("x");
     for (const hex of ["01550001", "0155d50110", "01559999990120", "01", "", "0155", "01551240"]) {
       assert.equal(await keyOfWireBlock({ prefix: Buffer.from(hex, "hex"), data }), undefined, hex);

@@ -13,14 +13,15 @@ import { silent, someBlocks, wantOf } from "./support.ts";
 
 const SIZE = 64 * 1024;
 
-test("a peer that takes messages quickly gets larger ones, and one that no longer does the usual ones again", async (t) => {
-  let [now, milliseconds] = [0, 1];
+test("a peer that receives messages quickly gets larger ones, and normal ones again when it slows down", async (t) => {
+  let now = 0;
+  let milliseconds = 1;
   t.mock.method(performance, "now", () => now);
   const lengths: number[] = [];
   const queue = {
     async sendBlocks(blocks: readonly Block[]) {
       lengths.push(blocks.length * SIZE);
-      // The engine looks at the time when it has handed over the message.
+      // The engine measures the time after it has handed over the message.
       await undefined;
       now += milliseconds;
       return false;
@@ -30,7 +31,10 @@ test("a peer that takes messages quickly gets larger ones, and one that no longe
   const blocks = new BlockService(memoryBlocks());
   const engine = new DecisionEngine({ blocks, log: new NodeLog(), buffers: new BufferPool() });
   engine.addPeer(peer);
-  /** Sends more than any message has, each taken in so many milliseconds. @returns the length of the first message */
+  /**
+   * Sends more than any message can contain, each message accepted after that many milliseconds.
+   * @returns the length of the first message
+   */
   const firstOfMany = async (taken: number) => {
     milliseconds = taken;
     lengths.length = 0;

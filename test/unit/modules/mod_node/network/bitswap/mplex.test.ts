@@ -20,6 +20,6 @@ test("over mplex, a stream carries no more than slow readers buffer", async (t) 
   assert.equal(bytes(), 10_000_000, "each of them once");
   assert.ok(puppet.streams.length >= 4, `${puppet.streams.length} streams`);
   assert.ok(puppet.streams.every(({ bytes }) => bytes < 3_000_000));
-  // Those that have brought theirs are gone.
+  // Streams that have delivered their blocks are closed.
   await until(() => node.libp2p.getConnections().flatMap(({ streams }) => streams).length <= 4, "they are closed");
 });

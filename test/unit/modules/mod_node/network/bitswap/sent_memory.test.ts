@@ -30,7 +30,8 @@ for (const { name, encrypter, isUsedAgain } of [
       memories.add(into.buffer);
       return into;
     };
-    const [from, to] = [await peer(t, { blocks }, host(t, [encrypter()])), await peer(t, {}, host(t, [encrypter()]))];
+    const from = await peer(t, { blocks }, host(t, [encrypter()]));
+    const to = await peer(t, {}, host(t, [encrypter()]));
     await connect(to, from);
     const got = await Promise.all(all.map(({ cid }) => to.bitswap.fetch(cid, undefined)));
     for (const [at, { bytes }] of all.entries()) assert.ok(Buffer.from(bytes).equals(got[at] as Uint8Array));

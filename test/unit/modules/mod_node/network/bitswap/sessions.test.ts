@@ -6,7 +6,7 @@ import { blockOf, isFor, peer, puppet, someBlocks, until, wantOf } from "./suppo
 
 type SomeBlock = ReturnType<typeof blockOf>;
 
-test("a peer that answers HAVE is asked for the block, and for the next one at once", async (t) => {
+test("a peer that sends HAVE is asked for the block, and for the next block at once", async (t) => {
   const [node, one, two] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([one.join(node), two.join(node)]);
   await until(() => node.bitswap.stat().peers.length === 2, "both are known");
@@ -44,7 +44,7 @@ test("after a DONT_HAVE another peer is asked", async (t) => {
   assert.ok(Buffer.compare(await got, block.bytes) === 0);
 });
 
-test("a peer that answers HAVE and sends nothing is replaced by another", async (t) => {
+test("a peer that sends HAVE but no block is replaced by another", async (t) => {
   const [node, mute, good] = await Promise.all([peer(t), puppet(t), puppet(t)]);
   await Promise.all([mute.join(node), good.join(node)]);
   await until(() => node.bitswap.stat().peers.length === 2, "both are known");
@@ -76,19 +76,19 @@ test("two fetches of one block request it once", async (t) => {
 test("want-block gets the block, want-have HAVE or DONT_HAVE, or the block when it is small", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
-  const [large, asked, missing, unasked] = someBlocks(4, 5000) as [SomeBlock, SomeBlock, SomeBlock, SomeBlock];
+  const [large, requests, missing, unasked] = someBlocks(4, 5000) as [SomeBlock, SomeBlock, SomeBlock, SomeBlock];
   const small = blockOf(randomBytes(1000));
-  await node.blocks.put([large, asked, small]);
+  await node.blocks.put([large, requests, small]);
   await other.say({
     entries: [
       wantOf(large, { priority: 1 }),
-      wantOf(asked, { have: true }),
+      wantOf(requests, { have: true }),
       wantOf(small, { have: true, priority: 7 }),
       wantOf(missing, { have: true }),
       wantOf(unasked, { sendDontHave: false }),
     ],
   });
-  assert.equal(await other.presence(asked.cid), true);
+  assert.equal(await other.presence(requests.cid), true);
   assert.equal(await other.presence(missing.cid), false);
   const { prefix } = await other.parcel(small.bytes);
   assert.deepEqual([...(prefix ?? [])], [1, 0x55, 0x12, 32]);
@@ -133,7 +133,7 @@ for (const protocol of protocols.slice(1)) {
     await until(() => node.bitswap.stat().peers.length === 1, "it is known");
     const [wanted, served, missing] = someBlocks(3, 50_000) as [SomeBlock, SomeBlock, SomeBlock];
     const got = node.blocks.get(wanted.cid);
-    // It knows of no question but the one for the block.
+    // This version only knows requests for the block itself.
     const entry = await other.entry(isFor(wanted));
     assert.deepEqual(
       { ...entry, cid: undefined, priority: 0 },
@@ -150,7 +150,7 @@ for (const protocol of protocols.slice(1)) {
   });
 }
 
-test("whoever opens a stream is opened one, so that the first answer need not wait for it", async (t) => {
+test("a peer that opens a stream gets one opened in return, so that the first response need not wait", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);
   await other.stream();

@@ -1,4 +1,4 @@
-/** Peers for tests of the bitswap: whole nodes of ours, and peers that say and do what a test tells them. */
+/** Peers for tests of bitswap: complete nodes, and peers that follow the instructions of a test. */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { TestContext } from "node:test";
@@ -64,7 +64,7 @@ export interface Peer {
   readonly bitswap: Bitswap;
 }
 
-/** A host with the bitswap over blocks in memory. */
+/** A host with bitswap over blocks in memory. */
 export async function peer(t: TestContext, options: Partial<BitswapDeps> = {}, on = host(t)): Promise<Peer> {
   const libp2p = await on;
   const blocks = new BlockService(memoryBlocks());
@@ -78,7 +78,7 @@ export async function peer(t: TestContext, options: Partial<BitswapDeps> = {}, o
 export const connect = (from: { readonly libp2p: Libp2p }, to: { readonly libp2p: Libp2p }) =>
   from.libp2p.dial(to.libp2p.getMultiaddrs());
 
-/** Asks again and again until it is so: for what nobody tells of. */
+/** Polls a condition until it is true, if there is no event for it. */
 export async function until(holds: () => boolean, what: string, ms = 60_000): Promise<void> {
   const end = performance.now() + ms;
   while (!holds()) {
@@ -89,15 +89,15 @@ export async function until(holds: () => boolean, what: string, ms = 60_000): Pr
 
 export const silent: Message = { full: false, entries: [], blocks: [], presences: [], pendingBytes: 0 };
 
-/** A peer that does what a test tells it, and keeps what it is told. */
+/** A peer that follows the instructions of a test, and records the messages that it receives. */
 export class Puppet {
   readonly libp2p: Libp2p;
   readonly #protocol: string;
   /** All messages so far. */
   readonly heard: DecodedMessage[] = [];
-  /** What each stream to it has brought so far. */
+  /** The data that each stream to it has received so far. */
   readonly streams: { bytes: number }[] = [];
-  /** What it does with a message. */
+  /** Handles a received message. */
   onMessage: (message: DecodedMessage) => void = () => {};
   #heard = Promise.withResolvers<void>();
   #out: Promise<Stream> | undefined;
@@ -140,7 +140,7 @@ export class Puppet {
     this.#partner = other.libp2p.peerId;
   }
 
-  /** A stream of its own to whom it has joined. */
+  /** Opens a stream to the peer that it is connected to. */
   async stream(): Promise<Stream> {
     return this.libp2p.dialProtocol(this.#partner as PeerId, this.#protocol);
   }
@@ -153,7 +153,7 @@ export class Puppet {
     }
   }
 
-  /** Sends blocks, with the prefix of their CIDs unless the version knows none. */
+  /** Sends blocks, with the prefix of their CIDs unless the version has none. */
   give(...blocks: Block[]): Promise<void> {
     const bare = this.#protocol !== protocols[0] && this.#protocol !== protocols[1];
     return this.say({
@@ -161,7 +161,7 @@ export class Puppet {
     });
   }
 
-  /** The first entry that fits, when it has come. */
+  /** Resolves to the first matching entry when it has arrived. */
   async entry(fits: (entry: WantlistEntry) => boolean): Promise<WantlistEntry> {
     for (;;) {
       const heard = this.#heard.promise;

@@ -1,24 +1,24 @@
-/** A node that serves no peers, and one that speaks to none. */
+/** Tests a node that does not serve peers, and one that does not talk to any. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blockOf, connect, peer, puppet, until } from "./support.ts";
 
-test("a peer is told of each block that it is not here, and gets it once peers are served again", async (t) => {
+test("a peer gets DONT_HAVE for every block, and the blocks once peers are served again", async (t) => {
   let isServing = false;
   const node = await peer(t, { serves: () => isServing });
   const stranger = await puppet(t);
   await stranger.join(node);
-  const [kept, stored, given] = ["kept", "stored later", "given"].map((text) => blockOf(Buffer.from(text))) as [
+  const [present, stored, given] = ["kept", "stored later", "given"].map((text) => blockOf(Buffer.from(text))) as [
     ReturnType<typeof blockOf>,
     ReturnType<typeof blockOf>,
     ReturnType<typeof blockOf>,
   ];
-  await node.blocks.put([kept, given]);
-  const want = ({ cid }: typeof kept) => ({
+  await node.blocks.put([present, given]);
+  const want = ({ cid }: typeof present) => ({
     entries: [{ cid: cid.bytes, priority: 1, cancel: false, have: false, sendDontHave: true }],
   });
-  await stranger.say(want(kept));
-  assert.equal(await stranger.presence(kept.cid), false);
+  await stranger.say(want(present));
+  assert.equal(await stranger.presence(present.cid), false);
   await stranger.say(want(stored));
   assert.equal(await stranger.presence(stored.cid), false);
   await node.blocks.put([stored]);
@@ -28,8 +28,9 @@ test("a peer is told of each block that it is not here, and gets it once peers a
   assert.equal(node.bitswap.stat().blocksSent, 1);
 });
 
-test("bitswap that is off is spoken by nobody, and a block from elsewhere ends the wait for it", async (t) => {
-  const [off, on] = [await peer(t, { overLibp2p: false }), await peer(t)];
+test("no peer is contacted while bitswap is off, and a block from elsewhere ends the wait for it", async (t) => {
+  const off = await peer(t, { overLibp2p: false });
+  const on = await peer(t);
   const [here, there] = ["here", "there"].map((text) => blockOf(Buffer.from(text))) as [
     ReturnType<typeof blockOf>,
     ReturnType<typeof blockOf>,

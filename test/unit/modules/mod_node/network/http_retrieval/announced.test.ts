@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { someBlocks } from "../bitswap/support.ts";
 import { meet, soon, startNode, untilProvided } from "../kad/support.ts";
 
-test("a block is fetched from the gateway that a provider announces, as the DHT tells it", async (t) => {
+test("a block is fetched from the gateway that a provider announces in the DHT", async (t) => {
   const [block] = someBlocks(1, 5000) as [ReturnType<typeof someBlocks>[0]];
   const gateway = createServer(({ url = "" }, response) =>
     response.end(url.includes(`${block.cid}`) ? block.bytes : ""),

@@ -11,14 +11,14 @@ import { blockOf } from "../bitswap/support.ts";
 const { cid } = blockOf(Buffer.from("some bytes"));
 const signal = () => AbortSignal.timeout(60_000);
 
-/** A client of a server on loopback, which answers as the test says. */
+/** A client of a server on loopback that responds as the test defines. */
 async function client(
   t: TestContext,
-  answer: RequestListener,
+  respond: RequestListener,
   options: Partial<ClientOptions> = {},
   host = "127.0.0.1",
 ): Promise<BlockClient> {
-  const server = createServer(answer).listen(0, "127.0.0.1");
+  const server = createServer(respond).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const ip = host === "127.0.0.1" ? host : undefined;
@@ -34,22 +34,22 @@ async function client(
   return made;
 }
 
-test("a block is asked for as the specification of trustless gateways says", async (t) => {
-  const asked: unknown[] = [];
+test("a block is requested as the specification of trustless gateways defines", async (t) => {
+  const requests: unknown[] = [];
   const gateway = await client(t, ({ method, url, headers }, response) => {
-    asked.push([method, url, headers.accept]);
+    requests.push([method, url, headers.accept]);
     response.end("some bytes");
   });
   assert.deepEqual(await gateway.get(cid, signal()), { kind: "block", bytes: Buffer.from("some bytes") });
   assert.deepEqual(await gateway.has(cid, signal()), { kind: "present" });
   const accept = "application/vnd.ipld.raw";
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     ["GET", `/ipfs/${cid}?format=raw`, accept],
     ["HEAD", `/ipfs/${cid}?format=raw`, accept],
   ]);
 });
 
-test("a probe asks for the empty block, and one that has bytes for it is no gateway", async (t) => {
+test("a probe requests the empty block, and a server that sends bytes for it is not a gateway", async (t) => {
   const paths: (string | undefined)[] = [];
   let body = "";
   const gateway = await client(t, ({ url }, response) => {
@@ -62,7 +62,7 @@ test("a probe asks for the empty block, and one that has bytes for it is no gate
   assert.deepEqual([...new Set(paths)], ["/ipfs/bafkqaaa?format=raw"]);
 });
 
-test("an endless answer, and one that is announced too large, are cut off", async (t) => {
+test("an endless response, and one that announces too many bytes, are aborted", async (t) => {
   const closed = Promise.withResolvers<void>();
   const endless = await client(t, (_request, response) => {
     response.on("close", () => closed.resolve());
@@ -80,8 +80,8 @@ test("an endless answer, and one that is announced too large, are cut off", asyn
   assert.equal((await large.get(cid, signal())).kind, "fault");
 });
 
-test("what is not there, and a redirect, is absent; what is for later says when", async (t) => {
-  const answers: [number, Record<string, string>][] = [
+test("a missing block and a redirect count as absent, and a response may ask to retry later", async (t) => {
+  const responses: [number, Record<string, string>][] = [
     [404, {}],
     [410, {}],
     [302, { location: "http://127.0.0.1:1/" }],
@@ -89,7 +89,7 @@ test("what is not there, and a redirect, is absent; what is for later says when"
     [503, {}],
   ];
   const gateway = await client(t, (_request, response) => {
-    const [status, headers] = answers.shift() as [number, Record<string, string>];
+    const [status, headers] = responses.shift() as [number, Record<string, string>];
     response.writeHead(status, headers).end("why");
   });
   for (let at = 0; at < 3; at++) assert.deepEqual(await gateway.get(cid, signal()), { kind: "absent" });
@@ -97,7 +97,7 @@ test("what is not there, and a redirect, is absent; what is for later says when"
   assert.deepEqual(await gateway.get(cid, signal()), { kind: "later", after: undefined });
 });
 
-test("a connection that ends within the block is a failure, and so is a server that is not there", async (t) => {
+test("a connection that ends within the block is a failure, and so is a missing server", async (t) => {
   const gateway = await client(t, (_request, response) => {
     response.writeHead(200, { "content-length": 500 });
     response.write("half", () => response.destroy());
@@ -111,7 +111,7 @@ test("a connection that ends within the block is a failure, and so is a server t
   assert.equal((await nobody.probe()).kind, "failed");
 });
 
-test("a request that a server of HTTP/2 leaves no stream for ends with its signal", { timeout: 120_000 }, async (t) => {
+test("a request for which an HTTP/2 server has no stream ends with its signal", { timeout: 120_000 }, async (t) => {
   const { certificate: cert, key } = await makeSelfSigned(["127.0.0.1"]);
   const server = createSecureServer({ cert, key, settings: { maxConcurrentStreams: 0 } }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -125,28 +125,28 @@ test("a request that a server of HTTP/2 leaves no stream for ends with its signa
   });
   const connected = once(server, "session") as Promise<[ServerHttp2Session]>;
   const first = new AbortController();
-  const asked = [gateway.get(cid, first.signal)];
+  const requests = [gateway.get(cid, first.signal)];
   const [session] = await connected;
   await once(session, "localSettings");
   first.abort();
   for (let at = 0; at < 3; at += 1) {
     const next = new AbortController();
-    asked.push(gateway.get(cid, next.signal));
+    requests.push(gateway.get(cid, next.signal));
     await new Promise((resolve) => session.ping(resolve));
     next.abort();
   }
-  for (const outcome of await Promise.all(asked)) assert.equal(outcome.kind, "failed");
+  for (const outcome of await Promise.all(requests)) assert.equal(outcome.kind, "failed");
 });
 
-test("a name that leads to an address that may not be dialled is not connected to", async (t) => {
-  let asked = 0;
+test("a name that resolves to a forbidden address is not connected to", async (t) => {
+  let requests = 0;
   const count: RequestListener = (_request, response) => {
-    asked += 1;
+    requests += 1;
     response.end();
   };
   const refused = await client(t, count, { mayDial: (ip) => !/^(127\.|::1$)/.test(ip) }, "localhost");
   const outcome = await refused.probe();
   assert.equal(outcome.kind, "failed");
   assert.match((outcome as { reason: string }).reason, /no address that may be dialled/);
-  assert.equal(asked, 0);
+  assert.equal(requests, 0);
 });

@@ -22,7 +22,7 @@ test("multiaddrs that end in HTTP are origins of gateways", () => {
   });
 });
 
-test("other addresses, and names that would steer a URL, are none", () => {
+test("other addresses, and names that would change the meaning of a URL, are not endpoints", () => {
   for (const address of [
     "/ip4/192.0.2.1/tcp/4001",
     "/ip4/192.0.2.1/tcp/443/tls/ws",
@@ -36,14 +36,14 @@ test("other addresses, and names that would steer a URL, are none", () => {
     assert.equal(origin(address), undefined, address);
 });
 
-test("what only a URL takes for an address is none, and an address is not the name of a certificate", () => {
+test("spellings that only URLs accept as an address are refused, and an address is not a certificate name", () => {
   for (const name of ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "a.0x7f", "1.2.3.256"])
     assert.equal(origin(`/dns/${name}/tcp/5001/http`), undefined, name);
   for (const sni of ["10.0.0.1", "127.1", "::1"])
     assert.equal(origin(`/ip4/8.8.8.8/tcp/443/tls/sni/${sni}/http`), undefined, sni);
 });
 
-test("networks of our own are not public, in whatever form they are written", () => {
+test("local networks are not public, in whatever form they are written", () => {
   for (const ip of ["127.0.0.1", "10.1.2.3", "169.254.169.254", "0.0.0.0", "::1", "::", "fe80::1", "fd00::1"])
     assert.ok(!isPublic(ip), ip);
   for (const ip of ["::ffff:10.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"])
@@ -54,7 +54,7 @@ test("networks of our own are not public, in whatever form they are written", ()
 const settingsOf = (values: Readonly<Record<string, unknown>>) =>
   retrievalSettings({ value: (path: string) => values[path] ?? null } as never);
 
-test("the lists go by host, the allowed may be anywhere, and a node of loopback alone may use loopback", () => {
+test("the lists match hosts, allowed hosts may be anywhere, and a loopback-only node may use loopback", () => {
   const some = settingsOf({
     "HTTPRetrieval.Allowlist": ["A.example", "b.example"],
     "HTTPRetrieval.Denylist": ["b.example"],

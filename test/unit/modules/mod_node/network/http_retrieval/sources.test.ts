@@ -12,7 +12,7 @@ async function getAll(service: BlockService, blocks: readonly Block[]): Promise<
   for (const [at, bytes] of got.entries()) assert.ok(Buffer.compare(bytes, (blocks[at] as Block).bytes) === 0);
 }
 
-/** A gateway that is asked first: the other one comes when it is over with that. */
+/** Routing announces the first gateway at once, and the second one when `secondComes` is called. */
 async function firstThen(
   t: Parameters<typeof retrieval>[0],
   first: FakeGateway,
@@ -42,16 +42,16 @@ test("blocks come from a gateway that the routing names, and are stored and coun
   assert.equal(wants.received.bytes, 20_000);
   assert.equal(sources.counts.block, 20);
   assert.equal(sources.counts.bytes, 20_000);
-  assert.equal(new Set(gateway.asked).size, gateway.asked.length, "each block is asked for once");
+  assert.equal(new Set(gateway.requests).size, gateway.requests.length, "each block is asked for once");
 });
 
-test("of a gateway that sends other bytes nothing is taken, and it is asked no more", async (t) => {
+test("blocks of a gateway that sends wrong bytes are dropped, and the gateway is banned", async (t) => {
   const [wanted, other, next] = someBlocks(3, 1000) as [Block, Block, Block];
   const honest = new FakeGateway(holding([wanted, next]));
   const liar = new FakeGateway(() => block(other));
   const { blocks, sources, secondComes } = await firstThen(t, liar, honest);
   const got = getAll(blocks, [wanted]);
-  liar.answer = () => {
+  liar.respond = () => {
     secondComes();
     return block(other);
   };
@@ -59,90 +59,90 @@ test("of a gateway that sends other bytes nothing is taken, and it is asked no m
   await getAll(blocks, [next]);
   assert.ok(!(await blocks.has(other.cid)));
   assert.ok(liar.closed);
-  assert.equal(liar.asked.length, 1);
+  assert.equal(liar.requests.length, 1);
   assert.equal(sources.counts.bytes, 2000);
   assert.deepEqual(await sources.at(await provider("/dns/first/tcp/443/tls/http")), []);
 });
 
-test("an answer that breaks the rules, as one that is too large, ends it with a gateway", async (t) => {
+test("a gateway whose response violates the rules, for example by its size, is banned", async (t) => {
   const [wanted] = someBlocks(1, 1000) as [Block];
   const endless = new FakeGateway(never);
   const { blocks, secondComes } = await firstThen(t, endless, new FakeGateway(holding([wanted])));
-  endless.answer = () => {
+  endless.respond = () => {
     secondComes();
     return { kind: "fault", reason: "it sends more than the bytes of a block" };
   };
   await getAll(blocks, [wanted]);
   assert.ok(endless.closed);
-  assert.equal(endless.asked.length, 1);
+  assert.equal(endless.requests.length, 1);
 });
 
-test("a gateway that says later is left alone until then, and the block comes from another", async (t) => {
+test("a gateway that asks for a pause gets no requests until it is over, and the block comes from another", async (t) => {
   const [wanted, next] = someBlocks(2, 1000) as [Block, Block];
   const busy = new FakeGateway(never);
   const { blocks, sources, secondComes } = await firstThen(t, busy, new FakeGateway(holding([wanted])));
-  busy.answer = () => {
+  busy.respond = () => {
     secondComes();
     return { kind: "later", after: 10_000 };
   };
   await getAll(blocks, [wanted]);
   const [source] = await sources.at(await provider("/dns/first/tcp/443/tls/http"));
   assert.equal(source?.state, "resting");
-  assert.equal(busy.asked.length, 1);
-  busy.answer = holding([next]);
+  assert.equal(busy.requests.length, 1);
+  busy.respond = holding([next]);
   source?.tick(performance.now() + 9000);
   assert.equal(source?.state, "resting");
   const later = blocks.get(next.cid);
   source?.tick(performance.now() + 11_000);
   assert.equal(source?.state, "ready");
   await later;
-  assert.deepEqual(busy.asked.slice(1), [next.cid.toString()]);
+  assert.deepEqual(busy.requests.slice(1), [next.cid.toString()]);
 });
 
-test("a block that a gateway does not send in time comes from another, and the request is given up", async (t) => {
+test("a block that a gateway does not send in time comes from another, and the request is aborted", async (t) => {
   const [wanted] = someBlocks(1, 1000) as [Block];
   const given = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
+  const requests = Promise.withResolvers<void>();
   const slow = new FakeGateway((cid, signal) => {
     signal.addEventListener("abort", () => given.resolve());
-    asked.resolve();
+    requests.resolve();
     return never(cid, signal);
   });
   const { blocks, sources, secondComes } = await firstThen(t, slow, new FakeGateway(holding([wanted])));
   const got = getAll(blocks, [wanted]);
-  await asked.promise;
+  await requests.promise;
   secondComes();
   await got;
   await given.promise;
   assert.equal(sources.counts.withdrawn, 1);
 });
 
-test("what a gateway does not have is asked of others, and one that never has anything is asked no more", async (t) => {
+test("blocks that a gateway lacks are requested from others, and a gateway without any hit is banned", async (t) => {
   const all = someBlocks(120, 100);
   const useless = new FakeGateway(() => absent);
   const full = new FakeGateway(holding(all));
   const { blocks, secondComes } = await firstThen(t, useless, full);
-  const asked = new Promise<void>((resolve) => {
-    useless.answer = () => {
-      if (useless.asked.length === 100) resolve();
+  const requests = new Promise<void>((resolve) => {
+    useless.respond = () => {
+      if (useless.requests.length === 100) resolve();
       return absent;
     };
   });
   const got = getAll(blocks, all);
-  await asked;
+  await requests;
   secondComes();
   await got;
   assert.ok(useless.closed);
-  assert.equal(full.asked.length, 120);
+  assert.equal(full.requests.length, 120);
 });
 
-test("no more requests are under way than there are workers, and to a new gateway there are few", async (t) => {
+test("requests in progress are limited to the number of workers, and a new gateway gets few of them", async (t) => {
   const all = someBlocks(60, 100);
   const waiting: (() => void)[] = [];
   const full = Promise.withResolvers<void>();
   const gateway = new FakeGateway(async (cid, signal) => {
     if (gateway.active === 4) full.resolve();
-    if (gateway.asked.length <= 2) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (gateway.requests.length <= 2) await new Promise<void>((resolve) => waiting.push(resolve));
     else await new Promise((resolve) => setImmediate(resolve));
     return holding(all)(cid, signal);
   });
@@ -156,13 +156,13 @@ test("no more requests are under way than there are workers, and to a new gatewa
   assert.equal(gateway.most, 4);
 });
 
-test("one that is no gateway, or fails again and again, is left for others", async (t) => {
+test("a server that is not a gateway, or fails repeatedly, is replaced by others", async (t) => {
   const [wanted] = someBlocks(1, 1000) as [Block];
   const none = new FakeGateway(never);
-  none.probeAnswer = { kind: "absent" };
+  none.probeResponse = { kind: "absent" };
   const { blocks, sources } = await retrieval(t, { none, good: new FakeGateway(holding([wanted])) });
   await getAll(blocks, [wanted]);
-  assert.equal(none.asked.length, 0);
+  assert.equal(none.requests.length, 0);
   await sources.at(await provider("/dns/none/tcp/443/tls/http"));
   assert.equal(none.probed, 1);
   assert.equal(sources.size, 1);
@@ -186,20 +186,20 @@ test("hosts that the operator does not allow, and addresses of networks of our o
   assert.equal(gateway.probed, 0);
 });
 
-test("a host that the operator has named is not taken to be where a stranger says", async (t) => {
+test("the address that a stranger announces for a host of the allowlist is not trusted", async (t) => {
   const gateway = new FakeGateway(never);
   const mayDial = (host: string, ip: string) => host === "a.example" || ip === "8.8.8.8";
   const { sources } = await retrieval(t, { "a.example": gateway }, { mayDial });
   assert.deepEqual(await sources.at(await provider("/ip4/10.0.0.7/tcp/443/tls/sni/a.example/http")), []);
   assert.equal(gateway.probed, 0);
-  gateway.probeAnswer = { kind: "failed", reason: "another certificate" };
+  gateway.probeResponse = { kind: "failed", reason: "another certificate" };
   assert.deepEqual(await sources.at(await provider("/ip4/8.8.8.8/tcp/443/tls/sni/a.example/http")), []);
-  // Nor is it left alone because a stranger had a wrong address for it.
-  gateway.probeAnswer = { kind: "present" };
+  // The host is also not banned because a stranger announced a wrong address for it.
+  gateway.probeResponse = { kind: "present" };
   assert.equal((await sources.at(await provider("/dns/a.example/tcp/443/tls/http"))).length, 1);
 });
 
-test("of thousands of gateways that are named at once few are tried at a time", async (t) => {
+test("thousands of gateways that are announced at once are probed a few at a time", async (t) => {
   const gate = Promise.withResolvers<void>();
   const silent = new FakeGateway(never);
   silent.probe = async () => {
@@ -218,9 +218,9 @@ test("of thousands of gateways that are named at once few are tried at a time", 
   await Promise.all(tried);
 });
 
-test("of the addresses of one provider the first that answers is used", async (t) => {
+test("the first address of a provider that responds is used", async (t) => {
   const dead = new FakeGateway(never);
-  dead.probeAnswer = { kind: "failed", reason: "refused" };
+  dead.probeResponse = { kind: "failed", reason: "refused" };
   const good = new FakeGateway(never);
   const { sources } = await retrieval(t, { dead, good, more: new FakeGateway(never) });
   const record = await provider(...["dead", "good", "more"].map((host) => `/dns4/${host}/tcp/443/tls/http`));
@@ -233,13 +233,13 @@ test("of the addresses of one provider the first that answers is used", async (t
   assert.equal(dead.probed, 1);
 });
 
-test("while blocks come from one source others are searched for, and share what is left", async (t) => {
+test("while one source sends blocks, others are searched for and share the remaining blocks", async (t) => {
   const all = someBlocks(2000, 100);
   const first = new FakeGateway(async (cid, signal) => {
     await pause(10);
     return holding(all)(cid, signal);
   });
-  const second = new FakeGateway(first.answer);
+  const second = new FakeGateway(first.respond);
   const { blocks, wants, sources, session } = await retrieval(t, { first, second });
   const [source] = await sources.at(await provider("/dns/first/tcp/443/tls/http"));
   assert.ok(source);
@@ -252,15 +252,15 @@ test("while blocks come from one source others are searched for, and share what 
       yield* providers?.findProviderPeers(cid, signal) ?? [];
     },
   };
-  // As a reader that always waits for some blocks.
+  // A reader behaves like this when it always waits for several blocks.
   const left = all.values();
   const read = async () => {
     for (const block of left) {
       await getAll(blocks, [block]);
-      if (second.asked.length > 0) return;
+      if (second.requests.length > 0) return;
     }
   };
   await Promise.all([read(), read(), read(), read()]);
   assert.equal(searches, 1);
-  assert.ok(second.asked.length > 0);
+  assert.ok(second.requests.length > 0);
 });

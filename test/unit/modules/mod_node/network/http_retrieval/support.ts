@@ -1,4 +1,4 @@
-/** Gateways that do what a test tells them, and blocks that are fetched from them. */
+/** Gateways that follow the instructions of a test, and a node that fetches blocks from them. */
 import type { TestContext } from "node:test";
 import { generateKeyPair } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
@@ -15,56 +15,56 @@ import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";
 import { NodeLog } from "#node/util/log.ts";
 
-type Answer = (cid: CID, signal: AbortSignal) => Outcome | Promise<Outcome>;
+type FakeResponse = (cid: CID, signal: AbortSignal) => Outcome | Promise<Outcome>;
 
 export const absent: Outcome = { kind: "absent" };
 export const block = ({ bytes }: Block): Outcome => ({ kind: "block", bytes });
 
-/** Never answers: until the request is given up. */
-export const never: Answer = (_cid, signal) =>
+/** Responds only when the request is aborted. */
+export const never: FakeResponse = (_cid, signal) =>
   new Promise((resolve) => {
     signal.addEventListener("abort", () => resolve({ kind: "failed", reason: "aborted" }));
   });
 
 export const holding =
-  (blocks: readonly Block[]): Answer =>
+  (blocks: readonly Block[]): FakeResponse =>
   (cid) => {
     const found = blocks.find((each) => each.cid.equals(cid));
     return found === undefined ? absent : block(found);
   };
 
 export class FakeGateway implements BlockClient {
-  /** CIDs of blocks that it was asked for. */
-  readonly asked: string[] = [];
-  answer: Answer;
+  /** CIDs of the blocks that were requested from it. */
+  readonly requests: string[] = [];
+  respond: FakeResponse;
   probed = 0;
-  probeAnswer: Outcome = { kind: "block", bytes: new Uint8Array() };
+  probeResponse: Outcome = { kind: "block", bytes: new Uint8Array() };
   closed = false;
   active = 0;
   most = 0;
 
-  constructor(answer: Answer) {
-    this.answer = answer;
+  constructor(respond: FakeResponse) {
+    this.respond = respond;
   }
 
   async probe(): Promise<Outcome> {
     this.probed += 1;
-    return this.probeAnswer;
+    return this.probeResponse;
   }
 
   async get(cid: CID, signal: AbortSignal): Promise<Outcome> {
-    this.asked.push(cid.toString());
+    this.requests.push(cid.toString());
     this.active += 1;
     this.most = Math.max(this.most, this.active);
     try {
-      return await this.answer(cid, signal);
+      return await this.respond(cid, signal);
     } finally {
       this.active -= 1;
     }
   }
 
   async has(cid: CID, signal: AbortSignal): Promise<Outcome> {
-    const outcome = await this.answer(cid, signal);
+    const outcome = await this.respond(cid, signal);
     return outcome.kind === "block" ? { kind: "present" } : outcome;
   }
 
@@ -92,11 +92,14 @@ export interface Retrieval {
   readonly blocks: BlockService;
   readonly wants: WantManager;
   readonly sources: HttpSources;
-  /** Of all blocks. */
+  /** The session that requests all blocks. */
   readonly session: Session;
 }
 
-/** A block service that has nothing, and gateways by the host of `https://HOST:443`. Routing names all of them. */
+/**
+ * Creates a block service without blocks, and gateways by the host of `https://HOST:443`. The
+ * routing system names all of them.
+ */
 export async function retrieval(
   t: TestContext,
   gateways: Readonly<Record<string, FakeGateway>>,

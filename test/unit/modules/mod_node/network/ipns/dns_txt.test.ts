@@ -6,30 +6,33 @@ import { type TestContext, test } from "node:test";
 import { decode, encode } from "@dnsquery/dns-packet";
 import { createTxtLookup, resolverOf } from "#node/network/ipns/dns_txt.ts";
 
-type Answer = { readonly status?: number; readonly code?: number; readonly records?: readonly string[][] };
+type FakeResponse = { readonly status?: number; readonly code?: number; readonly records?: readonly string[][] };
 
-/** A resolver on loopback; returns its URL and the names that it was asked for. */
-async function resolver(t: TestContext, answer: (name: string) => Answer): Promise<{ url: string; asked: string[] }> {
-  const asked: string[] = [];
+/** Starts a resolver on loopback; returns its URL and the names that were requested. */
+async function resolver(
+  t: TestContext,
+  respond: (name: string) => FakeResponse,
+): Promise<{ url: string; requests: string[] }> {
+  const requests: string[] = [];
   const server = createServer((request, response) => {
     const query = new URL(request.url ?? "", "http://x").searchParams.get("dns") ?? "";
     const { questions = [] } = decode(Buffer.from(query, "base64url"));
     const name = questions[0]?.name ?? "";
-    asked.push(`${request.headers.accept} ${questions[0]?.type} ${name}`);
-    const { status = 200, code = 0, records = [] } = answer(name);
-    const answers = records.map((data) => ({ type: "TXT" as const, name, data }));
-    response.writeHead(status).end(encode({ type: "response", flags: code, questions, answers }));
+    requests.push(`${request.headers.accept} ${questions[0]?.type} ${name}`);
+    const { status = 200, code = 0, records = [] } = respond(name);
+    const responses = records.map((data) => ({ type: "TXT" as const, name, data }));
+    response.writeHead(status).end(encode({ type: "response", flags: code, questions, answers: responses }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/dns-query`, asked };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/dns-query`, requests };
 }
 
-test("records come over HTTPS from the resolver of the domain, their strings put together", async (t) => {
-  const { url, asked } = await resolver(t, () => ({ records: [["dnslink=", "/ipfs/x"], ["other"]] }));
+test("records are fetched over HTTPS from the resolver of the domain, and their strings are joined", async (t) => {
+  const { url, requests } = await resolver(t, () => ({ records: [["dnslink=", "/ipfs/x"], ["other"]] }));
   const lookUp = createTxtLookup(() => ({ "test.": url }));
   assert.deepEqual(await lookUp("_dnslink.a.test.", undefined), ["dnslink=/ipfs/x", "other"]);
-  assert.deepEqual(asked, ["application/dns-message TXT _dnslink.a.test"]);
+  assert.deepEqual(requests, ["application/dns-message TXT _dnslink.a.test"]);
 });
 
 test("a name that does not exist has no records; a failing resolver is named in the error", async (t) => {
@@ -37,11 +40,14 @@ test("a name that does not exist has no records; a failing resolver is named in 
   const lookUp = createTxtLookup(() => ({ ".": url }));
   const origin = new URL(url).origin;
   assert.deepEqual(await lookUp("none.", undefined), []);
-  await assert.rejects(lookUp("broken.", undefined), { message: `the resolver ${origin} answered with code 2` });
-  await assert.rejects(lookUp("other.", undefined), { message: `the resolver ${origin} answered 503` });
+  await assert.rejects(lookUp("broken.", undefined), { message: `the resolver ${origin} responded with code 2` });
+  await assert.rejects(lookUp("other.", undefined), { message: `the resolver ${origin} responded with status 503` });
 });
 
-/** The URL of a server on loopback that answers with as many bytes as are taken, or not at all. */
+/**
+ * Starts a server on loopback that sends as many bytes as the client accepts, or does not respond
+ * at all; returns its URL.
+ */
 async function flood(
   t: TestContext,
   answers: boolean,
@@ -63,18 +69,18 @@ async function flood(
   return { url, sent: () => sent, gone: gone.promise };
 }
 
-test("an answer that is too long is refused", async (t) => {
+test("a response that is too long is refused", async (t) => {
   const { url, sent, gone } = await flood(t, true);
   const { origin } = new URL(url);
-  const message = `the resolver ${origin} answered more than 65535 bytes`;
+  const message = `the resolver ${origin} sent more than 65535 bytes`;
   await assert.rejects(createTxtLookup(() => ({ ".": url }))("x.", undefined), { message });
   await gone;
   assert.ok(sent() < 32 * 1024 * 1024, `${sent()} bytes were sent`);
 });
 
-test("a resolver that does not answer is given up after the timeout or at the signal", async (t) => {
+test("a request to an unresponsive resolver ends at the timeout or with the signal", async (t) => {
   const { url } = await flood(t, false);
-  const message = `the resolver ${new URL(url).origin} did not answer`;
+  const message = `the resolver ${new URL(url).origin} did not respond`;
   await assert.rejects(createTxtLookup(() => ({ ".": url }), 50)("x.", undefined), { message });
   const left = AbortSignal.abort(new Error("called off"));
   await assert.rejects(createTxtLookup(() => ({ ".": url }))("x.", left), { message: "called off" });

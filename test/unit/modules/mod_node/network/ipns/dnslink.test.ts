@@ -12,7 +12,7 @@ const lookUp = async (name: string) => {
   if (found === undefined) throw new Error(`no such host: ${name}`);
   return found;
 };
-/** Names that are missing are known to be. */
+/** The lookup reports missing names as missing. */
 const lookUpAll = async (name: string) => records[name] ?? [];
 
 for (const { name, depth, path, error } of resolution.cases) {

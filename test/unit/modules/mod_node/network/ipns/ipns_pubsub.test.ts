@@ -7,6 +7,7 @@ import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/times
 import { generateKey, type Key } from "#node/storage/keystore/key.ts";
 import { Queue } from "#node/util/async/queue.ts";
 import { NodeLog } from "#node/util/log.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 const never = new AbortController().signal;
 
@@ -21,7 +22,7 @@ before(async () => {
   peer = (await generateKey({ type: "ed25519" })).id;
 });
 
-/** Topics that nobody else takes part in; what is published is noted. */
+/** Topics without other participants; published messages are recorded. */
 function start(t: TestContext, parts: Partial<IpnsPubsubDeps> = {}) {
   const topics = new Map<string, Queue<{ data: Uint8Array }>>();
   const published: Uint8Array[] = [];
@@ -51,7 +52,7 @@ function start(t: TestContext, parts: Partial<IpnsPubsubDeps> = {}) {
   return { followed, topics, published };
 }
 
-test("beyond 1024 names the least recently used is unsubscribed", async (t) => {
+test("the least recently used name is unsubscribed above 1024 names", async (t) => {
   const { followed, topics } = start(t);
   const keys = await Promise.all(Array.from({ length: 1030 }, () => generateKey({ type: "ed25519" })));
   const [first, second, ...others] = keys.map(({ id }) => id);
@@ -69,18 +70,18 @@ test("beyond 1024 names the least recently used is unsubscribed", async (t) => {
 });
 
 test("a name that is being searched stays subscribed", async (t) => {
-  let answer = (_: undefined) => {};
-  const asked = new Promise<undefined>((resolve) => {
-    answer = resolve;
+  let response = (_: undefined) => {};
+  const requests = new Promise<undefined>((resolve) => {
+    response = resolve;
   });
   const { followed } = start(t, {
-    fetch: () => asked,
+    fetch: () => requests,
     messages: { publish: async () => {}, subscribe: () => new Queue(), peers: () => [peer] },
   });
   const waiting = Array.fromAsync(followed.search(key.id, never));
   await Promise.resolve();
   assert.throws(() => followed.cancel(key.id), { message: "key has active subscriptions" });
-  answer(undefined);
+  response(undefined);
   assert.deepEqual(await waiting, []);
   assert.equal(followed.cancel(key.id), true);
 });
@@ -90,9 +91,9 @@ test("a peer that subscribes again and again is asked once a minute, for one nam
   const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
   const ids = await Promise.all(Array.from({ length: 3 }, async () => (await generateKey({ type: "ed25519" })).id));
   const waiting: (() => void)[] = [];
-  let asked = 0;
+  let requests = 0;
   const fetch = async () => {
-    asked += 1;
+    requests += 1;
     await new Promise<void>((resolve) => waiting.push(resolve));
     return undefined;
   };
@@ -102,7 +103,7 @@ test("a peer that subscribes again and again is asked once a minute, for one nam
     for (let round = 0; round < 1000; round += 1) for (const id of ids) followed.peerSubscribed(recordTopic(id), peer);
     await settled();
   };
-  const answerAll = async () => {
+  const respondToAll = async () => {
     while (waiting.length > 0) {
       assert.equal(waiting.length, 1);
       waiting.pop()?.();
@@ -112,15 +113,15 @@ test("a peer that subscribes again and again is asked once a minute, for one nam
   await joinAll();
   t.mock.timers.tick(120_000);
   await joinAll();
-  assert.equal(asked, 1, "more than one question at a time");
-  await answerAll();
-  assert.equal(asked, 3);
+  assert.equal(requests, 1, "more than one question at a time");
+  await respondToAll();
+  assert.equal(requests, 3);
   await joinAll();
-  assert.equal(asked, 3);
+  assert.equal(requests, 3);
   t.mock.timers.tick(60_000);
   await joinAll();
-  await answerAll();
-  assert.equal(asked, 6);
+  await respondToAll();
+  assert.equal(requests, 6);
 });
 
 test("the best record is published again each minute while it is valid, unless a peer has done so", async (t) => {
@@ -145,11 +146,22 @@ test("the best record is published again each minute while it is valid, unless a
 
 test("a record published here can be fetched while it is valid", async (t) => {
   const bytes = await record(4n);
-  let kept = bytes;
-  const { followed } = start(t, { published: async () => kept });
+  let stored = bytes;
+  const { followed } = start(t, { published: async () => stored });
   const question = Buffer.concat([Buffer.from("/ipns/"), key.id.toMultihash().bytes]);
   assert.deepEqual(await followed.lookUp(question), bytes);
-  kept = await record(5n, -1000);
+  stored = await record(5n, -1000);
   assert.equal(await followed.lookUp(question), undefined);
   await assert.rejects(followed.lookUp(Buffer.from("/pk/x")), { message: "invalid record keytype" });
+});
+
+test("a name stays subscribed, with a line in the log, when the own record of it cannot be read", async (t) => {
+  const log = new NodeLog();
+  log.setLevel("pubsub-valuestore", "warn");
+  const lines: string[] = [];
+  log.listen(({ message }) => lines.push(message));
+  const { followed, topics } = start(t, { log, published: () => Promise.reject(new Error("the store is away")) });
+  assert.deepEqual(await Array.fromAsync(followed.search(key.id, never)), []);
+  await eventually("the reason is logged", () => lines.some((line) => line.endsWith("the store is away")));
+  assert.equal(topics.size, 1);
 });

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { PeerId } from "#node/formats/peer_id.ts";
-import type { LowLevelNode } from "#node/low_level_node.ts";
 import { resolveName } from "#node/network/ipns/resolver.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, parseTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 import { decodeKey, generateKey } from "#node/storage/keystore/key.ts";
 
 const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
@@ -70,6 +70,25 @@ test("a record that expires sooner does not replace one with the same value", as
   assert.equal(await node.names.resolve(key.id.toString()), "/ipfs/bafkqaaa");
 });
 
+test("a refused record counts for the next sequence number, also after a restart, as in go-ipfs", async () => {
+  const key = await made("refused");
+  await node.names.publish(key, empty);
+  await assert.rejects(node.names.publish(key, "/ipfs/bafkqaaa", { lifetime: -hour }), { message: "expired record" });
+  await node.close();
+  node = await openNode({ repo: folder, offline: true });
+  assert.equal(await node.names.resolve(key.id.toString()), empty);
+  await node.names.publish(key, empty, { lifetime: hour });
+  assert.equal((await last(key.id)).sequence, 2n);
+});
+
+test("the given sequence number of a first record must be above zero", async () => {
+  const key = await made("numbered");
+  const message = "sequence number must be greater than the current record sequence";
+  await assert.rejects(node.names.publish(key, empty, { sequence: 0n }), { message });
+  await node.names.publish(key, empty, { sequence: 1n });
+  assert.equal((await last(key.id)).sequence, 1n);
+});
+
 test("concurrent publishes are applied one after the other", async () => {
   const key = await made("at once");
   const paths = Array.from({ length: 8 }, (_, at) => `${empty}/${at}`);
@@ -94,7 +113,8 @@ test("keys are found by name and by peer id in any form", async () => {
 });
 
 test("names that resolve to names are followed, with the path below them, up to a depth", async () => {
-  const [one, two] = [await made("one"), await made("two")];
+  const one = await made("one");
+  const two = await made("two");
   await node.names.publish(two, `${empty}/below/`);
   await node.names.publish(one, `/ipns/${two.id}/more`);
   assert.equal(await node.names.resolve(`${one.id}/a//b/`), `${empty}/below/more/a//b/`);
@@ -109,8 +129,10 @@ test("names that resolve to names are followed, with the path below them, up to 
   });
 });
 
-test("of names that lead to each other the shortest time counts for which one of them may be kept", async () => {
-  const [long, short, silent] = [await made("long"), await made("short"), await made("silent")];
+test("the shortest TTL counts for names that lead to each other", async () => {
+  const long = await made("long");
+  const short = await made("short");
+  const silent = await made("silent");
   await node.names.publish(silent, empty);
   await node.names.publish(short, `/ipns/${silent.id}`, { ttl: 60_000 });
   await node.names.publish(long, `/ipns/${short.id}`, { ttl: 600_000 });
@@ -163,7 +185,7 @@ test("an old record with a bare multihash resolves to that block", async () => {
   assert.equal(found?.path, "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 });
 
-test("names from IPFS_NS_MAP win over everything", async (t) => {
+test("names from IPFS_NS_MAP take precedence over everything", async (t) => {
   const key = decodeKey((await generateKey({ type: "ed25519" })).bytes);
   process.env.IPFS_NS_MAP = `example.test:${empty},${key.id.toCID()}:/ipns/example.test/x,broken`;
   t.after(() => {

@@ -21,7 +21,7 @@ const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const other = "/ipfs/bafkqaaa";
 const hour = 3_600_000;
 
-/** Over publish and subscribe alone. */
+/** Only uses pubsub. */
 const pubsubOnly: NodeSetup = {
   config: { "Routing.Type": "none" },
   options: { pubsub: true, namesOverPubsub: true },
@@ -57,7 +57,7 @@ test("a published name is resolved by other nodes over the DHT, also by later on
   await using c = await startNode();
   await meet(c, b);
   assert.equal(await resolveOn(c, `${key.id}/x`), `${empty}/x`);
-  // It stays with those who were asked to keep it.
+  // The record stays at the peers that were asked to store it.
   assert.equal(await b.node.names.resolve(key.id.toString(), { offline: true }), `${empty}/`);
   assert.equal(await a.node.names.pubsub(), undefined);
 });
@@ -70,11 +70,11 @@ test("names of RSA keys are published with their keys", async () => {
   const key = await a.node.names.key("long");
   await a.node.names.publish(key, empty, { signal: soon() });
   assert.equal(await resolveOn(b, key.id), empty);
-  const kept = await b.routing.localValue(Buffer.concat([Buffer.from("/pk/"), key.id.toMultihash().bytes]));
-  assert.deepEqual(kept && Buffer.from(kept), Buffer.from(key.publicKey));
+  const stored = await b.routing.localValue(Buffer.concat([Buffer.from("/pk/"), key.id.toMultihash().bytes]));
+  assert.deepEqual(stored && Buffer.from(stored), Buffer.from(key.publicKey));
 });
 
-test("publishing fails without peers, and the record stays here", async () => {
+test("publishing fails without peers, and the record is stored locally", async () => {
   await using a = await startNode();
   const key = await self(a);
   await assert.rejects(a.node.names.publish(key, other, { signal: soon() }), {
@@ -86,7 +86,7 @@ test("publishing fails without peers, and the record stays here", async () => {
   });
 });
 
-test("publishing without peers succeeds where the caller allows it, and the record stays here", async () => {
+test("publishing without peers succeeds if the caller allows it, and the record is stored locally", async () => {
   await using a = await startNode();
   const key = await self(a);
   assert.equal(await a.node.names.publish(key, other, { allowOffline: true, signal: soon() }), other);
@@ -107,8 +107,8 @@ test("a key that was used on another node continues its sequence", async () => {
   await b.routing.putQuietly(recordKey(key.id), await recordOf(key, 41n), soon());
   await a.node.names.publish(key, empty, { signal: soon() });
   assert.equal(await resolveOn(b, key.id), empty);
-  const kept = (await b.routing.localValue(recordKey(key.id))) as Uint8Array;
-  assert.equal(decodeRecord(kept).sequence, 42n);
+  const stored = (await b.routing.localValue(recordKey(key.id))) as Uint8Array;
+  assert.equal(decodeRecord(stored).sequence, 42n);
 });
 
 test("a name is cached for the TTL of its record", async () => {
@@ -158,7 +158,7 @@ test("a name is resolved over pubsub alone, by new and by old subscribers", asyn
   );
   await a.node.names.publish(key, other);
   await until(async () => (await resolveOn(b, key.id)) === other);
-  // Who comes later asks.
+  // A later subscriber fetches the record.
   await using c = await startNode(pubsubOnly);
   await connect(c, b);
   await follows(c, b, key);
@@ -202,7 +202,8 @@ test("forged and replayed records are neither used nor forwarded", async () => {
     for await (const { data } of pubsubOf(c).subscribe(topic, leave.signal))
       heard.push(Buffer.from(data).toString("hex"));
   })().catch(() => undefined);
-  const [old, good] = [await recordOf(key, 3n, empty), await recordOf(key, 7n)];
+  const old = await recordOf(key, 3n, empty);
+  const good = await recordOf(key, 7n);
   const forged = encodeRecord({ ...decodeRecord(good), value: Buffer.from("/ipfs/bafkqaab"), sequence: 9n });
   const foreign = await recordOf(await generateKey({ type: "ed25519" }), 10n);
   const late = { value: Buffer.from(empty), validity: formatTimestamp(timestampAfter(-hour)), sequence: 11n, ttl: 0n };
@@ -224,12 +225,13 @@ test("forged and replayed records are neither used nor forwarded", async () => {
 test("records can be fetched from peers that have them, and forged ones are ignored", async () => {
   await using a = await startNode(pubsubOnly);
   await using b = await startNode(pubsubOnly);
-  const [key, unknown] = [await self(a), await generateKey({ type: "ed25519" })];
+  const key = await self(a);
+  const unknown = await generateKey({ type: "ed25519" });
   await a.node.names.publish(key, empty);
   await connect(b, a);
   const ask = (name: Key) => fetchOf(b.network.libp2p)?.fetch(a.id, recordKey(name.id), { signal: soon() });
-  const told = decodeRecord((await ask(key)) as Uint8Array);
-  assert.equal(Buffer.from(told.value).toString(), empty);
+  const reported = decodeRecord((await ask(key)) as Uint8Array);
+  assert.equal(Buffer.from(reported.value).toString(), empty);
   assert.equal(await ask(unknown), undefined);
   const fetch = fetchOf(a.network.libp2p);
   fetch?.unregisterLookupFunction("/ipns/");

@@ -1,21 +1,22 @@
-/** Names on several hosts of a shared store. */
+/** Publishes names on several hosts of a shared store. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord } from "#node/network/ipns_record/record.ts";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { SharedPlace } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "../../storage/repo/support.ts";
 
-async function host(t: TestContext, place: SharedPlace) {
-  const node = await openNode({ repo: await emptyFolder(t), offline: true, stores: () => place.join() });
+async function host(t: TestContext, sharedStore: SharedPlace) {
+  const node = await openNode({ repo: await emptyFolder(t), offline: true, stores: () => sharedStore.join() });
   t.after(() => node.close());
   return node;
 }
 
 test("two hosts that publish under one key at once never give two records the same sequence number", async (t) => {
-  const place = new SharedPlace();
-  const [one, other] = [await host(t, place), await host(t, place)];
+  const sharedStore = new SharedPlace();
+  const one = await host(t, sharedStore);
+  const other = await host(t, sharedStore);
   await one.keys.generate("ours", { type: "ed25519" });
   await other.keys.import("ours", await one.keys.export("ours"));
   const key = await one.keys.get("ours");
@@ -27,7 +28,7 @@ test("two hosts that publish under one key at once never give two records the sa
       publish(other, `other-${at}.example`),
     ]).flat(),
   );
-  const written = place.log.commits
+  const written = sharedStore.log.commits
     .flatMap(({ entries }) => entries)
     .flatMap((entry) => (entry.kind === "metadata" ? entry.changes : []))
     .flatMap(([name, value]) => (name === publishedKey(key.id) && value !== undefined ? [decodeRecord(value)] : []));

@@ -1,4 +1,4 @@
-/** Publishing and resolving while others take their time. */
+/** Publishes and resolves while other nodes are slow. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,15 +10,16 @@ import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
-import type { LocalNode } from "#node/node.ts";
-import { openNode } from "#node/open.ts";
+import type { LocalNode } from "#node/node/node.ts";
+import { openNode } from "#node/node/open.ts";
 
-const [empty, other] = ["/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn", "/ipfs/bafkqaaa"];
+const empty = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+const other = "/ipfs/bafkqaaa";
 const hour = 3_600_000;
 
 type Routing = Pick<NameNetwork["routing"], "search" | "putQuietly">;
 
-/** A node whose routing system is what the test says. */
+/** A node whose routing system the test controls. */
 async function start(t: TestContext, routing: Partial<Routing>) {
   const repo = await mkdtemp(join(tmpdir(), "modhost-unanswered-"));
   const node = (await openNode({ repo, offline: true, stores: async () => memoryStores() })) as LocalNode;
@@ -36,46 +37,52 @@ async function start(t: TestContext, routing: Partial<Routing>) {
   return { node, names: node.names, key };
 }
 
-/** A question that is answered when the test says; `asked` when it has come. */
+/** A request to which the test responds; `requested` resolves when it has arrived. */
 function question<T>() {
-  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<T>()];
-  return { asked: asked.promise, come: asked.resolve, answer: answer.resolve, answered: answer.promise };
+  const requested = Promise.withResolvers<void>();
+  const respond = Promise.withResolvers<T>();
+  return {
+    requested: requested.promise,
+    come: requested.resolve,
+    respond: respond.resolve,
+    responded: respond.promise,
+  };
 }
 
-test("a name resolves here to what was published last, in whatever order peers stored it", async (t) => {
+test("a name resolves locally to the last published record, in whatever order peers stored records", async (t) => {
   const slow = question<void>();
-  let told = 0;
+  let reported = 0;
   const { names, key } = await start(t, {
     putQuietly: async () => {
-      told += 1;
-      if (told > 1) return;
+      reported += 1;
+      if (reported > 1) return;
       slow.come();
-      await slow.answered;
+      await slow.responded;
     },
   });
   const first = names.publish(key, empty);
-  await slow.asked;
+  await slow.requested;
   await names.publish(key, other);
-  slow.answer();
+  slow.respond();
   await first;
   assert.equal(await names.resolve(key.id.toString()), other);
 });
 
-test("a record published during a search wins", async (t) => {
+test("a record published during a search takes precedence", async (t) => {
   const slow = question<void>();
   const { names, key } = await start(t, {
     async *search() {
       slow.come();
-      await slow.answered;
+      await slow.responded;
       yield* [];
     },
   });
   await names.publish(key, empty, { ttl: hour, offline: true });
-  const asking = names.resolve(key.id.toString(), { nocache: true });
-  await slow.asked;
+  const pending = names.resolve(key.id.toString(), { nocache: true });
+  await slow.requested;
   await names.publish(key, other, { ttl: hour });
-  slow.answer();
-  assert.equal(await asking, other);
+  slow.respond();
+  assert.equal(await pending, other);
   assert.equal(await names.resolve(key.id.toString()), other);
 });
 
@@ -84,33 +91,33 @@ test("a key can be published while its last record is being searched", async (t)
   const { node, names, key } = await start(t, {
     async *search() {
       slow.come();
-      yield await slow.answered;
+      yield await slow.responded;
     },
   });
   const claim = { value: Buffer.from(other), validity: formatTimestamp(timestampAfter(hour)), ttl: 0n };
-  const asking = names.publish(key, `${empty}/a`);
-  await slow.asked;
+  const pending = names.publish(key, `${empty}/a`);
+  await slow.requested;
   await names.publish(key, empty, { offline: true });
-  slow.answer(await signRecord(key, { ...claim, sequence: 41n }));
-  await asking;
+  slow.respond(await signRecord(key, { ...claim, sequence: 41n }));
+  await pending;
   const last = decodeRecord((await node.metadata.get(publishedKey(key.id))) as Uint8Array);
   assert.deepEqual([Buffer.from(last.value).toString(), last.sequence], [`${empty}/a`, 42n]);
 });
 
 test("an aborted publish publishes nothing", async (t) => {
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const { node, names, key } = await start(t, {
     async *search(_, { signal }) {
       const over = Promise.withResolvers<void>();
       signal?.addEventListener("abort", () => over.resolve());
-      asked.resolve();
+      requested.resolve();
       await over.promise;
       yield* [];
     },
   });
   const leave = new AbortController();
   const publishing = names.publish(key, other, { signal: leave.signal });
-  await asked.promise;
+  await requested.promise;
   leave.abort(new Error("called off"));
   await assert.rejects(publishing, { message: "called off" });
   assert.equal(await node.metadata.get(publishedKey(key.id)), undefined);

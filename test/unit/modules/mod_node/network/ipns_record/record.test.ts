@@ -32,7 +32,7 @@ for (const known of cases("name_record_create")) {
 }
 
 for (const [at, known] of cases("name_record_validate").entries()) {
-  test(`record ${at} is ${known.valid ? "taken" : `refused: ${known.error}`}`, async () => {
+  test(`record ${at} is ${known.valid ? "accepted" : `refused: ${known.error}`}`, async () => {
     const checked = checkRecord(parsePeerId(known.name ?? ""), base64(known.record_b64));
     if (!known.valid) {
       await assert.rejects(checked, { message: known.error });
@@ -72,7 +72,7 @@ test("the sequence grows when the value changes, and only then", () => {
 });
 
 for (const form of [{ type: "ed25519" }, { type: "rsa", size: 2048 }]) {
-  test(`a record that a key of ${form.type} signs is believed, and not once a byte of it is changed`, async () => {
+  test(`a record signed by a key of ${form.type} is valid, and invalid once a byte of it is changed`, async () => {
     const key = await generateKey(form);
     const claim = {
       value: Buffer.from("/ipfs/bafkqaaa"),

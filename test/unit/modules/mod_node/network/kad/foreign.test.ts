@@ -14,7 +14,7 @@ import {
   until,
 } from "./support.ts";
 
-/** One peer of libp2p alone, and two nodes that know nobody but it. */
+/** One plain libp2p peer, and two nodes that only know this peer. */
 let stranger: Awaited<ReturnType<typeof startStranger>>;
 let a: RoutingNode;
 let b: RoutingNode;
@@ -32,7 +32,7 @@ after(async () => {
 test("a plain libp2p DHT finds what a node provides", async () => {
   const cid = await add(a, "for strangers");
   const found = new Set<string>();
-  // Nobody answers an announcement: it may still be on its way.
+  // Announcements have no response, so it may still be on its way.
   await until(async () => {
     for await (const event of stranger.services.dht.findProviders(cid, { signal: soon() })) {
       if (event.name === "PROVIDER") for (const { id } of event.providers) found.add(id.toString());

@@ -35,7 +35,7 @@ const body = (bytes: Uint8Array) => {
   return form;
 };
 
-test("go-ipfs finds what is provided here, and the other way round", { skip }, async () => {
+test("go-ipfs finds blocks that this node provides, and vice versa", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startNode();
   await using b = await startNode();
@@ -68,7 +68,7 @@ test("peers are found through go-ipfs, and by it", { skip }, async () => {
   assert.ok(events.some(({ type, id }) => type === 2 && String(id) === go.id));
 });
 
-test("a peer that nobody knows cannot be connected to, in the same words", { skip }, async () => {
+test("connecting to an unknown peer fails with the same text", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startNode();
   const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");

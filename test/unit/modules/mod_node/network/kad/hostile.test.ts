@@ -34,24 +34,25 @@ const message = (type: number, key: Uint8Array, ...more: Uint8Array[]) =>
 const putting = (key: Uint8Array, value: Uint8Array) =>
   message(types.putValue, key, field(3, Buffer.concat([field(1, key), field(2, value)])));
 
-/** The fields of a message that name peers next to a key, and those that have it. */
-const [closer, providing] = [8, 9];
+/** The fields of a message that name peers next to a key, and those that have its block. */
+const closer = 8;
+const providing = 9;
 const peerIn = (number: number, id: Uint8Array, addresses: readonly Uint8Array[]) =>
   field(number, Buffer.concat([field(1, id), ...addresses.map((address) => field(2, address))]));
 
-/** A peer that says what it likes to the table of a node. */
+/** A peer that sends arbitrary messages to a node that has it in its table. */
 async function speaker(t: TestContext, { network }: RoutingNode) {
   const libp2p: Libp2p = await host(t);
   const connection = await libp2p.dial([...network.libp2p.getMultiaddrs()]);
-  /** True when it is answered; false when the stream ends without an answer. */
+  /** Resolves to whether the message got a response before the stream ended. */
   const say = async (bytes: Uint8Array): Promise<boolean> => {
     const stream: Stream = await connection.newStream(protocol);
-    const answered = once(stream as never, "message").then(() => true);
+    const responded = once(stream as never, "message").then(() => true);
     const ended = Promise.race(["close", "remoteCloseWrite"].map((event) => once(stream as never, event))).then(
       () => false,
     );
     stream.send(bytes);
-    const either = await Promise.race([answered, ended]);
+    const either = await Promise.race([responded, ended]);
     stream.abort(new Error("said"));
     return either;
   };
@@ -124,18 +125,18 @@ test("a peer can provide only for itself, and its addresses are bounded", async 
       framed(message(types.addProvider, cid.multihash.bytes, peerIn(providing, own, addresses.slice(times * 2500)))),
     );
   }
-  // Answered behind what was said before.
-  const answered = once(stream as never, "message");
+  // This message is handled after the previous ones.
+  const responded = once(stream as never, "message");
   stream.send(framed(message(types.getProviders, cid.multihash.bytes)));
-  await answered;
-  const { addresses: kept } = await a.network.libp2p.peerStore.get(libp2p.peerId);
-  assert.ok(kept.length > 0 && kept.length <= 128, `${kept.length} addresses`);
+  await responded;
+  const { addresses: stored } = await a.network.libp2p.peerStore.get(libp2p.peerId);
+  assert.ok(stored.length > 0 && stored.length <= 128, `${stored.length} addresses`);
   const { events } = await outcome(b.routing.findProviders(cid, { count: 100, signal: soon() }));
   assert.deepEqual([...new Set(providersIn(events))], [String(libp2p.peerId)]);
   assert.equal(await say(framed(message(types.findNode, own))), true);
 });
 
-test("records that come together are all kept, with where the peer is", async (t) => {
+test("records that arrive together are all stored, with the address of the peer", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(b, a);
@@ -144,7 +145,7 @@ test("records that come together are all kept, with where the peer is", async (t
     const known = await a.network.libp2p.peerStore.get(libp2p.peerId).catch(() => undefined);
     return (known?.addresses ?? []).map(({ multiaddr }) => `${multiaddr}`);
   };
-  // What the peer says of itself replaces what is known of it.
+  // The addresses that the peer reports replace the known ones.
   await until(async () => (await storedAddresses()).length > 0);
   const cids = Array.from({ length: 50 }, (_, at) => blockOf(Buffer.from(`block ${at}`)).cid);
   const self = peerIn(providing, libp2p.peerId.toMultihash().bytes, [Buffer.from([4, 127, 0, 0, 9, 6, 0x10, 1])]);
@@ -159,7 +160,7 @@ test("records that come together are all kept, with where the peer is", async (t
   await until(async () => (await storedAddresses()).includes("/ip4/127.0.0.9/tcp/4097"));
 });
 
-test("malformed messages reset their stream, and other peers go on", async (t) => {
+test("malformed messages reset their stream, and other peers are not affected", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
   await meet(b, a);
@@ -180,7 +181,7 @@ test("malformed messages reset their stream, and other peers go on", async (t) =
   };
   const before = process.memoryUsage().rss;
   for (const [what, bytes] of Object.entries(shapes)) assert.equal(await say(bytes), false, what);
-  // Streams on which nothing ever comes whole.
+  // Streams on which no complete message ever arrives.
   const open = await Promise.allSettled(
     Array.from({ length: 200 }, async () => (await connection.newStream(protocol)).send(Buffer.from([100, 8]))),
   );
@@ -191,13 +192,13 @@ test("malformed messages reset their stream, and other peers go on", async (t) =
   await untilProvided(a, cid, b);
 });
 
-/** A peer in the table of a node that answers everything it is asked with `lies`. */
-async function liar(t: TestContext, a: RoutingNode, lies: readonly Uint8Array[]): Promise<{ asked: number }> {
+/** A peer in the table of a node that responds to every request with `lies`. */
+async function liar(t: TestContext, a: RoutingNode, lies: readonly Uint8Array[]): Promise<{ requests: number }> {
   const libp2p: Libp2p = await host(t);
-  const heard = { asked: 0 };
+  const heard = { requests: 0 };
   await libp2p.handle(protocol, (stream) => {
     stream.addEventListener("message", ({ data }) => {
-      heard.asked += 1;
+      heard.requests += 1;
       const said = (data instanceof Uint8Array ? data : data.subarray()).subarray(1);
       stream.send(framed(Buffer.concat([said, ...lies])));
     });
@@ -236,7 +237,7 @@ test("a response with thousands of peers does not block a query", async (t) => {
   });
   const near = await outcome(a.routing.closestPeers(b.id.toMultihash().bytes, soon()));
   assert.equal(near.failure, undefined);
-  assert.ok(heard.asked > 0);
+  assert.ok(heard.requests > 0);
   assert.ok((await heapUsed()) - before < 200 * 2 ** 20);
   assert.ok((await a.network.libp2p.peerStore.all()).length < 1000, "few of those that are named are remembered");
 });
@@ -246,8 +247,9 @@ test("responses with hundreds of thousands of addresses do not stop the node", a
   const addresses = Array.from({ length: 300_000 }, (_, at) => Buffer.from([4, 127, at >> 16, at >> 8, at, 6, 16, 1]));
   const heard = await liar(t, a, [peerIn(closer, strangers(1)[0] as Buffer, addresses)]);
   await until(() => known(a) === 1);
-  // In CPU time of this thread: a busy machine may hold it up for as long as it likes.
-  let [last, most] = [process.threadCpuUsage(), 0];
+  // Measures the CPU time of this thread, because a busy machine may suspend it for any time.
+  let last = process.threadCpuUsage();
+  let most = 0;
   const look = () => {
     const { user, system } = process.threadCpuUsage(last);
     most = Math.max(most, (user + system) / 1000);
@@ -257,7 +259,7 @@ test("responses with hundreds of thousands of addresses do not stop the node", a
   t.after(() => clearInterval(looks));
   await outcome(a.routing.closestPeers(strangers(1)[0] as Buffer, soon()));
   look();
-  assert.ok(heard.asked > 0);
+  assert.ok(heard.requests > 0);
   assert.ok(most < 1500, `it stood still for ${most} ms`);
 });
 
@@ -267,13 +269,13 @@ test("messages of more parts than any table has are not decoded", async (t) => {
   const own = libp2p.peerId.toMultihash().bytes;
   const empty = (count: number, field: number) => Buffer.alloc(count * 2, Buffer.from([field * 8 + 2, 0]));
   const long = peerIn(providing, own, [Buffer.alloc(300_000, Buffer.from([4, 127, 0, 0, 1, 6, 0, 1]))]);
-  const asking = message(types.findNode, own);
+  const pending = message(types.findNode, own);
   const shapes: Readonly<Record<string, Buffer>> = {
-    "many peers": Buffer.concat([asking, empty(100_000, closer)]),
-    "many addresses": Buffer.concat([asking, field(providing, empty(100_000, 2))]),
-    "a long address": Buffer.concat([asking, long]),
-    "two megabytes": Buffer.concat([asking, field(3, Buffer.alloc(2 ** 21))]),
+    "many peers": Buffer.concat([pending, empty(100_000, closer)]),
+    "many addresses": Buffer.concat([pending, field(providing, empty(100_000, 2))]),
+    "a long address": Buffer.concat([pending, long]),
+    "two megabytes": Buffer.concat([pending, field(3, Buffer.alloc(2 ** 21))]),
   };
   for (const [what, bytes] of Object.entries(shapes)) assert.equal(await say(framed(bytes)), false, what);
-  assert.equal(await say(framed(Buffer.concat([asking, empty(10_000, closer)]))), true);
+  assert.equal(await say(framed(Buffer.concat([pending, empty(10_000, closer)]))), true);
 });

@@ -4,7 +4,10 @@ import { FieldReader } from "#node/formats/protobuf/fields.ts";
 import { boundedMessage, boundsOfStream } from "#node/network/kad/message_bounds.ts";
 import { field, framed } from "#test/support/protobuf.ts";
 
-const [key, record, closer, providers] = [2, 3, 8, 9];
+const key = 2;
+const record = 3;
+const closer = 8;
+const providers = 9;
 const peer = (number: number, at: number, addresses: number) =>
   field(
     number,
@@ -21,13 +24,13 @@ function countsOf(bytes: Uint8Array): Readonly<Record<number, number>> {
   return counts;
 }
 
-test("a message within the bounds is read as it came", () => {
+test("a message within the limits is read unchanged", () => {
   const rest = [Buffer.of(8, 4), field(key, Buffer.from("key")), field(record, field(1, Buffer.from("value")))];
   const message = Buffer.concat([...rest, ...peers(closer, 20, 3), ...peers(providers, 256, 2), Buffer.of(80, 1)]);
   assert.deepEqual(Buffer.from(boundedMessage(message)), message);
 });
 
-test("of thousands of peers, and of addresses of one, only the first are read", () => {
+test("only the first of thousands of peers, and of one peer's addresses, are read", () => {
   const message = Buffer.concat([
     ...peers(closer, 5000, 1),
     field(key, Buffer.from("key")),
@@ -41,7 +44,7 @@ test("of thousands of peers, and of addresses of one, only the first are read", 
   assert.deepEqual(countsOf(first.bytes), { 1: 1, 2: 128 });
 });
 
-test("messages are given one by one, however they are cut on their way", () => {
+test("messages are returned one by one, however they are split in transit", () => {
   const bytes = Buffer.concat([framed(field(key, Buffer.from("one"))), framed(), framed(...peers(closer, 30, 0))]);
   const bounds = boundsOfStream();
   const given = Array.from(bytes, (byte) => bounds(Uint8Array.of(byte))).flat();
@@ -52,7 +55,7 @@ test("messages are given one by one, however they are cut on their way", () => {
   );
 });
 
-test("beyond the bounds, nothing is read", () => {
+test("nothing is read of a message that exceeds the limits", () => {
   assert.throws(() => boundedMessage(Buffer.alloc(200_000, Buffer.of(66, 0))), /more than 65536 fields/);
   const long = field(providers, field(2, Buffer.alloc(200_000)));
   assert.throws(() => boundedMessage(long), /addresses of more than 163840 bytes/);

@@ -34,7 +34,7 @@ function clockOf(context: TestContext) {
   };
 }
 
-/** What is announced, and to whom it may be. */
+/** Tests which blocks are announced, and when that is possible. */
 function world(metadata = memoryMetadata()) {
   const state = { peers: 0, under: 0, most: 0, announced: [] as string[], gate: Promise.resolve() };
   const parts = {
@@ -56,7 +56,7 @@ function world(metadata = memoryMetadata()) {
   return { state, parts, metadata };
 }
 
-test("queued CIDs wait for a peer, and so many are provided at a time", async (context) => {
+test("queued CIDs wait for a peer, and a limited number is provided concurrently", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
   const announcements = new ProvideQueue(parts);
@@ -74,7 +74,7 @@ test("queued CIDs wait for a peer, and so many are provided at a time", async (c
   await announcements.stop();
 });
 
-test("while CIDs keep coming, one is provided at a time", async (context) => {
+test("one CID is provided at a time while further ones are added", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
   const announcements = new ProvideQueue(parts);
@@ -129,7 +129,7 @@ test("a CID is provided again when all peers left meanwhile", async () => {
   await announcements.stop();
 });
 
-test("new blocks are provided once no more of them come, with two workers left to roots", async (context) => {
+test("new blocks are provided when the additions pause, with two workers reserved for roots", async (context) => {
   const clock = clockOf(context);
   const { state, parts } = world();
   const announcements = new ProvideQueue({ ...parts, workers: () => 4 });
@@ -184,7 +184,7 @@ test("a root that is among the new blocks is provided as a root, by its multihas
   await announcements.stop();
 });
 
-test("a CID that holds its block is not provided", async () => {
+test("a CID that contains its block is not provided", async () => {
   const { state, parts, metadata } = world();
   const announcements = new ProvideQueue(parts);
   state.peers = 1;
@@ -194,7 +194,7 @@ test("a CID that holds its block is not provided", async () => {
   assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "routing/" })), []);
 });
 
-test("new blocks take a bounded place in memory, and none without a peer or after a restart", async () => {
+test("new blocks are queued in limited memory, and dropped without a peer and at a restart", async () => {
   const { state, parts, metadata } = world();
   const announcements = new ProvideQueue(parts);
   const many = Array.from({ length: 20_000 }, (_, at) => {
@@ -214,7 +214,9 @@ test("new blocks take a bounded place in memory, and none without a peer or afte
 const config = (values: Readonly<Record<string, unknown>>) =>
   ({ config: { value: (path: string) => values[path] } as unknown as ConfigFile }) as const;
 
-/** Two blocks that are pinned, one of them with a block below it; and one that is not. */
+/**
+ * Creates two pinned blocks, one of which links to another block, and a block that is not pinned.
+ */
 async function roundsOf(values: Readonly<Record<string, unknown>>, made = world()) {
   const blocks = new BlockService(memoryBlocks());
   const pins = new Pins(blocks, memoryMetadata(), new SharedLock());
@@ -249,7 +251,7 @@ test("the strategy decides what is provided again", async () => {
   }
 });
 
-test("mutable files are announced with theirs, entities without what files are cut into, and odd strategies are refused", async () => {
+test("mfs announces the mutable files, entities omits the blocks inside files, and unknown strategies are refused", async () => {
   const blocks = new BlockService(memoryBlocks());
   const pins = new Pins(blocks, memoryMetadata(), new SharedLock());
   const put = async (code: number, bytes: Uint8Array) => {
@@ -282,12 +284,15 @@ test("mutable files are announced with theirs, entities without what files are c
   assert.deepEqual(await announced("mfs+entities"), names(folder, file, small));
   assert.deepEqual(await announced("pinned+unique"), names(file, ...chunks));
   assert.deepEqual(await announced("pinned+mfs+unique+entities"), names(file, folder, small));
+  // A direct pin does not cover the blocks below it, but the files do.
+  await pins.add(folder, "direct");
+  assert.deepEqual(await announced("pinned+mfs"), names(folder, file, ...chunks, small));
   for (const odd of ["all+unique", "roots+mfs", "entities", "pinned+odd", "pinned+"]) {
     await assert.rejects(announced(odd), { message: `unknown reprovider strategy '${odd}'` });
   }
 });
 
-test("the reprovider runs once at a time, and not without peers", async () => {
+test("the reprovider never runs twice at a time, nor without peers", async () => {
   const { rounds, state } = await roundsOf({});
   await assert.rejects(rounds.run(), { message: "failed to find any peer in table" });
   state.peers = 1;

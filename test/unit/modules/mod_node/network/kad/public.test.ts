@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { add, known, outcome, type RoutingNode, soon, startNode, until, untilProvided } from "./support.ts";
 
-/** Nodes that say they are where everybody can reach them. They are connected; nobody tries to reach them there. */
+/**
+ * Nodes that announce public addresses. They are connected already, so these addresses are never
+ * dialled.
+ */
 let a: RoutingNode;
 let b: RoutingNode;
 const addresses = { a: "/ip4/8.8.8.8/tcp/4001", b: "/ip4/8.8.4.4/tcp/4001" };
@@ -24,9 +27,9 @@ test("with a public address a node is a server of the public DHT, and keeps priv
   await untilProvided(b, cid, a);
   const [found] = await Array.fromAsync(b.routing.findProviderPeers(cid, soon()));
   assert.ok(found?.addresses.map(String).includes(addresses.a));
-  const told = await outcome(b.routing.closestPeers(a.id.toMultihash().bytes, soon()));
+  const reported = await outcome(b.routing.closestPeers(a.id.toMultihash().bytes, soon()));
   assert.deepEqual(
-    told.events.filter(({ type }) => type === 2).map(({ id }) => String(id)),
+    reported.events.filter(({ type }) => type === 2).map(({ id }) => String(id)),
     [a.id.toString()],
   );
 });

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { parsePeerId } from "#node/formats/peer_id.ts";
 import { decodeAddProvider, encodeAddProvider, encodeProvider } from "#node/network/kad/add_provider.ts";
-import { keepRecords } from "#node/network/kad/received_records.ts";
+import { storeProviderRecords } from "#node/network/kad/received_records.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { field } from "#test/support/protobuf.ts";
 
@@ -15,40 +15,40 @@ const provider = (id = sender, ...addresses: string[]) =>
   encodeProvider({ id, multiaddrs: addresses.map(parseMultiaddr) });
 const here = provider(sender, "/ip4/192.0.2.1/tcp/4001", "/ip4/192.0.2.1/udp/4001/quic-v1");
 const elsewhere = provider(sender, "/ip4/192.0.2.2/tcp/4001");
-/** Without the length in front, which is one or two bytes. */
+/** Removes the length prefix, which has one or two bytes. */
 const message = (made: Uint8Array, key: Uint8Array) => {
   const bytes = encodeAddProvider(made, key);
   return bytes.subarray((bytes[0] as number) < 0x80 ? 1 : 2);
 };
 
-/** Numbers of the messages that are left to the library, and what was kept. */
+/** Returns the numbers of the messages that are left to the library, and the stored records. */
 function taken(messages: readonly Uint8Array[]) {
-  const kept: string[] = [];
-  const left = keepRecords(messages, sender, {
-    keepOf: (peer, bytes) => void kept.push(`${peer} ${Buffer.from(bytes).toString("hex")}`),
+  const stored: string[] = [];
+  const left = storeProviderRecords(messages, sender, {
+    addProvider: (peer, bytes) => void stored.push(`${peer} ${Buffer.from(bytes).toString("hex")}`),
   });
-  return { left: left.map((each) => messages.indexOf(each)), kept };
+  return { left: left.map((each) => messages.indexOf(each)), stored };
 }
 
-const keptOf = (...numbers: number[]) => numbers.map((at) => `${sender} ${multihash(at).toString("hex")}`);
+const storedOf = (...numbers: number[]) => numbers.map((at) => `${sender} ${multihash(at).toString("hex")}`);
 
-test("records that name the same addresses are kept, and the last of them is left to the library with these", () => {
+test("records with the same addresses are stored, and the last of them is left to the library with the addresses", () => {
   const made = [here, here, here, elsewhere, elsewhere].map((each, at) => message(each, multihash(at)));
-  assert.deepEqual(taken(made), { left: [2, 4], kept: keptOf(0, 1, 3) });
-  assert.deepEqual(taken(made.slice(0, 1)), { left: [0], kept: [] });
+  assert.deepEqual(taken(made), { left: [2, 4], stored: storedOf(0, 1, 3) });
+  assert.deepEqual(taken(made.slice(0, 1)), { left: [0], stored: [] });
 });
 
-test("what a peer says of another, or without an address, is left to the library, as is what is no record", () => {
+test("records about other peers, records without an address, and other messages are left to the library", () => {
   for (const odd of [provider(other, "/ip4/192.0.2.1/tcp/4001"), provider(sender), field(9)]) {
     const made = [0, 1, 2].map((at) => message(odd, multihash(at)));
-    assert.deepEqual(taken(made), { left: [0, 1, 2], kept: [] });
+    assert.deepEqual(taken(made), { left: [0, 1, 2], stored: [] });
   }
   const short = [Buffer.of(), Buffer.of(0x12, 0x20, 1), Buffer.from("no multihash")].map((key) => message(here, key));
-  assert.deepEqual(taken([...short, message(here, multihash(3))]), { left: [0, 1, 2, 3], kept: [] });
+  assert.deepEqual(taken([...short, message(here, multihash(3))]), { left: [0, 1, 2, 3], stored: [] });
   const findNode = () => Buffer.concat([Buffer.of(8, 4), field(2, multihash(0))]);
-  assert.deepEqual(taken([findNode(), findNode()]), { left: [0, 1], kept: [] });
+  assert.deepEqual(taken([findNode(), findNode()]), { left: [0, 1], stored: [] });
   const ofTwo = () => Buffer.concat([message(here, multihash(0)), here]);
-  assert.deepEqual(taken([ofTwo(), ofTwo()]), { left: [0, 1], kept: [] });
+  assert.deepEqual(taken([ofTwo(), ofTwo()]), { left: [0, 1], stored: [] });
 });
 
 test("a record is read as it was written", () => {

@@ -37,7 +37,7 @@ const signed = async (sequence: bigint, key = generateKey({ type: "ed25519" })) 
   return { made, name, value, bytes: new Record(name, value, new Date()).serialize().subarray() };
 };
 
-test("a provider record is kept for a day", async () => {
+test("a provider record is stored for a day", async () => {
   const { records, clock } = open();
   await records.put(`${block}/${other}`, time);
   clock.now += 24 * hour;
@@ -48,7 +48,7 @@ test("a provider record is kept for a day", async () => {
   assert.deepEqual(await keysOf(records), [`${block}/${other}`]);
 });
 
-test("a value is kept for a day and a half, then removed", async () => {
+test("a value is stored for a day and a half, then removed", async () => {
   const { records, clock, metadata } = open();
   const { name, bytes, value } = await signed(1n);
   await records.put(valueKey(name), bytes);
@@ -73,11 +73,12 @@ test("the better record stays", async () => {
   assert.deepEqual(await records.value(first.name), second.value);
 });
 
-test("of concurrent puts the best record stays", async () => {
+test("the best record of concurrent puts stays", async () => {
   const { records } = open();
   const first = await signed(1n);
   const made = Promise.resolve(first.made);
-  const [second, third] = [await signed(2n, made), await signed(3n, made)];
+  const second = await signed(2n, made);
+  const third = await signed(3n, made);
   const put = ({ bytes }: typeof first) => records.put(valueKey(first.name), bytes);
   const outcomes = await Promise.allSettled([first, third, second].map(put));
   assert.deepEqual(
@@ -94,31 +95,31 @@ test("records survive reopening the store", async () => {
   assert.deepEqual(await keysOf(open(metadata).records), [`${block}/${other}`]);
 });
 
-const told = (number: number | string, peer: PeerId | string = other) => `/provider/block${number}/${peer}`;
+const providerKey = (number: number | string, peer: PeerId | string = other) => `/provider/block${number}/${peer}`;
 const has = async (records: RecordStore, key: string) => (await records.get(key)) !== undefined;
 const fill = async (records: RecordStore, most: number) => {
-  for (let number = 0; number < most; number += 1) await records.put(told(number), time);
+  for (let number = 0; number < most; number += 1) await records.put(providerKey(number), time);
 };
 
-test("beyond 65,536 records of peers the oldest of the peer with the most are dropped, and none of the node itself", async () => {
+test("above 65,536 records of peers, the oldest of the peer with the most are dropped, and none of the node itself", async () => {
   const { records } = open();
   const honest = "12D3honest";
-  await records.put(told("own", self), time);
-  await records.put(told("first", honest), time);
+  await records.put(providerKey("own", self), time);
+  await records.put(providerKey("first", honest), time);
   await fill(records, 65_534);
-  await records.put(told("own too", self), time);
-  await records.put(told("last", honest), time);
-  assert.ok(await has(records, told(0)));
-  await records.put(told("one more", honest), time);
-  assert.ok(!(await has(records, told(0))));
-  const kept = [
-    told("own", self),
-    told("own too", self),
-    told("first", honest),
-    told("one more", honest),
-    told(65_533),
+  await records.put(providerKey("own too", self), time);
+  await records.put(providerKey("last", honest), time);
+  assert.ok(await has(records, providerKey(0)));
+  await records.put(providerKey("one more", honest), time);
+  assert.ok(!(await has(records, providerKey(0))));
+  const stored = [
+    providerKey("own", self),
+    providerKey("own too", self),
+    providerKey("first", honest),
+    providerKey("one more", honest),
+    providerKey(65_533),
   ];
-  for (const key of kept) assert.ok(await has(records, key), key);
+  for (const key of stored) assert.ok(await has(records, key), key);
 });
 
 test("a record that is sent concurrently, repeatedly or after its expiry counts once", async () => {
@@ -126,13 +127,13 @@ test("a record that is sent concurrently, repeatedly or after its expiry counts 
   for (let round = 0; round < 10; round += 1) {
     clock.now += 25 * hour;
     for (let number = 0; number < 200; number += 1) {
-      await Promise.all([1, 2, 3].map(() => records.put(told(number), time)));
+      await Promise.all([1, 2, 3].map(() => records.put(providerKey(number), time)));
     }
   }
-  assert.ok(await has(records, told(0)));
-  for (let number = 0; number < 200; number += 1) await records.delete(told(number));
+  assert.ok(await has(records, providerKey(0)));
+  for (let number = 0; number < 200; number += 1) await records.delete(providerKey(number));
   await fill(records, 256);
-  assert.ok(await has(records, told(0)));
+  assert.ok(await has(records, providerKey(0)));
 });
 
 test("the bound holds across a restart", async () => {
@@ -140,12 +141,12 @@ test("the bound holds across a restart", async () => {
   await fill(records, 256);
   await records.close();
   const again = open(metadata, 256).records;
-  await again.put(told("early", "12D3honest"), time);
+  await again.put(providerKey("early", "12D3honest"), time);
   await again.sweep();
-  await again.put(told("late", "12D3honest"), time);
-  const kept = (await Array.fromAsync(again.range("/provider/"))).map(([key]) => key);
-  assert.ok(kept.length <= 256 && kept.length > 200, `${kept.length} are kept`);
-  for (const time of ["early", "late"]) assert.ok(kept.includes(told(time, "12D3honest")), time);
+  await again.put(providerKey("late", "12D3honest"), time);
+  const stored = (await Array.fromAsync(again.range("/provider/"))).map(([key]) => key);
+  assert.ok(stored.length <= 256 && stored.length > 200, `${stored.length} are kept`);
+  for (const time of ["early", "late"]) assert.ok(stored.includes(providerKey(time, "12D3honest")), time);
 });
 
 test("a record that arrives during a sweep stays", async () => {
@@ -153,16 +154,16 @@ test("a record that arrives during a sweep stays", async () => {
   await fill(records, 16);
   clock.now += 25 * hour;
   const sweeping = records.sweep();
-  await records.put(told(15), time);
+  await records.put(providerKey(15), time);
   await sweeping;
   const left = await Array.fromAsync(records.range("/provider/"));
   assert.deepEqual(
     left.map(([key]) => key),
-    [told(15)],
+    [providerKey(15)],
   );
 });
 
-test("providers that the peer store has dropped are left out", async () => {
+test("providers that the peer store has dropped are omitted", async () => {
   const { records } = open();
   const table = new RecordDatastore(records, { has: async (id) => id.equals(self) });
   for (const id of [self, other]) await table.put(new Key(`${block}/${id}`), time);

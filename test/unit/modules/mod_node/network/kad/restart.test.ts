@@ -21,7 +21,7 @@ test("records of peers survive a restart", async () => {
   const keeper = await startNode({ folder: join(folder, "keeper") });
   await meet(giver, keeper);
   const cid = await add(giver, "kept by another");
-  // Whoever keeps a provider's record itself asks nobody.
+  // A node that stores a provider's record itself queries no other peers.
   await until(async () => {
     const { events } = await outcome(keeper.routing.findProviders(cid, { count: 1, signal: soon() }));
     return providersIn(events).length === 1 && ofType(events, "sendingQuery").length === 0;
@@ -57,7 +57,7 @@ test("a peer of the routing table is known after a restart", async () => {
   await using other = await startNode();
   const first = await startNode({ folder: join(folder, "member") });
   await meet(first, other);
-  // The mark of a member is set behind its entry.
+  // The mark of a member is written after its entry.
   await until(async () => {
     const { tags } = await first.network.libp2p.peerStore.get(other.id);
     return tags.has("kad-peer");
@@ -78,7 +78,7 @@ test("with Experimental.StrategicProviding only commands provide", async () => {
   await untilProvided(other, cid, quiet);
 });
 
-test("by Provide.Strategy single new blocks are announced with all alone, and roots at any rate", async () => {
+test("Provide.Strategy announces single new blocks only with `all`, and roots with every value", async () => {
   await using node = await startNode({ config: { "Provide.Strategy": "roots" } });
   await using other = await startNode();
   await meet(node, other);

@@ -27,7 +27,7 @@ const nowhere = CID.parse("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa
 const empty = "failed to find any peer in table";
 const missing = "routing: not found";
 
-/** `a` and `c` know `b`, and are told of each other by it. */
+/** `a` and `c` are connected to `b`, and learn about each other from it. */
 let [a, b, c]: RoutingNode[] = [];
 
 before(async () => {
@@ -47,7 +47,7 @@ const record = async (value: string, sequence: bigint, key = generateKey({ type:
   return { key: recordKey(made.id), bytes, made };
 };
 
-test("what is added on one node is found from another, with its addresses", async () => {
+test("a block that is added on one node is found from another, with the node's addresses", async () => {
   const [a, , c] = nodes();
   const cid = await add(c, "announced by itself");
   await untilProvided(a, cid, c);
@@ -66,7 +66,7 @@ test("what is added on one node is found from another, with its addresses", asyn
   );
 });
 
-test("the blocks below a root are provided as well, by who adds them and by who fetches them", async () => {
+test("the blocks below a root are provided by nodes that add them and by nodes that fetch them", async () => {
   const [a, b, c] = nodes();
   const root = await add(a, "x".repeat(300_000));
   const cids = [root, ...linksOf(root, await a.node.blocks.get(root))];
@@ -100,7 +100,7 @@ test("providers include the node itself, up to the count", async () => {
   assert.deepEqual(others.map(({ id }) => id.toString()).sort(), [b, c].map(({ id }) => id.toString()).sort());
 });
 
-test("finding no provider is no error", async () => {
+test("finding no provider is not an error", async () => {
   const [a] = nodes();
   const { events, failure } = await outcome(a.routing.findProviders(nowhere, { count: 20, signal: soon() }));
   assert.equal(failure, undefined);
@@ -115,11 +115,11 @@ test("a connected peer is found at once, another one through its peers", async (
   assert.deepEqual(here.events, [{ type: eventTypes.finalPeer, responses: [{ id: b.id, multiaddrs: [...at(b)] }] }]);
   await a.network.libp2p.hangUp(c.id);
   await c.network.libp2p.hangUp(a.id);
-  const asked = await outcome(a.routing.findPeer(c.id, soon()));
-  const last = asked.events.at(-1);
-  assert.equal(asked.failure, undefined);
+  const requests = await outcome(a.routing.findPeer(c.id, soon()));
+  const last = requests.events.at(-1);
+  assert.equal(requests.failure, undefined);
   assert.deepEqual(last?.responses?.[0]?.multiaddrs.map(String), at(c).map(String));
-  assert.ok(ofType(asked.events, "sendingQuery").length > 0);
+  assert.ok(ofType(requests.events, "sendingQuery").length > 0);
   assert.deepEqual((await a.routing.addresses(c.id, soon())).map(String), at(c).map(String));
 });
 
@@ -141,7 +141,7 @@ test("the peers closest to a key are found, the closest first", async () => {
   assert.deepEqual([...found].sort(), [b.id.toString(), c.id.toString()].sort());
 });
 
-test("a record that is put on one node is got from another, the best of all", async () => {
+test("the best of the records that one node puts is found from another", async () => {
   const [a, b, c] = nodes();
   const first = await record("/ipfs/first", 1n);
   const put = await outcome(a.routing.put(first.key, first.bytes, soon()));
@@ -149,7 +149,7 @@ test("a record that is put on one node is got from another, the best of all", as
   const took = ofType(put.events, "value").map(({ id }) => String(id));
   assert.deepEqual([...took].sort(), [b.id.toString(), c.id.toString()].sort());
   const got = await outcome(c.routing.get(first.key, soon()));
-  // Whoever answers first: its own store, or a peer.
+  // Either its own store or a peer responds first.
   const best = got.events.at(-1);
   assert.equal(best?.type, eventTypes.value);
   assert.equal(Buffer.compare(best?.value as Uint8Array, first.bytes), 0);
@@ -158,14 +158,14 @@ test("a record that is put on one node is got from another, the best of all", as
   await b.routing.putQuietly(second.key, second.bytes, soon());
   for (const node of [a, b, c]) {
     let best = await outcome(node.routing.get(first.key, soon()));
-    // A peer that is slow to answer is not waited for.
+    // The query does not wait for a slow peer.
     for (
       let tries = 0;
       tries < 20 && Buffer.compare(second.bytes, best.events.at(-1)?.value ?? Buffer.of()) !== 0;
       tries += 1
     )
       best = await outcome(node.routing.get(first.key, soon()));
-    // Its own store gives a Buffer, a peer may give other bytes.
+    // Its own store returns a Buffer, while a peer may return another kind of bytes.
     assert.deepEqual(Buffer.from(best.events.at(-1)?.value ?? []), Buffer.from(second.bytes));
     assert.equal(ofType(best.events, "value").length, 1);
   }
@@ -217,7 +217,7 @@ test("a query ends with its signal", async () => {
   }
 });
 
-test("the routing table is listed by bucket, with the times of the last answers", async () => {
+test("the routing table is listed by bucket, with the times of the last responses", async () => {
   const [a, b, c] = nodes();
   const buckets = a.routing.dht?.lan.buckets() ?? [];
   const entries = buckets.flatMap(({ peers }) => peers);
@@ -257,9 +257,9 @@ test("a query with an empty routing table fails at once", async () => {
   const put = await outcome(routing.put(key, bytes, soon()));
   assert.deepEqual([put.failure, put.events], [empty, [lack]]);
   await assert.rejects(routing.reprovide(soon()), { message: "cannot reprovide, no connected peers" });
-  // What is kept here is found here.
-  const kept = await outcome(routing.get(key, soon()));
-  assert.deepEqual(kept.events.at(-1)?.value, bytes);
+  // Records that are stored locally are found locally.
+  const stored = await outcome(routing.get(key, soon()));
+  assert.deepEqual(stored.events.at(-1)?.value, bytes);
 });
 
 test("with Routing.Type none nothing is found", async () => {
@@ -275,7 +275,7 @@ test("with Routing.Type none nothing is found", async () => {
   assert.deepEqual(await outcome(routing.findProviders(nowhere, { count: 1, signal: soon() })), { events: [] });
 });
 
-test("a DHT client answers no queries", async () => {
+test("a DHT client does not respond to queries", async () => {
   await using client = await startNode({ config: { "Routing.Type": "dhtclient" } });
   const [a] = nodes();
   assert.ok(!client.network.libp2p.getProtocols().includes("/ipfs/lan/kad/1.0.0"));

@@ -1,4 +1,7 @@
-/** Providing on several hosts of a shared store: each provides its share, and takes over that of a host that is gone. */
+/**
+ * Provides blocks on several hosts of a shared store: each provides its part, and takes over the
+ * part of a host that left.
+ */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { CID } from "multiformats/cid";
@@ -19,7 +22,7 @@ const cids = await Promise.all(
 const log = new NodeLog();
 const texts = (found: Iterable<CID>): string[] => [...found].map(String).sort();
 
-test("each key is one host's; when one goes, its keys alone go to others", () => {
+test("each key belongs to one host, and only the keys of a host that leaves move to others", () => {
   const members = [3, 7, 8];
   const owner = (key: Uint8Array, among: readonly number[]): number => {
     const owners = among.filter((own) => new Division(own, among).isMine(key));
@@ -35,11 +38,11 @@ test("each key is one host's; when one goes, its keys alone go to others", () =>
   for (const [at, own] of before.entries()) if (own !== 7) assert.equal(after[at], own);
 });
 
-test("who takes part is known to all; who leaves or is gone has no share", async () => {
-  const place = new SharedPlace();
-  const hosts = await Promise.all([place.join(), place.join(), place.join()]);
+test("all hosts know the participants, and hosts that left or died have no part", async () => {
+  const sharedStore = new SharedPlace();
+  const hosts = await Promise.all([sharedStore.join(), sharedStore.join(), sharedStore.join()]);
   const shares = hosts.map(
-    ({ shared, metadata }) => new WorkShares({ log: shared, metadata, name: "test", askEveryMs: 0 }),
+    ({ shared, metadata }) => new WorkShares({ log: shared, metadata, name: "test", queryEveryMs: 0 }),
   );
   for (const share of shares) {
     share.join();
@@ -49,23 +52,23 @@ test("who takes part is known to all; who leaves or is gone has no share", async
   assert.deepEqual(await members(), [1, 2, 3]);
   await shares[1]?.leave();
   assert.deepEqual(await members(), [1, 3]);
-  place.log.endSession(3);
+  sharedStore.log.endSession(3);
   assert.deepEqual(await members(), [1]);
 });
 
-/** A host of which nothing is left but what it provides. */
-async function host(place: SharedPlace) {
-  const { shared, metadata } = await place.join();
-  const shares = new WorkShares({ log: shared, metadata, name: "providing", askEveryMs: 0 });
+/** A host of which only the providing part exists. */
+async function host(sharedStore: SharedPlace) {
+  const { shared, metadata } = await sharedStore.join();
+  const shares = new WorkShares({ log: shared, metadata, name: "providing", queryEveryMs: 0 });
   shares.join();
   await shares.division();
   const provided: CID[] = [];
   return { session: shared.session, metadata, shares, provided };
 }
 
-test("roots are provided by the host whose they are, whoever has added them, and are taken over", async (t) => {
-  const place = new SharedPlace();
-  const hosts = [await host(place), await host(place)];
+test("roots are provided by the host that they belong to, whoever added them, and are taken over", async (t) => {
+  const sharedStore = new SharedPlace();
+  const hosts = [await host(sharedStore), await host(sharedStore)];
   let isOnline = [true, true];
   const queues = hosts.map(({ metadata, shares, provided }, at) => {
     const queue = new ProvideQueue({
@@ -75,7 +78,7 @@ test("roots are provided by the host whose they are, whoever has added them, and
       workers: () => 8,
       ready: () => isOnline[at] === true,
       provide: async (cid) => void provided.push(cid),
-      lookEveryMs: 5,
+      checkEveryMs: 5,
     });
     t.after(() => queue.stop());
     return queue;
@@ -93,18 +96,18 @@ test("roots are provided by the host whose they are, whoever has added them, and
     } of provided)
       assert.ok(division.isMine(bytes));
   }
-  // The second goes before it has provided anything of the rest.
+  // The second host leaves before it has provided any of the rest.
   isOnline = [true, false];
   queues[1]?.add(cids.slice(60, 120));
   await queues[1]?.stop();
-  place.log.endSession(hosts[1]?.session as number);
+  sharedStore.log.endSession(hosts[1]?.session as number);
   await eventually("the rest is taken over", async () => all().length >= 120);
   assert.deepEqual(all(), texts(cids.slice(0, 120)));
 });
 
-test("each host provides its share again; what one has provided that is gone another provides soon", async (t) => {
-  const place = new SharedPlace();
-  const hosts = [await host(place), await host(place)];
+test("each host reprovides its part, and another host soon takes over the part of a dead one", async (t) => {
+  const sharedStore = new SharedPlace();
+  const hosts = [await host(sharedStore), await host(sharedStore)];
   const reproviders = hosts.map(({ shares, provided }) => reprovider(t, shares, provided));
   for (const each of reproviders) await each.start();
   for (const each of reproviders) await each.run();
@@ -112,7 +115,7 @@ test("each host provides its share again; what one has provided that is gone ano
   assert.deepEqual(texts([...one, ...other]), texts(cids));
   assert.ok(one.length > 80 && other.length > 80);
   assert.equal(reproviders[0]?.last.provided, one.length);
-  place.log.endSession(hosts[1]?.session as number);
+  sharedStore.log.endSession(hosts[1]?.session as number);
   reproviders[1]?.stop();
   await eventually("its share is provided", async () => (hosts[0]?.provided.length ?? 0) >= cids.length);
   assert.deepEqual(texts(hosts[0]?.provided.slice(one.length) ?? []), texts(other));
@@ -129,7 +132,7 @@ function reprovider(t: TestContext, shares: WorkShares, provided: CID[]): Reprov
     workers: () => 4,
     ready: () => true,
     provide: async (cid) => void provided.push(cid),
-    lookEveryMs: 5,
+    checkEveryMs: 5,
   });
   t.after(() => made.stop());
   return made;

@@ -1,4 +1,4 @@
-/** Nodes on loopback whose routing tables are looked at, and peers of another make. */
+/** Nodes on loopback whose routing tables are inspected, and peers of other implementations. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,11 +13,11 @@ import { createLibp2p, type Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "#node/formats/peer_id.ts";
 import { addEntries, addSettings } from "#node/index.ts";
-import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
 import { eventTypes, type RoutingEvent } from "#node/network/kad/events.ts";
 import { selectors, validators } from "#node/network/kad/validators.ts";
 import type { Network } from "#node/network/network.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode, NodeOptions } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 
 export interface RoutingNode extends AsyncDisposable {
   readonly node: LowLevelNode;
@@ -27,7 +27,7 @@ export interface RoutingNode extends AsyncDisposable {
 }
 
 export interface NodeSetup {
-  /** Goes on with a repo, which is left when the node closes. */
+  /** Reuses a repo, which is not removed when the node closes. */
   readonly folder?: string;
   readonly config?: Readonly<Record<string, unknown>>;
   readonly options?: Partial<NodeOptions>;
@@ -51,7 +51,7 @@ export async function startNode({ folder, config = {}, options }: NodeSetup = {}
   }
 }
 
-/** So long may anything take that a test waits for. */
+/** Timeout of everything that a test waits for. */
 export const soon = (): AbortSignal => AbortSignal.timeout(60_000);
 
 export async function until(condition: () => boolean | Promise<boolean>, signal = soon()): Promise<void> {
@@ -60,7 +60,7 @@ export async function until(condition: () => boolean | Promise<boolean>, signal 
 
 export const known = ({ routing }: RoutingNode): number => routing.dht?.lan.size ?? 0;
 
-/** Resolves when each knows the other. */
+/** Resolves when both nodes know each other. */
 export async function meet(one: RoutingNode, other: RoutingNode): Promise<void> {
   await one.network.swarm.connect(other.id, other.network.swarm.listenAddresses());
   await until(() => known(one) > 0 && known(other) > 0);
@@ -77,14 +77,14 @@ export async function add({ node }: RoutingNode, text: string): Promise<CID> {
   return events.findLast(({ built }) => built !== undefined)?.built?.cid as CID;
 }
 
-/** What came of a search: its events, and the text with which it failed. */
+/** Resolves to the events of a search, and the text of its error. */
 export async function outcome(events: AsyncIterable<RoutingEvent>) {
-  const told: RoutingEvent[] = [];
+  const reported: RoutingEvent[] = [];
   try {
-    for await (const event of events) told.push(event);
-    return { events: told };
+    for await (const event of events) reported.push(event);
+    return { events: reported };
   } catch (error) {
-    return { events: told, failure: (error as Error).message };
+    return { events: reported, failure: (error as Error).message };
   }
 }
 
@@ -94,7 +94,10 @@ export const ofType = (events: readonly RoutingEvent[], name: keyof typeof event
 export const providersIn = (events: readonly RoutingEvent[]): readonly string[] =>
   ofType(events, "provider").map(({ responses }) => String(responses?.[0]?.id));
 
-/** Resolves when a node finds a provider: announcements are not answered, so whoever sent one is ahead of whoever keeps it. */
+/**
+ * Resolves when a node finds a provider. Announcements have no response, so a sender does not know
+ * when the receiver has stored them.
+ */
 export const untilProvided = (asker: RoutingNode, cid: CID, provider: RoutingNode): Promise<void> =>
   until(async () => {
     const { events } = await outcome(asker.routing.findProviders(cid, { count: 1, signal: soon() }));
@@ -103,7 +106,7 @@ export const untilProvided = (asker: RoutingNode, cid: CID, provider: RoutingNod
 
 type Stranger = Libp2p<{ identify: unknown; ping: ReturnType<ReturnType<typeof ping>>; dht: KadDHT }>;
 
-/** A peer of libp2p alone, in the local table. */
+/** A plain libp2p peer in the local table. */
 export async function startStranger(): Promise<Stranger & AsyncDisposable> {
   const stranger = await createLibp2p({
     addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },

@@ -1,4 +1,4 @@
-/** What becomes of a tunnel whose target is dead, with go-ipfs at either end. */
+/** Tests tunnels whose target is dead, with go-ipfs at either end. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -24,7 +24,10 @@ async function start(t: TestContext) {
   return { go, swarm, own };
 }
 
-/** All that comes, with or without saying something; "reset" where that is how it ends. */
+/**
+ * Resolves to everything that arrives, with or without sending data first; "reset" if the
+ * connection ends with a reset.
+ */
 async function heard(port: number, says = ""): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   if (says !== "") socket.write(says);
@@ -35,7 +38,9 @@ async function heard(port: number, says = ""): Promise<string> {
   }
 }
 
-test("whoever forwards, a client is let go when the target is dead, and the listeners stay", { skip }, async (t) => {
+test("a client is disconnected when the target is dead, whichever node forwards, and the listeners stay", {
+  skip,
+}, async (t) => {
   const { go, swarm, own } = await start(t);
   const { id, address } = splitPeer(parseMultiaddr(go.address));
   await swarm.connect(id, address === undefined ? [] : [address]);

@@ -27,9 +27,10 @@ interface Pair {
   readonly peerB: TestPeer;
 }
 
-/** Two connected nodes with mounts on both. */
+/** Two connected nodes that both allow forwarding. */
 async function pair(t: TestContext): Promise<Pair> {
-  const [peerA, peerB] = [await startPeer(), await startPeer()];
+  const peerA = await startPeer();
+  const peerB = await startPeer();
   const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, swarm, log: new NodeLog() }));
   assert.ok(a && b);
   await a.start();
@@ -52,21 +53,21 @@ async function listening(t: TestContext, server: Server): Promise<number> {
 const tcp = (port: number) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`);
 const portOf = (mounts: P2p) => Number(mounts.list()[0]?.listen.split("/").at(-1));
 
-/** From B's socket through the stream to `port` at A. */
+/** Connects from a socket of B through a stream to `port` at A. */
 async function tunnel({ a, b, peerA }: Pair, port: number, options = quiet): Promise<number> {
   await a.listen("/x/test", tcp(port), options);
   await b.forward("/x/test", tcp(0), { id: peerA.swarm.id, addresses: [] }, plain);
   return portOf(b);
 }
 
-/** All that comes until the other end is closed. */
+/** Resolves to everything that arrives until the other end closes. */
 async function readAll(socket: Socket): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of socket) pieces.push(piece as Buffer);
   return Buffer.concat(pieces);
 }
 
-test("megabytes cross in both directions at the same time, and come out as they went in", async (t) => {
+test("megabytes cross in both directions at the same time, unchanged", async (t) => {
   const nodes = await pair(t);
   const port = await listening(
     t,
@@ -81,11 +82,11 @@ test("megabytes cross in both directions at the same time, and come out as they 
   assert.equal(digest(await back), digest(sent));
 });
 
-test("each direction closes on its own: after its end a side may still be answered", async (t) => {
+test("each direction closes independently: after its end a side may still receive data", async (t) => {
   const nodes = await pair(t);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    let asked = "";
-    socket.on("data", (bytes) => (asked += bytes)).on("end", () => socket.end(`you said ${asked}`));
+    let requests = "";
+    socket.on("data", (bytes) => (requests += bytes)).on("end", () => socket.end(`you said ${requests}`));
   });
   const local = await tunnel(nodes, await listening(t, server));
   const socket = connect({ port: local, host: "127.0.0.1", allowHalfOpen: true });
@@ -93,7 +94,7 @@ test("each direction closes on its own: after its end a side may still be answer
   assert.equal((await readAll(socket)).toString(), "you said something");
 });
 
-test("what a peer sends at once before closing reaches the local program", async (t) => {
+test("data that a peer sends just before closing reaches the local program", async (t) => {
   const { b, peerA } = await pair(t);
   await peerA.swarm.libp2p.handle("/x/quick", (stream) => {
     stream.send(Buffer.from("hello"));
@@ -105,7 +106,7 @@ test("what a peer sends at once before closing reaches the local program", async
   }
 });
 
-test("what a peer sends together with the negotiation, and its end, reach the target", async (t) => {
+test("data that a peer sends together with the negotiation, and its end, reach the target", async (t) => {
   const { a, peerA, peerB } = await pair(t);
   const server = createServer({ allowHalfOpen: true });
   await a.listen("/x/lazy", tcp(await listening(t, server)), quiet);
@@ -150,9 +151,9 @@ test("an HTTP server is reached through the tunnel, many times at once", async (
     for await (const piece of response) text += piece;
     return text;
   };
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(`/${at}`)));
+  const responses = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(`/${at}`)));
   assert.deepEqual(
-    answers,
+    responses,
     Array.from({ length: 20 }, (_, at) => `answer to /${at}`),
   );
 });
@@ -174,7 +175,8 @@ test("listeners and streams are listed, and closed by protocol, address or id", 
     createServer((socket) => socket.on("error", () => {}).pipe(socket)),
   );
   const local = await tunnel(nodes, port);
-  const [idA, idB] = [`/p2p/${peerA.swarm.id}`, `/p2p/${peerB.swarm.id}`];
+  const idA = `/p2p/${peerA.swarm.id}`;
+  const idB = `/p2p/${peerB.swarm.id}`;
   const target = `/ip4/127.0.0.1/tcp/${port}`;
   const here = `/ip4/127.0.0.1/tcp/${local}`;
   const shown = (mounts: P2p) => mounts.list().map(({ listen, target: to }) => [listen, to]);
@@ -184,12 +186,13 @@ test("listeners and streams are listed, and closed by protocol, address or id", 
   const socket = connect(local, "127.0.0.1");
   socket.write("x");
   await once(socket, "data");
-  const [atA, atB] = [a.streams()[0], b.streams()[0]];
+  const atA = a.streams()[0];
+  const atB = b.streams()[0];
   assert.deepEqual([atA?.origin, atA?.target, atA?.protocol], [idB, target, "/x/test"]);
   const own = `/ip4/127.0.0.1/tcp/${socket.localPort}`;
   assert.deepEqual([atB?.origin, atB?.target, atB?.id], [own, idA, 0n]);
 
-  // The listener goes, the stream stays; then it is reset.
+  // The listener is closed while the stream continues; then the stream is reset.
   assert.equal(b.close({ protocol: "/x/other" }), 0);
   assert.equal(b.close({ protocol: "/x/test", listen: tcp(local) }), 1);
   assert.deepEqual(b.list(), []);
@@ -203,7 +206,7 @@ test("listeners and streams are listed, and closed by protocol, address or id", 
   assert.equal(a.close({ target: tcp(port) }), 1);
 });
 
-test("without a target, a listener or a peer a connection is closed, and the next one is tried anew", async (t) => {
+test("a connection without a target, listener or peer is closed, and the next one is tried again", async (t) => {
   const nodes = await pair(t);
   const { a, b, peerA } = nodes;
   const port = await freePort();
@@ -235,7 +238,7 @@ test("a peer that was met before is reached by its id alone", async (t) => {
   assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
 });
 
-test("a peer that was never met is looked for", async (t) => {
+test("an unknown peer is looked up", async (t) => {
   await using peerA = await startPeer();
   await using peerB = await startPeer();
   const [a, b] = [peerA, peerB].map(({ swarm }) => new P2p({ libp2p: swarm.libp2p, swarm, log: new NodeLog() }));
@@ -248,7 +251,7 @@ test("a peer that was never met is looked for", async (t) => {
   assert.equal(String(await readAll(connect(portOf(b), "127.0.0.1"))), "hello");
 });
 
-test("a target that does not read holds the sender back, and gets everything when it reads", async (t) => {
+test("a target that does not read slows the sender down, and gets everything when it reads", async (t) => {
   const nodes = await pair(t);
   const server = createServer();
   const taken = once(server, "connection");
@@ -265,7 +268,8 @@ test("a target that does not read holds the sender back, and gets everything whe
   t.after(() => target.destroy());
   let got = 0;
   let sent = 0;
-  // Buffers of sockets and the window of the stream fill up; then nobody takes any more. What is read makes room.
+  // The buffers of the sockets and the window of the stream fill up, and then all sides stop
+  // accepting data. Reading makes room again.
   for (let turn = 0; turn < 4; turn += 1) {
     sent += await fill(socket, 96);
     assert.ok(sent * mebibyte - got < 96 * mebibyte, `${sent} MiB were taken from the sender, ${got} bytes were read`);
@@ -293,7 +297,7 @@ test("a stream that is reset before the target is connected leaves nothing behin
   await a.listen("/x/test", parseMultiaddr(`/dns4/localhost/tcp/${port}`), quiet);
   for (let at = 1; at <= 10; at += 1) {
     const stream = await peerB.swarm.libp2p.dialProtocol(peerA.swarm.id, "/x/test");
-    // Now the other end is there as well, or is not yet.
+    // The other end may or may not exist by now.
     if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
     stream.abort(new Error("gone"));
   }
@@ -327,7 +331,7 @@ test("listeners opened while the node closes are refused, and closed", async () 
   await waitFor(() => !process.getActiveResourcesInfo().includes("TCPServerWrap"));
 });
 
-test("refusals are in the words of go-ipfs", async (t) => {
+test("refusals have the texts of go-ipfs", async (t) => {
   const { a, b, peerA } = await pair(t);
   const peer = { id: peerA.swarm.id, addresses: [] };
   const refused = (work: Promise<unknown>, message: string) => assert.rejects(work, { name: "NodeError", message });
@@ -344,7 +348,10 @@ test("refusals are in the words of go-ipfs", async (t) => {
   assert.ok(peerA.swarm.libp2p.getProtocols().includes("/x/"));
 });
 
-/** Writes MiB, at most so many, until none are taken for a while; says how many are on their way. */
+/**
+ * Writes at most that many MiB, until no more are accepted for a while; resolves to the number of
+ * bytes in flight.
+ */
 async function fill(socket: Socket, most: number): Promise<number> {
   const piece = Buffer.alloc(mebibyte);
   let sent = 0;
@@ -355,7 +362,7 @@ async function fill(socket: Socket, most: number): Promise<number> {
   return sent;
 }
 
-/** False when it does not happen soon. */
+/** Resolves to false if it does not happen soon. */
 async function drained(socket: Socket): Promise<boolean> {
   const soon = AbortSignal.timeout(500);
   return once(socket, "drain", { signal: soon }).then(

@@ -23,7 +23,7 @@ async function sockets(t: TestContext): Promise<{ readonly socket: Socket; reado
   return { socket, target };
 }
 
-test("what waits for a slow target arrives, even if the stream closes in both directions before", async (t) => {
+test("buffered data for a slow target arrives, even if the stream closes in both directions before", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const carried = splice(near, socket);
@@ -56,7 +56,7 @@ test("the last bytes of a local program reach a slow peer that sends nothing", a
   assert.equal(got, mebibyte);
 });
 
-test("a stream that is closed before it is spliced delivers what it holds", async (t) => {
+test("a stream that is closed before it is spliced delivers its buffered data", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   far.send(Buffer.from("last words"));
@@ -71,7 +71,7 @@ test("a stream that is closed before it is spliced delivers what it holds", asyn
 test("bytes pushed back into an ended stream are delivered, then the end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
-  // As libp2p does with what came together with the negotiation.
+  // libp2p does this with data that arrived together with the negotiation.
   const heard = new Promise<Uint8Array>((resolve) => {
     near.addEventListener("message", ({ data }) => resolve(data.subarray()), { once: true });
   });
@@ -99,7 +99,7 @@ test("a reset stream resets the local connection instead of ending it", async (t
   await carried;
 });
 
-test("a stream that was reset before it brought anything closes the local connection", async (t) => {
+test("a stream that was reset before any data arrived closes the local connection", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const reset = new Promise((resolve) => near.addEventListener("close", resolve));
@@ -109,7 +109,7 @@ test("a stream that was reset before it brought anything closes the local connec
   assert.deepEqual(brought, []);
 });
 
-test("after the end of the local side, a reset is an end", async (t) => {
+test("a reset after the end of the local side counts as an end", async (t) => {
   const [far, near] = await streamPair();
   const { socket, target } = await sockets(t);
   const carried = splice(near, socket);

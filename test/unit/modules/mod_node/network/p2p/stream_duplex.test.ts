@@ -11,7 +11,7 @@ async function pair() {
   return { far, near, duplex: new StreamDuplex(near) };
 }
 
-test("each direction of a stream as one of Node ends on its own", async () => {
+test("each direction of a duplex ends independently", async () => {
   const { far, duplex } = await pair();
   const other = new StreamDuplex(far);
   duplex.end("question");
@@ -21,7 +21,7 @@ test("each direction of a stream as one of Node ends on its own", async () => {
   assert.equal(duplex.moved, "question".length + "answer".length);
 });
 
-test("it is read no faster than whoever has it takes it, and loses nothing", async () => {
+test("a duplex is read no faster than its user accepts data, and loses nothing", async () => {
   const { far, near, duplex } = await pair();
   for (let sent = 0; sent < 8; sent += 1) far.send(new Uint8Array(mebibyte));
   const closed = far.close();

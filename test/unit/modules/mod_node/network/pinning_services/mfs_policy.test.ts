@@ -1,4 +1,4 @@
-/** The policy that keeps the root of the files pinned at services. */
+/** Tests the policy that keeps the MFS root pinned at services. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import type { CID } from "multiformats/cid";
@@ -18,8 +18,8 @@ let services: Record<string, KnownService>;
 let root: CID;
 let logged: string[];
 let policy: MfsPolicy;
-/** Pins that the service has; what is posted is added in front. */
-let held: ReturnType<typeof pinStatus>[];
+/** Pins of the service; posted pins are added at the front. */
+let stored: ReturnType<typeof pinStatus>[];
 
 before(async () => {
   service = await startService();
@@ -29,7 +29,7 @@ beforeEach(() => {
   services = { s: known() };
   root = first;
   logged = [];
-  held = [];
+  stored = [];
   const config = { value: () => services, update: async () => undefined } as never;
   const log = new NodeLog();
   log.listen(({ system, message }) => logged.push(`${system}: ${message}`));
@@ -40,11 +40,11 @@ beforeEach(() => {
     defaultName: "policy/me/mfs",
     log,
   });
-  service.answers(({ method, target, body }) => {
-    if (method === "GET") return { body: { count: held.length, results: held } };
-    held = held.filter(({ requestid }) => target !== `/pins/${requestid}`);
-    const pin = pinStatus({ requestid: `r${held.length}${target.length}`, status: "queued", pin: body });
-    held = [pin, ...held];
+  service.respondWith(({ method, target, body }) => {
+    if (method === "GET") return { body: { count: stored.length, results: stored } };
+    stored = stored.filter(({ requestid }) => target !== `/pins/${requestid}`);
+    const pin = pinStatus({ requestid: `r${stored.length}${target.length}`, status: "queued", pin: body });
+    stored = [pin, ...stored];
     return { status: 202, body: pin };
   });
 });
@@ -54,13 +54,13 @@ const known = (over: Partial<KnownService["Policies"]["MFS"]> = {}): KnownServic
   Policies: { MFS: { Enable: true, PinName: "", RepinInterval: "", ...over } },
 });
 
-const sent = () => service.asked.filter(({ method }) => method !== "GET");
+const sent = () => service.requests.filter(({ method }) => method !== "GET");
 
 test("the root is pinned once, under the default name", async () => {
   await policy.round(signal);
   await policy.round(signal);
   assert.deepEqual(
-    service.asked.map(({ method, target }) => `${method} ${target}`),
+    service.requests.map(({ method, target }) => `${method} ${target}`),
     ["GET /pins?limit=10&name=policy%2Fme%2Fmfs&status=queued%2Cpinning%2Cpinned%2Cfailed", "POST /pins"],
   );
   assert.deepEqual(sent()[0]?.body, { cid: String(first), name: "policy/me/mfs" });
@@ -73,7 +73,7 @@ test("a changed root replaces the last one after the interval", async () => {
   root = second;
   await policy.round(signal);
   assert.equal(sent().length, 1);
-  // Another policy is not bound by what came before it.
+  // The interval of an earlier policy does not delay a new one.
   services = { s: known({ RepinInterval: "0s", PinName: "mine" }) };
   await policy.round(signal);
   assert.equal(sent().length, 2);
@@ -81,13 +81,13 @@ test("a changed root replaces the last one after the interval", async () => {
   assert.deepEqual(sent()[1]?.body, { cid: String(second), name: "mine" });
 });
 
-test("a root that a service has already is not pinned again, unless it has failed", async () => {
+test("a root that a service has already is not pinned again, unless its pin has failed", async () => {
   const pin = { cid: String(first), name: "policy/me/mfs" };
-  held = [pinStatus({ pin, status: "pinning" })];
+  stored = [pinStatus({ pin, status: "pinning" })];
   await policy.round(signal);
   assert.deepEqual(sent(), []);
   services = { other: known() };
-  held = [pinStatus({ pin, status: "failed" })];
+  stored = [pinStatus({ pin, status: "failed" })];
   await policy.round(signal);
   assert.equal(sent()[0]?.target, "/pins/r1");
 });
@@ -105,17 +105,17 @@ test("services without the policy are not asked, and one that fails does not aff
   await policy.round(signal);
   assert.equal(sent().length, 1);
   assert.equal(logged.length, 2);
-  assert.match(logged.join("\n"), /remotepinning\/mfs: Qm\w+ is not pinned at "dead": empty response from/);
-  assert.match(logged.join("\n"), /is not pinned at "odd": time: invalid duration "often"/);
+  assert.match(logged.join("\n"), /remotepinning\/mfs: cannot pin Qm\w+ at "dead": empty response from/);
+  assert.match(logged.join("\n"), /cannot pin Qm\w+ at "odd": time: invalid duration "often"/);
   assert.ok(!logged.join("\n").includes("secret"));
-  // It is tried again.
+  // The failed pin is tried again.
   services = { s: known() };
-  service.answers(() => ({ status: 500, body: {} }));
+  service.respondWith(() => ({ status: 500, body: {} }));
   root = second;
   services = { s: known({ PinName: "new" }) };
   await policy.round(signal);
   await policy.round(signal);
-  assert.equal(service.asked.length, 2);
+  assert.equal(service.requests.length, 2);
 });
 
 test("a round runs every half minute until the policy is stopped", async (context) => {

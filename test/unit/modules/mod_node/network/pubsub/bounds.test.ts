@@ -11,7 +11,7 @@ import { follow, joined, startNode, startStranger, take, textsOf } from "./suppo
 
 const subscribed = (topic: string) => ({ subscriptions: [{ subscribe: true, topic }] });
 
-/** Messages as a peer signs them. */
+/** Creates messages with the signature of a peer. */
 async function author() {
   const key = await generateKeyPair("Ed25519");
   const from = peerIdFromPrivateKey(key).toMultihash().bytes;
@@ -39,7 +39,7 @@ test("messages that are forged, unsigned or of unsubscribed topics are not deliv
   assert.deepEqual(textsOf(await take(reader, 2)), ["good", "last"]);
 });
 
-test("an RPC that is too long resets its stream; the connection and new streams go on", async (t) => {
+test("an RPC that is too long resets its stream, while the connection and new streams continue", async (t) => {
   const a = await startNode(t);
   const write = await author();
   const { stream, say, open, connection } = await startStranger(t, a);
@@ -52,7 +52,7 @@ test("an RPC that is too long resets its stream; the connection and new streams 
   assert.deepEqual(textsOf(await take(reader, 1)), ["short"]);
 });
 
-test("bytes that are no RPC reset the stream", async (t) => {
+test("bytes that are not an RPC reset the stream", async (t) => {
   const { stream } = await startStranger(t, await startNode(t));
   const closed = once(stream, "close");
   stream.send(lengthPrefixed(Buffer.alloc(100, 0xff)));
@@ -87,7 +87,8 @@ test("a peer that floods a topic is slowed down, and messages of others arrive m
   const { say, stream } = await startStranger(t, a);
   const data = Buffer.alloc(500_000, "flood");
   let said = 0;
-  // 16 MiB are taken at once, then 8 MiB a second; the window of the multiplexer comes on top.
+  // 16 MiB are accepted at once, then 8 MiB per second, in addition to the window of the
+  // multiplexer.
   while (!stream.writableNeedsDrain && said < 200) {
     say({ messages: [await write("topic", data)] });
     said += 1;
@@ -98,15 +99,15 @@ test("a peer that floods a topic is slowed down, and messages of others arrive m
   for await (const { data: heard } of reader) if (heard.length < 100) break;
 });
 
-test("the subscriptions of a peer are bounded", async (t) => {
+test("the number of a peer's subscriptions is limited", async (t) => {
   const a = await startNode(t);
   const { say, libp2p } = await startStranger(t, a);
   const topics = Array.from({ length: 4000 }, (_, at) => `${at} ${"x".repeat(100)}`);
   const known = joined(a, topics[0] as string, libp2p);
   say({ subscriptions: topics.map((topic) => ({ subscribe: true, topic })) });
   await known;
-  const kept = topics.filter((topic) => a.pubsub.peers(topic).length > 0).length;
-  assert.ok(kept > 500 && kept < 1024, String(kept));
+  const stored = topics.filter((topic) => a.pubsub.peers(topic).length > 0).length;
+  assert.ok(stored > 500 && stored < 1024, String(stored));
 });
 
 test("a subscriber that reads nothing does not block publishing for long, and its stream is opened again", async (t) => {
@@ -118,7 +119,8 @@ test("a subscriber that reads nothing does not block publishing for long, and it
   const reader = a.pubsub.subscribe("topic");
   const began = performance.now();
   for (let at = 0; at < 30; at += 1) await a.pubsub.publish("topic", Buffer.alloc(1_000_000, at));
-  // One wait of five seconds for each stream that gets full, opened again after two.
+  // One wait of five seconds for each stream that gets full, which is opened again after two
+  // seconds.
   assert.ok(performance.now() - began < 100_000);
   assert.equal((await take(reader, 16)).length, 16);
   const again = Promise.withResolvers<void>();
@@ -144,7 +146,7 @@ test("messages that a peer asks for together are sent in RPCs of allowed length"
     [0, 1, 2, 3, 4],
   );
   assert.deepEqual(
-    decoded.map(({ subscriptions, control: told }) => [subscriptions.length, told?.graft.length]),
+    decoded.map(({ subscriptions, control: reported }) => [subscriptions.length, reported?.graft.length]),
     [
       [1, 1],
       [0, undefined],

@@ -1,4 +1,4 @@
-/** Messages without signatures between go-ipfs and nodes of ours, over both routers. */
+/** Exchanges unsigned messages between go-ipfs and nodes, over both routers. */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { follow, startNode, take, textsOf } from "./support.ts";
 
 const skip = withoutGoIpfs;
 
-/** A go-ipfs that takes part in publish and subscribe. */
+/** A go-ipfs with pubsub enabled. */
 function startGo(router: string, isUnsigned: boolean): Promise<GoIpfs> {
   return GoIpfs.start(["--enable-pubsub-experiment"], async (repo) => {
     const file = join(repo, "config");
@@ -25,13 +25,16 @@ interface Message {
   readonly data: string;
 }
 
-/** Texts of messages as they come, each with the author's id; resolves when the subscription stands. */
+/**
+ * Returns the texts of messages as they arrive, each with the author's id; resolves when the
+ * subscription is active.
+ */
 async function subscribe(go: GoIpfs, topic: string, signal: AbortSignal) {
-  const answer = await fetch(`${go.url}/api/v0/pubsub/sub?arg=${topic}`, { method: "POST", signal });
+  const response = await fetch(`${go.url}/api/v0/pubsub/sub?arg=${topic}`, { method: "POST", signal });
   const heard: string[] = [];
   let waiting = Promise.withResolvers<void>();
   const reading = async () => {
-    for await (const piece of answer.body ?? []) {
+    for await (const piece of response.body ?? []) {
       for (const line of Buffer.from(piece).toString().split("\n")) {
         if (line === "") continue;
         const { from, data } = JSON.parse(line) as Message;
@@ -84,7 +87,7 @@ for (const router of ["gossipsub", "floodsub"]) {
       [far.id, String(end.network.swarm.id)].sort(),
     );
     assert.deepEqual(textsOf(await take(here, 6)).sort(), textsOf(heard).sort());
-    // Who wants signatures hears nothing of it, and is not heard.
+    // A node that requires signatures neither receives these messages nor is heard by the others.
     await strict.call("pubsub/pub?arg=plain&arg=signed");
     await far.call("pubsub/pub?arg=plain&arg=last");
     assert.deepEqual(textsOf(await take(beyond, 1)), ["last"]);

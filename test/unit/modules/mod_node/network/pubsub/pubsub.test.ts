@@ -33,7 +33,7 @@ test("a node forwards messages to nodes beyond it", async (t) => {
   assert.ok(there.every(({ from }) => from?.equals(a.network.swarm.id)));
 });
 
-test("topics and peers are listed as they are now", async (t) => {
+test("current topics and peers are listed", async (t) => {
   const [a, b] = await Promise.all([startNode(t), startNode(t)]);
   assert.deepEqual([a.pubsub.topics(), a.pubsub.peers(), a.pubsub.peers("x")], [[], [], []]);
   const first = a.pubsub.subscribe("x");
@@ -80,12 +80,12 @@ test("a slow reader misses the oldest messages, which is logged; others miss not
     (await read).map(({ data }) => data[0]),
     Array.from({ length: 40 }, (_, at) => at),
   );
-  // 16 MiB are kept for a reader.
+  // 16 MiB are queued for a reader.
   assert.deepEqual(
     (await take(slow, 16)).map(({ data }) => data[0]),
     Array.from({ length: 16 }, (_, at) => at + 24),
   );
-  assert.ok(a.logged.includes("warn a slow reader of much misses 1 messages"));
+  assert.ok(a.logged.includes("warn a slow reader of much missed 1 message"));
 });
 
 test("subscriptions end with the node", async (t) => {
@@ -135,7 +135,7 @@ for (const routed of ["gossipsub", "floodsub"]) {
     const [own, middle] = await follow("plain", a, b);
     const [, end] = await follow("plain", b, c);
     const [, strict] = await follow("plain", b, signing);
-    // Who publishes need not be a subscriber.
+    // A publisher need not be a subscriber.
     const known = joined(d, "plain", b);
     await connect(d, b);
     await known;
@@ -156,7 +156,7 @@ for (const routed of ["gossipsub", "floodsub"]) {
   });
 }
 
-test("unsigned messages that name no author are told apart by what they say", async (t) => {
+test("unsigned messages without an author are distinguished by their contents", async (t) => {
   const a = await startNode(t, { "Pubsub.DisableSigning": true });
   const { say } = await startStranger(t, a);
   const reader = a.pubsub.subscribe("plain");

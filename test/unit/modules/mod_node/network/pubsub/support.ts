@@ -1,4 +1,4 @@
-/** Nodes on loopback that publish and subscribe, and a peer that says what a test tells it. */
+/** Nodes on loopback that use pubsub, and a peer that sends what a test tells it to send. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,24 +6,24 @@ import type { TestContext } from "node:test";
 import { RPC } from "@libp2p/gossipsub/message";
 import type { Stream } from "@libp2p/interface";
 import type { Libp2p } from "libp2p";
-import type { LowLevelNode } from "#node/low_level_node.ts";
 import type { Network } from "#node/network/network.ts";
 import { lengthPrefixed } from "#node/network/pubsub/message.ts";
 import type { Pubsub } from "#node/network/pubsub/pubsub.ts";
 import type { PubsubMessage } from "#node/network/pubsub/subscription.ts";
-import { openNode } from "#node/open.ts";
+import type { LowLevelNode } from "#node/node/low_level_node.ts";
+import { openNode } from "#node/node/open.ts";
 import { host } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
 
 export interface TestNode {
   readonly node: LowLevelNode;
   readonly network: Network;
   readonly pubsub: Pubsub;
-  /** Level and message. */
+  /** Level and message of log lines. */
   readonly logged: readonly string[];
   readonly notices: readonly string[];
 }
 
-/** A node that is closed after the test; `config`: values of the configuration by path. */
+/** A node that is closed after the test; `config` has values of the configuration by path. */
 export async function startNode(t: TestContext, config: Readonly<Record<string, unknown>> = {}): Promise<TestNode> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-pubsub-"));
   const notices: string[] = [];
@@ -45,7 +45,7 @@ export async function startNode(t: TestContext, config: Readonly<Record<string, 
 export const connect = ({ network: from }: TestNode, { network: to }: TestNode) =>
   from.swarm.connect(to.swarm.id, to.swarm.listenAddresses());
 
-/** Resolves when that peer is known to follow the topic. */
+/** Resolves when the node knows that this peer follows the topic. */
 export function joined({ pubsub }: TestNode, topic: string, peer: TestNode | Libp2p): Promise<void> {
   const id = "network" in peer ? peer.network.swarm.id : peer.peerId;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -59,7 +59,7 @@ export function joined({ pubsub }: TestNode, topic: string, peer: TestNode | Lib
   return promise;
 }
 
-/** Both follow the topic, are connected, and know it. */
+/** Connects two nodes that follow the topic, and waits until they know about each other. */
 export async function follow(topic: string, a: TestNode, b: TestNode) {
   const readers = [a.pubsub.subscribe(topic), b.pubsub.subscribe(topic)] as const;
   const known = [joined(a, topic, b), joined(b, topic, a)];
@@ -81,7 +81,7 @@ export async function take(reader: AsyncIterator<PubsubMessage>, count: number):
 export const textsOf = (messages: readonly PubsubMessage[]): string[] =>
   messages.map(({ data }) => Buffer.from(data).toString());
 
-/** A peer of libp2p alone, with a stream to a node on which it says what it likes. */
+/** A plain libp2p peer with a stream to a node, on which it sends arbitrary data. */
 export async function startStranger(t: TestContext, to: TestNode, onRpc?: (rpc: RPC, stream: Stream) => void) {
   const libp2p = await host(t);
   await libp2p.handle("/meshsub/1.1.0", (stream) => {

@@ -1,9 +1,9 @@
-/** Several routers as one. */
+/** Tests routers that combine several others. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { eventTypes, type RoutingEvent, type RoutingEvents } from "#node/network/kad/events.ts";
 import { parallel, sequential } from "#node/network/routing/compose.ts";
-import { type Ask, only, type Router } from "#node/network/routing/router.ts";
+import { only, type Router, type RouterQuery } from "#node/network/routing/router.ts";
 import { NodeError } from "#node/util/errors.ts";
 import { cid, namedIn, outcome, peers, soon } from "./support.ts";
 
@@ -15,7 +15,10 @@ const provider = (id: typeof one): RoutingEvent => ({ type: eventTypes.provider,
 const peer = (id: typeof one): RoutingEvent => ({ type: eventTypes.finalPeer, responses: [{ id, multiaddrs: [] }] });
 const value = (text: string): RoutingEvent => ({ type: eventTypes.value, value: Buffer.from(text) });
 
-/** Gives these events by every method, and then fails, if it is to; `calls` counts. */
+/**
+ * A router that yields these events for every method, and fails afterwards if requested; `calls`
+ * counts its queries.
+ */
 function saying(events: readonly RoutingEvent[], failure?: string) {
   const state = { calls: 0, isOver: false };
   async function* ask(): RoutingEvents {
@@ -27,10 +30,10 @@ function saying(events: readonly RoutingEvent[], failure?: string) {
   return { findProviders: ask, findPeer: ask, search: ask, put: ask, provide: ask, canProvide: () => true, state };
 }
 
-/** Answers never, until whoever asks has left. */
+/** A router that responds only when the query is aborted. */
 function silent() {
   const state = { wasLeft: false };
-  const ask: Ask<unknown> = async function* (_, { signal }) {
+  const ask: RouterQuery<unknown> = async function* (_, { signal }) {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     state.wasLeft = true;
     signal.throwIfAborted();
@@ -42,7 +45,7 @@ function silent() {
 const idsIn = (events: readonly RoutingEvent[]) => namedIn(events).map(([id]) => id);
 
 describe("at once", () => {
-  test("all are asked for providers, and what fails counts for nothing beside an answer", async () => {
+  test("all routers are asked for providers, and failures do not count next to a result", async () => {
     for (const ignoreErrors of [false, true]) {
       const router = parallel([
         { router: saying([provider(one)]) },
@@ -55,33 +58,33 @@ describe("at once", () => {
     }
   });
 
-  test("the first that knows a peer is enough, and the others are left", async () => {
+  test("the first router that knows a peer suffices, and the others are aborted", async () => {
     const slow = silent();
     const router = parallel([{ router: slow }, { router: saying([], "broken") }, { router: saying([peer(one)]) }]);
     assert.deepEqual(idsIn((await outcome(router.findPeer?.(one, soon()))).events), [one.toString()]);
     while (!slow.state.wasLeft) await new Promise(setImmediate);
   });
 
-  test("records come from all of them", async () => {
+  test("records come from all routers", async () => {
     const router = parallel([{ router: saying([value("a")]) }, { router: saying([value("b")]) }]);
     const { events } = await outcome(router.search?.(key, soon()));
     assert.deepEqual(events.map((event) => String(event.value)).sort(), ["a", "b"]);
   });
 
-  test("a router that still searches when another has found records has two seconds", async (t) => {
+  test("a router that still searches after another has found records has two seconds left", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const slow = silent();
-    const asked = outcome(parallel([{ router: slow }, { router: saying([value("a")]) }]).search?.(key, soon()));
+    const requests = outcome(parallel([{ router: slow }, { router: saying([value("a")]) }]).search?.(key, soon()));
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
     t.mock.timers.tick(1999);
     assert.equal(slow.state.wasLeft, false);
     t.mock.timers.tick(1);
-    const { events, failure } = await asked;
+    const { events, failure } = await requests;
     assert.deepEqual([events.map((event) => String(event.value)), failure], [["a"], undefined]);
     assert.equal(slow.state.wasLeft, true);
   });
 
-  test("without an answer the failure that counts is told; one that does not only where all have failed", async () => {
+  test("a failure that counts is thrown without a result, and an ignored one only if all have failed", async () => {
     const failing = (first: boolean, second: boolean, last = saying([])) =>
       parallel([
         { router: saying([], "first"), ignoreErrors: first },
@@ -94,7 +97,7 @@ describe("at once", () => {
     assert.equal(await failureOf(failing(true, true, saying([], "third"))), "first");
   });
 
-  test("what is stored has failed where a router that counts has, or where nobody took it", async () => {
+  test("storing fails if a router that counts fails, or if no router accepts", async () => {
     const failureOf = async (...members: Parameters<typeof parallel>[0]) =>
       (await outcome(parallel(members).put?.(record, soon()))).failure;
     const broken = saying([], "broken");
@@ -103,11 +106,11 @@ describe("at once", () => {
     assert.equal(await failureOf({ router: broken, ignoreErrors: true }), "broken");
   });
 
-  test("a router that is too late has failed, and one that begins later is asked", async () => {
+  test("a router that exceeds its timeout has failed, and a delayed one is asked", async () => {
     const late = parallel([{ router: silent(), timeoutMs: 20 }]);
-    assert.equal((await outcome(late.findPeer?.(one, soon()))).failure, "no answer within 20ms");
+    assert.equal((await outcome(late.findPeer?.(one, soon()))).failure, "no response within 20ms");
     const whole = parallel([{ router: silent() }], 20);
-    assert.equal((await outcome(whole.findPeer?.(one, soon()))).failure, "no answer within 20ms");
+    assert.equal((await outcome(whole.findPeer?.(one, soon()))).failure, "no response within 20ms");
     const delayed = parallel([
       { router: silent(), timeoutMs: 20, ignoreErrors: true },
       { router: saying([peer(one)]), delayMs: 10 },
@@ -115,21 +118,21 @@ describe("at once", () => {
     assert.deepEqual(idsIn((await outcome(delayed.findPeer?.(one, soon()))).events), [one.toString()]);
   });
 
-  test("who is no longer waited for is told so, and the reason is thrown", async () => {
+  test("an abort reaches all routers, and its reason is thrown", async () => {
     const leaving = new AbortController();
     const slow = silent();
-    const asked = outcome(
+    const requests = outcome(
       parallel([{ router: slow }, { router: saying([]) }]).findPeer?.(one, { signal: leaving.signal }),
     );
     await new Promise(setImmediate);
     leaving.abort(new Error("left"));
-    assert.deepEqual(await asked, { events: [], failure: "left" });
+    assert.deepEqual(await requests, { events: [], failure: "left" });
     assert.equal(slow.state.wasLeft, true);
   });
 });
 
 describe("in order", () => {
-  test("the next is asked only when the one before does not know the peer", async () => {
+  test("the next router is asked only if the previous one does not know the peer", async () => {
     const last = saying([peer(two)]);
     const router = sequential([
       { router: saying([]) },
@@ -141,7 +144,7 @@ describe("in order", () => {
     assert.equal(last.state.calls, 0);
   });
 
-  test("the first with a record is enough; providers come from all", async () => {
+  test("the first router with a record suffices, while providers come from all", async () => {
     const last = saying([value("b"), provider(two)]);
     const router = sequential([{ router: saying([value("a"), provider(one)]) }, { router: last }]);
     const { events } = await outcome(router.search?.(key, soon()));
@@ -153,7 +156,7 @@ describe("in order", () => {
     assert.deepEqual(idsIn((await outcome(router.findProviders?.(cid, soon()))).events), [one, two].map(String));
   });
 
-  test("a failure that counts ends it", async () => {
+  test("a failure that counts ends the query", async () => {
     const last = saying([peer(one)]);
     const router = sequential([{ router: saying([], "broken") }, { router: last }]);
     assert.equal((await outcome(router.findPeer?.(one, soon()))).failure, "broken");
@@ -162,7 +165,7 @@ describe("in order", () => {
   });
 });
 
-test("the whole has the methods that one of them has", () => {
+test("the combined router has every method that one of them has", () => {
   const finds = only(saying([]), ["findProviders"]);
   assert.deepEqual(Object.keys(parallel([{ router: finds }, { router: {} }])), ["findProviders", "canProvide"]);
   assert.equal(parallel([{ router: finds }]).canProvide?.(), false);

@@ -1,4 +1,4 @@
-/** The router that the configuration asks for. */
+/** Tests the router that the configuration defines. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { configuredRouter, dhtModes } from "#node/network/routing/from_config.ts";
@@ -12,13 +12,13 @@ const all = (RouterName: string) => Object.fromEntries(methods.map((name) => [na
 function opened(Routing: object, Ipns: object = {}) {
   const document = decodeConfig({ Routing, Ipns });
   const config = { value: ((path) => valueAt(document, path)) as Parameters<typeof dhtModes>[0]["value"] };
-  const asked: string[] = [];
+  const requests: string[] = [];
   const fetch = async (url: string) => {
-    asked.push(new URL(url).host);
+    requests.push(new URL(url).host);
     return json({ Providers: [peerRecord(peers[0] ?? "")] });
   };
   const make = () => configuredRouter({ config, dhts: undefined, log: new NodeLog(), fetch });
-  return { config, make, asked };
+  return { config, make, requests };
 }
 
 const methodsOf = (Routing: object, Ipns?: object) =>
@@ -26,7 +26,7 @@ const methodsOf = (Routing: object, Ipns?: object) =>
     .filter((name) => name !== "canProvide")
     .sort();
 
-test("what a router over HTTP is asked goes by the end of its URL", () => {
+test("the end of its URL decides what an HTTP router is asked", () => {
   const delegated = (...DelegatedRouters: string[]) => methodsOf({ Type: "delegated", DelegatedRouters });
   assert.deepEqual(delegated("https://one.example"), ["findPeer", "findProviders", "search"]);
   assert.deepEqual(delegated("https://one.example/routing/v1/"), ["findPeer", "findProviders", "search"]);
@@ -47,7 +47,7 @@ test("without routers over HTTP, and with the word auto before it is known what 
   }
   assert.deepEqual(opened({ Type: "delegated", DelegatedRouters: ["auto"] }).make(), {});
   assert.throws(opened({ Type: "delegated" }).make, {
-    message: /^no delegated routers or publishers configured for 'delegated' routing mode: name some in Routing/,
+    message: /^no delegated routers or publishers configured for 'delegated' routing mode: add some to Routing/,
   });
 });
 
@@ -60,12 +60,15 @@ test("modes of the DHT", () => {
   const custom = (Routers: object) => dhtModes(opened({ Type: "custom", Routers }).config);
   assert.deepEqual(custom({ a: dht("server", true) }), { wan: "server", lan: "client" });
   assert.deepEqual(custom({ a: dht("auto", true), b: dht("server", false) }), { wan: "auto", lan: "server" });
-  assert.throws(() => custom({ a: dht("fast", true) }), { message: 'router "a": invalid DHT mode "fast"' });
+  assert.throws(() => custom({ a: dht("fast", true) }), {
+    message: 'router "a": invalid DHT mode: "fast" is not one of auto, client, server',
+  });
+  assert.throws(() => custom({ a: { Type: "dht", Parameters: {} } }), /^NodeError: router "a": invalid DHT mode: ""/);
 });
 
-test("a custom router is made of those that it names, each by its methods", async () => {
+test("a custom router is composed of the routers that it names, each for its methods", async () => {
   const http = (Endpoint: string) => ({ Type: "http", Parameters: { Endpoint } });
-  const { make, asked } = opened({
+  const { make, requests } = opened({
     Type: "custom",
     Routers: {
       one: http("https://one.example"),
@@ -93,30 +96,33 @@ test("a custom router is made of those that it names, each by its methods", asyn
   );
   const { events } = await outcome(router.findProviders?.(cid, soon()));
   assert.equal(namedIn(events).length, 2);
-  assert.deepEqual(asked.sort(), ["one.example", "two.example"]);
+  assert.deepEqual(requests.sort(), ["one.example", "two.example"]);
 });
 
-describe("what is wrong is named", () => {
+describe("errors of the configuration name what is wrong", () => {
   const http = { Type: "http", Parameters: { Endpoint: "https://one.example" } };
   const cases: readonly [routing: object, reason: RegExp][] = [
     [{ Type: "odd" }, /^unrecognized routing option: odd$/],
     [
       { Type: "auto", DelegatedRouters: ["ftp://one.example"] },
-      /^a router is an URL such as https:.*"ftp:\/\/one.example"$/,
+      /^a router must be a URL such as https:.*"ftp:\/\/one.example"$/,
     ],
     [{ Type: "auto", DelegatedRouters: ["https://u:secret@one.example?a"] }, /not "https:\/\/one.example\?a"$/],
+    [{ Type: "custom", Routers: { http } }, /^method name "provide" is missing from Routing.Methods config param$/],
     [
-      { Type: "custom", Routers: { http } },
-      /^method name "find-providers" is missing from Routing.Methods config param$/,
+      { Type: "custom", Methods: { ...all("a"), odd: {} } },
+      /^method name "odd" is not a supported method on Routing.Methods config param$/,
     ],
-    [{ Type: "custom", Methods: { ...all("a"), odd: {} } }, /^Routing.Methods: there is no method "odd"$/],
     [{ Type: "custom", Methods: all("a") }, /^config for router with name "a" not found$/],
     [{ Type: "custom", Methods: all("__proto__") }, /^config for router with name "__proto__" not found$/],
     [
       { Type: "custom", Methods: all("a"), Routers: { a: { Type: "reframe" } } },
-      /^unknown router type "reframe" of the router "a": there are http, /,
+      /^unknown router type "reframe" of the router "a": known types are http, /,
     ],
-    [{ Type: "custom", Methods: all("a"), Routers: { a: { Type: "http" } } }, /^a router is an URL such as/],
+    [
+      { Type: "custom", Methods: all("a"), Routers: { a: { Type: "http", Parameters: {} } } },
+      /^router "a": configuration param 'Endpoint' is needed for http delegated routing types$/,
+    ],
     [
       {
         Type: "custom",
@@ -126,7 +132,7 @@ describe("what is wrong is named", () => {
           b: { Type: "sequential", Parameters: { Routers: [{ RouterName: "a" }] } },
         },
       },
-      /^dependency cycle creating router with name "a"$/,
+      /^dependency loop creating router with name "a"$/,
     ],
   ];
   for (const [routing, reason] of cases) {

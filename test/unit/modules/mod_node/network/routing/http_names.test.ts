@@ -1,4 +1,4 @@
-/** Records of names from a router over HTTP, and to it. */
+/** Reads records of names from an HTTP router, and puts them to it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { publicKeyKey, recordKey } from "#node/network/ipns_record/keys.ts";
@@ -19,32 +19,32 @@ const signed = (key: Key, lifetime = HOUR_MS) =>
     sequence: 1n,
     ttl: 0n,
   });
-const answerOf = (bytes: Uint8Array, type = RECORD_TYPE) =>
+const responseOf = (bytes: Uint8Array, type = RECORD_TYPE) =>
   new Response(Uint8Array.from(bytes), { headers: { "content-type": type } });
 
 const key = await newKey();
 const record = await signed(key);
 const name = recordKey(key.id);
 
-test("a record is asked for by its name in base36, and given when it is signed", async () => {
-  const { router, asked } = fakeRouter(() => answerOf(record));
+test("a record is requested by its name in base36, and returned if it is signed", async () => {
+  const { router, requests } = fakeRouter(() => responseOf(record));
   const { events, failure } = await outcome(router.search(name, soon()));
   assert.equal(failure, undefined);
   assert.deepEqual(
     events.map(({ value }) => Buffer.from(value ?? [])),
     [Buffer.from(record)],
   );
-  assert.match(asked[0]?.url.pathname ?? "", /^\/routing\/v1\/ipns\/k51[a-z0-9]+$/);
-  assert.equal(asked[0]?.init.headers.accept, RECORD_TYPE);
+  assert.match(requests[0]?.url.pathname ?? "", /^\/routing\/v1\/ipns\/k51[a-z0-9]+$/);
+  assert.equal(requests[0]?.init.headers.accept, RECORD_TYPE);
 });
 
 describe("there is no record", () => {
-  for (const [what, answer] of [
-    ["with another type", () => answerOf(record, "text/plain; charset=utf-8")],
+  for (const [what, response] of [
+    ["with another type", () => responseOf(record, "text/plain; charset=utf-8")],
     ["with status 404", () => new Response("", { status: 404 })],
   ] as const) {
     test(what, async () => {
-      assert.deepEqual(await outcome(fakeRouter(answer).router.search(name, soon())), { events: [] });
+      assert.deepEqual(await outcome(fakeRouter(response).router.search(name, soon())), { events: [] });
     });
   }
 });
@@ -66,7 +66,7 @@ describe("a record that is not valid is a failure of the router", () => {
   ];
   for (const [what, bytes, reason] of cases) {
     test(what, async () => {
-      const { router } = fakeRouter(async () => answerOf(await bytes()));
+      const { router } = fakeRouter(async () => responseOf(await bytes()));
       const { events, failure } = await outcome(router.search(name, soon()));
       assert.match(failure ?? "", reason);
       assert.deepEqual(errorsIn(events), [failure]);
@@ -75,11 +75,11 @@ describe("a record that is not valid is a failure of the router", () => {
   }
 });
 
-test("a record is put as it is; what the router refuses has failed", async () => {
+test("a record is put unchanged, and a refusal of the router is an error", async () => {
   let status = 200;
-  const { router, asked } = fakeRouter(() => new Response("bad record", { status }));
+  const { router, requests } = fakeRouter(() => new Response("bad record", { status }));
   assert.deepEqual(await outcome(router.put({ key: name, value: record }, soon())), { events: [] });
-  const [{ url, init } = assert.fail()] = asked;
+  const [{ url, init } = assert.fail()] = requests;
   assert.equal(init.method, "PUT");
   assert.match(url.pathname, /^\/routing\/v1\/ipns\/k51/);
   assert.equal(init.headers["content-type"], RECORD_TYPE);
@@ -90,10 +90,10 @@ test("a record is put as it is; what the router refuses has failed", async () =>
   }
 });
 
-test("public keys are neither asked for nor put", async () => {
-  const { router, asked } = fakeRouter(() => assert.fail("asked"));
+test("public keys are neither requested nor put", async () => {
+  const { router, requests } = fakeRouter(() => assert.fail("asked"));
   const other = publicKeyKey(key.id);
   assert.deepEqual(await outcome(router.search(other, soon())), { events: [] });
   assert.deepEqual(await outcome(router.put({ key: other, value: record }, soon())), { events: [] });
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requests, []);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseRouterUrl } from "#node/network/routing/http/endpoint.ts";
 
-test("a password in the URL of a router is taken as it is written where it is not escaped", () => {
+test("an unescaped password in the URL of a router is used as it is written", () => {
   const credentials = (url: string) => {
     const [, text = ""] = parseRouterUrl(url).authorization?.split(" ") ?? [];
     return Buffer.from(text, "base64").toString();

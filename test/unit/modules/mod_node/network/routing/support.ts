@@ -1,4 +1,4 @@
-/** Routers in memory: those of other makes, and ones over HTTP that give what a test says. */
+/** Routers in memory, including HTTP routers that respond as a test defines. */
 import { generateKeyPair } from "@libp2p/crypto/keys";
 import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import type { CID } from "multiformats/cid";
@@ -7,7 +7,7 @@ import { type PeerId, parsePeerId } from "#node/formats/peer_id.ts";
 import { eventTypes, type RoutingEvent, type RoutingEvents } from "#node/network/kad/events.ts";
 import { Endpoint, type Fetch, parseRouterUrl } from "#node/network/routing/http/endpoint.ts";
 import { httpRouter } from "#node/network/routing/http/http_router.ts";
-import type { Asking, Router } from "#node/network/routing/router.ts";
+import type { QueryOptions, Router } from "#node/network/routing/router.ts";
 import { NodeLog } from "#node/util/log.ts";
 
 export const cid: CID = parseCid("bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku");
@@ -16,21 +16,21 @@ export const peers: readonly PeerId[] = await Promise.all(
 );
 export const otherPeer = parsePeerId("12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA");
 
-/** So long may anything take that a test waits for. */
-export const soon = (): Asking => ({ signal: AbortSignal.timeout(60_000) });
+/** Timeout of everything that a test waits for. */
+export const soon = (): QueryOptions => ({ signal: AbortSignal.timeout(60_000) });
 
-/** What came of a question: its events, and the text with which it failed. */
+/** Resolves to the events of a query, and the text of its error. */
 export async function outcome(events: RoutingEvents | undefined) {
-  const told: RoutingEvent[] = [];
+  const reported: RoutingEvent[] = [];
   try {
-    for await (const event of events ?? []) told.push(event);
-    return { events: told };
+    for await (const event of events ?? []) reported.push(event);
+    return { events: reported };
   } catch (error) {
-    return { events: told, failure: (error as Error).message };
+    return { events: reported, failure: (error as Error).message };
   }
 }
 
-/** The providers or peers that events name, with their addresses and protocols. */
+/** Returns the providers or peers that events name, with their addresses and protocols. */
 export const namedIn = (events: readonly RoutingEvent[]) =>
   events
     .filter(({ type }) => type === eventTypes.provider || type === eventTypes.finalPeer)
@@ -40,28 +40,28 @@ export const namedIn = (events: readonly RoutingEvent[]) =>
 export const errorsIn = (events: readonly RoutingEvent[]) =>
   events.filter(({ type }) => type === eventTypes.queryError).map(({ text }) => text);
 
-/** A request as a router gets it. */
+/** A request as a router receives it. */
 export interface Got {
   readonly url: URL;
   readonly init: RequestInit & { readonly headers: Record<string, string> };
 }
 
-/** A router over HTTP that answers so, and what it was asked. */
+/** Creates an HTTP router with these responses, and returns the requests to it. */
 export function fakeRouter(
-  answer: (got: Got) => Response | Promise<Response>,
+  response: (got: Got) => Response | Promise<Response>,
   url = "https://router.example",
   usesGateways = true,
 ) {
-  const asked: Got[] = [];
+  const requests: Got[] = [];
   const log = new NodeLog();
   const fetch: Fetch = async (text, init) => {
     init.signal?.throwIfAborted();
     const got = { url: new URL(text), init: init as Got["init"] };
-    asked.push(got);
-    return answer(got);
+    requests.push(got);
+    return response(got);
   };
   return {
-    asked,
+    requests,
     fetch,
     router: httpRouter(new Endpoint(parseRouterUrl(url), { log, fetch }), () => usesGateways) as Required<Router>,
   };
@@ -70,7 +70,7 @@ export function fakeRouter(
 export const json = (value: unknown, init: ResponseInit = {}): Response =>
   new Response(JSON.stringify(value), { ...init, headers: { "content-type": "application/json", ...init.headers } });
 
-/** A stream of pieces as they are. `read` counts those that were taken. */
+/** Creates a stream of these pieces. `read` counts the pieces that were read. */
 export function streamed(pieces: Iterable<string> | AsyncIterable<string>, type = "application/x-ndjson") {
   const state = { read: 0, isOver: false };
   const bytes = (async function* () {
@@ -83,7 +83,7 @@ export function streamed(pieces: Iterable<string> | AsyncIterable<string>, type 
       state.isOver = true;
     }
   })();
-  return { state, answer: new Response(ReadableStream.from(bytes), { headers: { "content-type": type } }) };
+  return { state, response: new Response(ReadableStream.from(bytes), { headers: { "content-type": type } }) };
 }
 
 export const peerRecord = (id: PeerId | string, more: object = {}): object => ({

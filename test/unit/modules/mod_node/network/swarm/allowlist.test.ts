@@ -36,7 +36,7 @@ test("an entry is an address or a range, for all peers there or for one", async 
   }
 });
 
-test("whoever is in Swarm.ResourceMgr.Allowlist gets in where no more connections are taken, and nobody else at its address", async () => {
+test("a peer of Swarm.ResourceMgr.Allowlist may connect above the limit, and no other peer at its address", async () => {
   await using named = await startPeer();
   await using other = await startPeer();
   await using first = await startPeer();
@@ -47,7 +47,7 @@ test("whoever is in Swarm.ResourceMgr.Allowlist gets in where no more connection
   await assert.rejects(connectTo(named, closed));
   await using open = await startPeer({ config: { ...full, ...allowed } });
   await connectTo(first, open);
-  // Who it is is known when the connection is there for the one who has dialled.
+  // The dialling side has the connection before the other side knows who it is.
   await connectTo(other, open).catch(() => undefined);
   await eventually("it is cut off", () => other.swarm.connections(open.swarm.id).length === 0);
   await connectTo(named, open);

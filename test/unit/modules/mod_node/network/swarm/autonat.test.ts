@@ -6,7 +6,7 @@ import { connectTo, startPeer } from "./support.ts";
 
 type Middleware = ReturnType<typeof throttle>;
 
-/** Whether a stream of a peer is let through. */
+/** Returns whether a stream of a peer is let through. */
 function asks(middleware: Middleware, remotePeer: string, direction = "inbound"): boolean {
   let passed = false;
   try {
@@ -23,7 +23,7 @@ function asks(middleware: Middleware, remotePeer: string, direction = "inbound")
   return passed;
 }
 
-test("requests are bounded by peer and in all, in each interval anew", () => {
+test("requests are limited per peer and in total for each interval", () => {
   let now = 0;
   const middleware = throttle({ all: 3, peer: 2, interval: 1000 }, () => now);
   assert.deepEqual(
@@ -35,7 +35,7 @@ test("requests are bounded by peer and in all, in each interval anew", () => {
   assert.equal(asks(middleware, "a"), true);
 });
 
-test("zero is no bound", () => {
+test("zero means no limit", () => {
   const middleware = throttle({ all: 0, peer: 0, interval: 1000 });
   assert.ok(Array.from({ length: 100 }, () => asks(middleware, "a")).every(Boolean));
 });
@@ -58,8 +58,8 @@ test("a peer that asks about a private address is refused, and stays connected",
   const addresses = b.swarm.listenAddresses().map(({ bytes }) => field(2, bytes));
   const dial = field(2, field(1, field(1, b.swarm.id.toMultihash().bytes), ...addresses));
   stream.send(Buffer.concat([Uint8Array.of(dial.length + 2, 8, 0), dial]));
-  const answer = Buffer.concat(await Array.fromAsync(stream, (chunk) => chunk.subarray()));
+  const response = Buffer.concat(await Array.fromAsync(stream, (chunk) => chunk.subarray()));
   // A DIAL_RESPONSE, which begins with its status.
-  assert.deepEqual([...answer.subarray(1, 7)], [8, 1, 0x1a, answer.length - 5, 8, refused]);
+  assert.deepEqual([...response.subarray(1, 7)], [8, 1, 0x1a, response.length - 5, 8, refused]);
   assert.equal(connection.status, "open");
 });

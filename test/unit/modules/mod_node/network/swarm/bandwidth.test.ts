@@ -27,7 +27,7 @@ test("a rate is the weighted average of whole seconds", () => {
   assert.equal(meter.total, 4000);
 });
 
-test("what one side sends the other gets, by peer and by protocol", async () => {
+test("one side counts as sent what the other counts as received, by peer and by protocol", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const protocol = "/test/count/1.0.0";
@@ -56,18 +56,18 @@ test("what one side sends the other gets, by peer and by protocol", async () => 
   assert.equal(sent?.protocol("/none").TotalIn, 0);
 });
 
-test("a connected peer keeps its counters however many others come and go", () => {
+test("a connected peer retains its counters however many others connect and disconnect", () => {
   const events = new EventTarget();
   const bandwidth = new Bandwidth(events as ConstructorParameters<typeof Bandwidth>[0]);
   const meet = (name: string) => {
     const stream = Object.assign(new EventTarget(), { protocol: "/test", send: () => true }) as unknown as Stream;
     const remotePeer = { toString: () => name } as PeerId;
     const connection = { remotePeer, streams: [stream] };
-    const tell = (type: string) => events.dispatchEvent(new CustomEvent(type, { detail: connection }));
-    tell("connection:open");
+    const deliver = (type: string) => events.dispatchEvent(new CustomEvent(type, { detail: connection }));
+    deliver("connection:open");
     bandwidth.trackProtocolStream(stream);
     stream.send(new Uint8Array(10));
-    return { stream, sent: () => bandwidth.peer(remotePeer).TotalOut, leave: () => tell("connection:close") };
+    return { stream, sent: () => bandwidth.peer(remotePeer).TotalOut, leave: () => deliver("connection:close") };
   };
   const long = meet("long");
   const short = meet("short");
@@ -85,7 +85,7 @@ test("a connected peer keeps its counters however many others come and go", () =
   assert.equal(long.sent(), 0);
 });
 
-test("nothing is counted where the configuration says so", async () => {
+test("nothing is counted if the configuration disables it", async () => {
   await using a = await startPeer({ config: { "Swarm.DisableBandwidthMetrics": true } });
   assert.equal(a.swarm.bandwidth, undefined);
 });

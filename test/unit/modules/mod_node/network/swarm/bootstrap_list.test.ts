@@ -12,11 +12,11 @@ import { bootstrapPeers } from "#node/storage/repo/defaults.ts";
 
 type Config = Parameters<typeof listBootstrap>[0];
 
-/** The one key of a configuration. */
-function configWith(list: readonly string[] | null): Config & { list: readonly string[] | null } {
+/** A configuration that only has this key. */
+function configWith(list: readonly string[] | null, isAutoConfOn = true): Config & { list: readonly string[] | null } {
   const config = {
     list,
-    value: () => config.list,
+    value: (key: string) => (key === "Bootstrap" ? config.list : isAutoConfOn),
     async update(_key: "Bootstrap", change: (before: readonly string[] | null) => readonly string[] | null) {
       config.list = change(config.list);
     },
@@ -24,10 +24,8 @@ function configWith(list: readonly string[] | null): Config & { list: readonly s
   return config as unknown as Pick<ConfigFile, "value" | "update"> & { list: readonly string[] | null };
 }
 
-const [first, second] = [
-  "QmNnooDu7bfjPFoTZYxMNLWUQJyrVwtbZg5gBMjTezGAJN",
-  "QmQCU2EcMqAqQPR2i9bChDtGNJchTbq5TbXJJ16u19uLTa",
-];
+const first = "QmNnooDu7bfjPFoTZYxMNLWUQJyrVwtbZg5gBMjTezGAJN";
+const second = "QmQCU2EcMqAqQPR2i9bChDtGNJchTbq5TbXJJ16u19uLTa";
 const near = `/ip4/192.0.2.10/tcp/4001/p2p/${first}`;
 const far = `/ip4/192.0.2.11/tcp/4001/p2p/${first}`;
 const other = `/ip4/192.0.2.12/tcp/4001/p2p/${second}`;
@@ -80,4 +78,30 @@ test("the list is emptied, and filled with the built-in peers", async () => {
   assert.equal(config.list, null);
   assert.deepEqual(await addDefaultBootstrap(config), bootstrapPeers);
   assert.deepEqual([...listBootstrap(config)].sort(), [...bootstrapPeers].sort());
+});
+
+test("the word auto is stored as it is, and next to it only all peers can be removed", async () => {
+  const config = configWith(["auto", near]);
+  assert.deepEqual(await addBootstrap(config, [other, "auto"]), [other, "auto"]);
+  assert.deepEqual(config.list, [other, "auto", near]);
+  assert.deepEqual(await addBootstrap(config, [far]), [far]);
+  assert.deepEqual(config.list, [far, other, "auto", near]);
+  for (const texts of [[far], ["auto"], []]) {
+    await assert.rejects(removeBootstrap(config, texts), {
+      message: /^cannot remove individual bootstrap peers when using 'auto' placeholder: /,
+    });
+  }
+  assert.deepEqual(await clearBootstrap(config), [far, other, "auto", near]);
+  assert.equal(config.list, null);
+});
+
+test("the word auto stands for no peers while AutoConf is disabled, and cannot be added", async () => {
+  const config = configWith(["auto", near, other], false);
+  assert.deepEqual(listBootstrap(config), [near, other]);
+  await assert.rejects(addBootstrap(config, ["auto"]), { message: /AutoConf is disabled/ });
+  assert.deepEqual(await removeBootstrap(config, [near]), [near]);
+  assert.deepEqual(config.list, ["auto", other]);
+  await assert.rejects(removeBootstrap(config, ["auto"]), {
+    message: 'failed to parse multiaddr "auto": must begin with /',
+  });
 });

@@ -24,20 +24,20 @@ test("limits are those of the configuration, or the defaults", () => {
   assert.equal(connectionLimits(config({ "Swarm.ConnMgr.Type": "none" })), undefined);
 });
 
-test("of too many connections those with the lowest tag values are closed, but no protected or new one", async () => {
+test("connections with the lowest tag values are closed above the limit, but no protected or new ones", async () => {
   await using a = await startPeer();
   const others = await Promise.all(Array.from({ length: 4 }, () => startPeer()));
   try {
-    const [kept, asked, ...rest] = others as [(typeof others)[0], (typeof others)[0], ...typeof others];
+    const [stored, requests, ...rest] = others as [(typeof others)[0], (typeof others)[0], ...typeof others];
     const young = new ConnectionTrimmer(a.swarm.libp2p, { low: 1, high: 2, graceMs: 60_000 }, () => false);
     young.start();
-    await connectTo(a, kept);
-    await a.swarm.connectTagged(asked.swarm.id, asked.swarm.listenAddresses(), new AbortController().signal);
+    await connectTo(a, stored);
+    await a.swarm.connectTagged(requests.swarm.id, requests.swarm.listenAddresses(), new AbortController().signal);
     await connectTo(a, rest[0] as (typeof others)[0]);
     young.stop();
     assert.equal(a.swarm.connections().length, 3);
     const trimming = new ConnectionTrimmer(a.swarm.libp2p, { low: 2, high: 3, graceMs: -1 }, (id) =>
-      id.equals(kept.swarm.id),
+      id.equals(stored.swarm.id),
     );
     trimming.start();
     const ended = rest.map((each) => next(each, "peer:disconnect"));
@@ -45,13 +45,13 @@ test("of too many connections those with the lowest tag values are closed, but n
     await Promise.all(ended);
     trimming.stop();
     const left = a.swarm.connections().map(({ remotePeer }) => remotePeer.toString());
-    assert.deepEqual(left.sort(), [kept.swarm.id.toString(), asked.swarm.id.toString()].sort());
+    assert.deepEqual(left.sort(), [stored.swarm.id.toString(), requests.swarm.id.toString()].sort());
   } finally {
     await Promise.all(others.map((each) => each.stop()));
   }
 });
 
-test("a relay limits what it relays where the configuration says how, in time and data", () => {
+test("a relay limits the time and data of connections if the configuration says so", () => {
   const options = (values: Record<string, unknown>) =>
     relayOptions({
       value: (path: string) => values[path.replace("Swarm.RelayService.", "")] ?? null,

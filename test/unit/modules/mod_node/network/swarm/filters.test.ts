@@ -70,7 +70,7 @@ test("hidden addresses are given as addresses or ranges", () => {
   assert.equal(hidden(parseMultiaddr("/ip4/10.9.9.9/tcp/1/ws")), true);
 });
 
-test("ranges that are replaced keep their places where they were there, whatever order a configuration has them in", () => {
+test("replaced ranges that existed before keep their positions, whatever order the configuration has", () => {
   const filters = new Filters();
   const [a, b, c] = ["/ip4/192.0.2.0/ipcidr/24", "/ip4/198.51.100.0/ipcidr/24", "/ip4/10.0.0.0/ipcidr/8"] as const;
   for (const text of [a, b]) filters.add(text);

@@ -14,7 +14,10 @@ import { talkative } from "./talkative.ts";
 
 const linux = { skip: process.platform !== "linux" && "other systems have one address of their own" };
 
-/** What is opened to a node from an address of this machine, and left alone; they end with the test. */
+/**
+ * Opens connections to a node from a local address and leaves them idle; they are closed when the
+ * test ends.
+ */
 async function silent(t: TestContext, { swarm }: TestPeer, count: number, localAddress: string): Promise<Socket[]> {
   const [address] = swarm.listenAddresses();
   const port = Number(address?.getComponents().find(({ name }) => name === "tcp")?.value);
@@ -30,30 +33,34 @@ async function silent(t: TestContext, { swarm }: TestPeer, count: number, localA
 
 const openOf = (sockets: readonly Socket[]) => sockets.filter(({ readyState }) => readyState === "open").length;
 
-test("most of a thousand connections from one address are refused, and another address gets in", linux, async (t) => {
-  await using a = await startPeer();
-  await using b = await startPeer();
-  const before = await heapUsed();
-  const sockets = await silent(t, a, 1000, "127.0.0.9");
-  await connectTo(b, a);
-  for (const socket of sockets) socket.resume();
-  const soon = AbortSignal.timeout(60_000);
-  while (openOf(sockets) > 256) await pause(10, undefined, { signal: soon });
-  assert.ok((await heapUsed()) - before < 50 * 2 ** 20);
-});
+test(
+  "most of a thousand connections from one address are refused, and another address can connect",
+  linux,
+  async (t) => {
+    await using a = await startPeer();
+    await using b = await startPeer();
+    const before = await heapUsed();
+    const sockets = await silent(t, a, 1000, "127.0.0.9");
+    await connectTo(b, a);
+    for (const socket of sockets) socket.resume();
+    const soon = AbortSignal.timeout(60_000);
+    while (openOf(sockets) > 256) await pause(10, undefined, { signal: soon });
+    assert.ok((await heapUsed()) - before < 50 * 2 ** 20);
+  },
+);
 
-test("of ten thousand protocols that a peer announces repeatedly only so many are kept", async (t) => {
+test("only a limited number of ten thousand repeatedly announced protocols is stored", async (t) => {
   await using a = await startPeer();
   await using b = await startPeer();
   const messages = Array.from({ length: 10 }, (_, part) =>
     Array.from({ length: 1000 }, (_, at) => field(3, Buffer.from(`${part * 1000 + at}`))),
   );
-  const { libp2p: stranger, tell } = await talkative(t, messages);
+  const { libp2p: stranger, report } = await talkative(t, messages);
   const before = await heapUsed();
   await a.swarm.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(60_000));
   assert.equal((await a.swarm.peerInfo(stranger.peerId)).agentVersion, "talkative/1.0");
   const [connection] = stranger.getConnections(a.swarm.id) as [Connection];
-  const pushes = Array.from({ length: 100 }, async () => tell(await connection.newStream("/ipfs/id/push/1.0.0")));
+  const pushes = Array.from({ length: 100 }, async () => report(await connection.newStream("/ipfs/id/push/1.0.0")));
   await Promise.allSettled(pushes);
   await connectTo(b, a);
   const { protocols } = await a.swarm.libp2p.peerStore.get(stranger.peerId);
@@ -61,7 +68,7 @@ test("of ten thousand protocols that a peer announces repeatedly only so many ar
   assert.ok((await heapUsed()) - before < 100 * 2 ** 20);
 });
 
-test("a peer that a caller asks for is reached while a thousand dials wait", async (t) => {
+test("a requested peer is dialled while a thousand dials are queued", async (t) => {
   await using a = await startPeer();
   await using b = await startPeer();
   const mute = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");

@@ -5,20 +5,20 @@ import { field } from "#test/support/protobuf.ts";
 import { startPeer } from "./support.ts";
 import { talkative } from "./talkative.ts";
 
-const told = 10_000;
+const reported = 10_000;
 const perMessage = 500;
 
 const address = (at: number) =>
   field(2, parseMultiaddr(`/ip4/127.${at >> 16}.${(at >> 8) & 255}.${at & 255}/tcp/4001`).bytes);
 
-const all = Array.from({ length: told }, (_, at) => address(at));
+const all = Array.from({ length: reported }, (_, at) => address(at));
 const inParts = Array.from({ length: 10 }, (_, part) => all.slice(part * perMessage, (part + 1) * perMessage));
 
 for (const [how, messages, isKnown] of [
   ["in one message", [all], false],
   ["in many messages", inParts, true],
 ] as const) {
-  test(`of a peer that tells ten thousand addresses ${how} no more are kept than are of use`, async (t) => {
+  test(`a limited number of ten thousand addresses that a peer reports ${how} is stored`, async (t) => {
     await using a = await startPeer();
     const { libp2p: stranger } = await talkative(t, messages);
     await a.swarm.connect(stranger.peerId, stranger.getMultiaddrs(), AbortSignal.timeout(60_000));
@@ -30,7 +30,7 @@ for (const [how, messages, isKnown] of [
   });
 }
 
-test("addresses sent one after the other push out older ones, and nothing else is lost", async () => {
+test("addresses sent one after the other replace older ones, and nothing else is lost", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const { peerStore } = a.swarm.libp2p;
@@ -47,7 +47,7 @@ test("addresses sent one after the other push out older ones, and nothing else i
   assert.equal(Buffer.from(metadata.get("note") ?? []).toString(), "kept");
 });
 
-test("with discovery on the local network off nothing is sent there or heard from there", async () => {
+test("nothing is sent to or received from the local network while local discovery is off", async () => {
   const datagrams = () => process.getActiveResourcesInfo().filter((kind) => /^UDP/.test(kind)).length;
   const before = datagrams();
   await using a = await startPeer();

@@ -1,4 +1,4 @@
-/** What would leave the loopback: in networks that are made for it. */
+/** Runs tests that would leave the loopback interface in network namespaces of their own. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isolated, loopback, noIsolation } from "#test/support/isolated.ts";
@@ -28,7 +28,7 @@ test("a port is mapped at the gateway, unless that is off, and announced once a 
     "ip link set home up",
     "ip link set wall up",
     "ip route add 224.0.0.0/4 dev home",
-    // The gateway as the world sees it, and somebody out there, who is reached through it.
+    // The gateway as the outside sees it, and a peer outside, which is reached through it.
     "ip addr add 8.8.4.4/32 dev lo",
     "ip addr add 1.0.0.1/32 dev lo",
     "ip route replace table local local 1.0.0.1 dev lo src 8.8.4.4",
@@ -38,7 +38,7 @@ test("a port is mapped at the gateway, unless that is off, and announced once a 
     unproven: false,
     proven: true,
     joined: true,
-    asked: ["search", "GetExternalIPAddress", "AddAnyPortMapping PORT", "DeletePortMapping"],
+    requests: ["search", "GetExternalIPAddress", "AddAnyPortMapping PORT", "DeletePortMapping"],
   });
 });
 
@@ -46,9 +46,11 @@ for (const [network, setup] of [
   ["any interface", []],
   ["a network", [loopback]],
 ] as const) {
-  test(`on a machine without ${network} a node goes online quietly, whatever it is to look for`, { skip }, async () => {
-    const { told, notices, dialled, connected } = (await run("nowhere", setup)) as Record<string, unknown>;
-    assert.deepEqual(told, []);
+  test(`on a machine without ${network} a node goes online without warnings, whatever it is configured to search for`, {
+    skip,
+  }, async () => {
+    const { reported, notices, dialled, connected } = (await run("nowhere", setup)) as Record<string, unknown>;
+    assert.deepEqual(reported, []);
     assert.deepEqual(
       notices,
       ["/ip4/0.0.0.0/udp/4001/quic", "/ip6/::/udp/4001/quic"].map(

@@ -3,10 +3,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { largeReads, useReadsAtOnce } from "#node/network/swarm/large_reads.ts";
+import { largeReads, markUsedAtOnce } from "#node/network/swarm/large_reads.ts";
 import { eventually } from "#test/support/eventually.ts";
 
-/** Both ends of a connection: one that the server has, and one that reads in this way and keeps what it is handed. */
+/**
+ * Both ends of a connection: the server's, and one with large reads that retains what it receives.
+ */
 async function connection(t: TestContext, { listens = true } = {}) {
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -24,7 +26,7 @@ async function connection(t: TestContext, { listens = true } = {}) {
   return { near, far, pieces, came };
 }
 
-test("what two sockets were handed stays as it came, however they take turns", async (t) => {
+test("data delivered to two sockets is never overwritten, however their reads alternate", async (t) => {
   const all = [await connection(t), await connection(t)];
   const sent = all.map(() => [9, 100_000, 17, 3_000_000, 400_000, 5].map((length) => randomBytes(length)));
   for (const at of (sent[0] as Buffer[]).keys()) {
@@ -37,35 +39,35 @@ test("what two sockets were handed stays as it came, however they take turns", a
     assert.ok(Buffer.concat(pieces).equals(Buffer.concat(sent[index] as Buffer[])));
 });
 
-test("a few bytes hold no more memory than they have", async (t) => {
+test("a few bytes occupy no more memory than their size", async (t) => {
   const { far, pieces, came } = await connection(t);
   far.write(randomBytes(100));
   await came(100);
   assert.ok((pieces[0] as Buffer).buffer.byteLength <= 64 * 1024);
 });
 
-test("a socket that is paused takes no more, and goes on where it was with all that has come meanwhile", async (t) => {
+test("a paused socket reads no further, and later continues with all data that arrived meanwhile", async (t) => {
   const { near, far, pieces, came } = await connection(t);
   const sent = randomBytes(30_000_000);
   near.once("data", () => near.pause());
   far.write(sent);
   await eventually("it is paused", () => near.isPaused());
-  const held = pieces.length;
+  const stored = pieces.length;
   await new Promise((resolve) => setTimeout(resolve, 50));
-  assert.equal(pieces.length, held);
+  assert.equal(pieces.length, stored);
   near.resume();
   await came(sent.length);
   assert.ok(Buffer.concat(pieces).equals(sent));
   assert.ok(pieces.some(({ length }) => length > 64 * 1024));
 });
 
-test("what is used at once comes in one memory for all sockets", async (t) => {
+test("data that is used at once is delivered in one buffer for all sockets", async (t) => {
   const all = [await connection(t), await connection(t)];
   const buffers = new Set<ArrayBufferLike>();
   const hashes = all.map(({ near }) => {
     const hash = createHash("sha256");
     near.on("data", (piece: Buffer) => hash.update(piece) && buffers.add(piece.buffer));
-    useReadsAtOnce(near);
+    markUsedAtOnce(near);
     return hash;
   });
   const sent = randomBytes(5_000_000);
@@ -75,9 +77,10 @@ test("what is used at once comes in one memory for all sockets", async (t) => {
   for (const hash of hashes) assert.equal(hash.digest("hex"), createHash("sha256").update(sent).digest("hex"));
 });
 
-test("what nobody listens for waits in memory of its own, also in a socket whose bytes are used at once", async (t) => {
-  const [waiting, other] = [await connection(t, { listens: false }), await connection(t)];
-  for (const { near } of [waiting, other]) useReadsAtOnce(near);
+test("data without a listener is buffered separately, also in a socket whose data is used at once", async (t) => {
+  const waiting = await connection(t, { listens: false });
+  const other = await connection(t);
+  for (const { near } of [waiting, other]) markUsedAtOnce(near);
   waiting.far.write(Buffer.alloc(1000, 1));
   await eventually("it waits", () => waiting.near.readableLength === 1000);
   other.far.write(Buffer.alloc(1000, 2));

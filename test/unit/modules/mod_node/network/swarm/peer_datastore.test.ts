@@ -37,7 +37,7 @@ test("entries of peers survive a restart, the node's own does not", async () => 
   assert.deepEqual(await keysOf(await PeerDatastore.open(metadata, { own })), []);
 });
 
-test("the entries that changed last are kept", async () => {
+test("the entries that changed last are stored", async () => {
   const metadata = memoryMetadata();
   const book = await PeerDatastore.open(metadata, { own });
   const most = 4096;
@@ -79,7 +79,7 @@ test("a node that knows thousands of peers still knows the protocols of connecte
   assert.ok((await c.swarm.peerInfo(a.swarm.id)).protocols.length > 0);
 });
 
-/** An id for which nobody has the key. */
+/** An id whose private key is not known. */
 function madeUp(at: number): PeerId {
   const multihash = Buffer.alloc(34);
   multihash.writeUInt16BE(0x1220);

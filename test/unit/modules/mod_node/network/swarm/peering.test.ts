@@ -22,7 +22,7 @@ test("a peering peer is dialled, and dialled again when it disconnects", async (
   peering.stop();
 });
 
-test("an unreachable peering peer is dialled until it answers", async () => {
+test("an unreachable peering peer is dialled until it responds", async () => {
   await using a = await startPeer();
   const b = await startPeer();
   const { id } = b.swarm;
@@ -50,22 +50,22 @@ test("the configured peering peers are dialled", async () => {
   assert.equal(String(await met), a.swarm.id.toString());
 });
 
-test("a configured peering peer without addresses is looked for by routing", async () => {
+test("a configured peering peer without addresses is looked up by routing", async () => {
   await using b = await startPeer();
   const { id, addresses } = wanted(b);
   const met = next(b, "peer:connect");
-  const asked: string[] = [];
+  const requests: string[] = [];
   await using a = await startPeer({
     config: { "Peering.Peers": [{ ID: id.toString(), Addrs: [] }] },
     prepareSwarm: (swarm) => {
       swarm.findPeer = async (peer) => {
-        asked.push(peer.toString());
+        requests.push(peer.toString());
         return addresses;
       };
     },
   });
   assert.equal(String(await met), a.swarm.id.toString());
-  assert.deepEqual(asked, [id.toString()]);
+  assert.deepEqual(requests, [id.toString()]);
 });
 
 test("a peer that was added is dialled after a restart, until it is removed; the configured ones stay apart", async () => {
@@ -73,7 +73,8 @@ test("a peer that was added is dialled after a restart, until it is removed; the
   await using c = await startPeer();
   const metadata = memoryMetadata();
   const ids = ({ swarm }: TestPeer) => swarm.keepers.peered.map(({ id }) => id.toString()).sort();
-  const [added, configured] = [wanted(b), wanted(c)];
+  const added = wanted(b);
+  const configured = wanted(c);
   {
     await using a = await startPeer({ metadata });
     const met = next(b, "peer:connect");

@@ -6,7 +6,7 @@ import type { PingComponents } from "@libp2p/ping";
 import { PingService, pingProtocol } from "#node/network/swarm/ping.ts";
 import { startPeer, startStranger } from "./support.ts";
 
-/** A peer that answers with `echo`, on one stream at a time. */
+/** A peer that responds with `echo`, on one stream at a time. */
 async function acquainted(echo: (stream: Stream) => Promise<void>) {
   const stranger = await startStranger();
   await stranger.unhandle(pingProtocol);
@@ -63,13 +63,13 @@ function opening(open: (signal: AbortSignal | undefined) => Promise<Stream>) {
 }
 
 test("a caller that aborts does not close the stream of the others, and a waiting caller may abort", async () => {
-  let asked = 0;
+  let requests = 0;
   const first = new AbortController();
   const waiting = new AbortController();
   const ping = opening((signal) => {
-    asked += 1;
+    requests += 1;
     return new Promise((_, reject) => {
-      if (asked === 2) reject(new Error("cannot be reached"));
+      if (requests === 2) reject(new Error("cannot be reached"));
       signal?.addEventListener("abort", () => reject(signal.reason));
     });
   });
@@ -82,13 +82,13 @@ test("a caller that aborts does not close the stream of the others, and a waitin
   ];
   waiting.abort(new Error("waiting left"));
   await refused[1];
-  assert.equal(asked, 1);
+  assert.equal(requests, 1);
   first.abort(new Error("first left"));
   await Promise.all(refused);
-  assert.equal(asked, 2);
+  assert.equal(requests, 2);
 });
 
-test("a caller that aborts takes no answer from the others", async () => {
+test("a caller that aborts does not consume the echo of another", async () => {
   const { promise: release, resolve } = Promise.withResolvers<void>();
   await using met = await acquainted(async (stream) => {
     for await (const chunk of stream) {

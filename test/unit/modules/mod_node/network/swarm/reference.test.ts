@@ -23,7 +23,7 @@ async function connect({ swarm }: TestPeer, { address: text }: GoIpfs) {
   return swarm.connect(id, address === undefined ? [] : [address]);
 }
 
-test("the reference is dialled, identified and answers echoes", { skip }, async () => {
+test("the reference is dialled, identified and responds to pings", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startPeer();
   const connection = await connect(a, go);
@@ -36,7 +36,7 @@ test("the reference is dialled, identified and answers echoes", { skip }, async 
   echo.close();
 });
 
-test("the reference dials, identifies and is answered", { skip }, async () => {
+test("the reference dials this node, identifies it and gets responses to its pings", { skip }, async () => {
   await using go = await GoIpfs.start();
   await using a = await startPeer();
   const { id } = a.swarm;

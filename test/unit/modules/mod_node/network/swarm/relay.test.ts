@@ -12,12 +12,12 @@ const relayed = (peer: TestPeer) =>
 
 const announced = ({ swarm }: TestPeer) => swarm.announcedAddresses().map(String);
 
-/** Resolves when the addresses that a peer listens on change the next time. */
+/** Resolves when the addresses that a peer listens on change. */
 function listening({ swarm: { libp2p } }: TestPeer): Promise<unknown> {
   return new Promise((resolve) => libp2p.addEventListener("transport:listening", resolve, { once: true }));
 }
 
-/** A relay, and somebody behind it. */
+/** A relay, and a peer behind it. */
 async function behindRelay(
   config: Record<string, unknown> = {},
 ): Promise<readonly [relay: TestPeer, hidden: TestPeer]> {
@@ -44,7 +44,7 @@ test("a relay is found among connected peers, and again after it was away", asyn
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Resolves when the only connection to another peer is one without a relay. */
+/** Resolves when the only connection to another peer does not use a relay. */
 function direct(own: TestPeer, other: TestPeer): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const look = () => {
@@ -61,7 +61,7 @@ test("a peer that dialled through a relay is dialled back directly, and the rela
   await using _relay = relay;
   await using _hidden = hidden;
   const port = await freePort();
-  // A name counts as an address that everybody can reach.
+  // A DNS name counts as a publicly reachable address.
   const config = {
     "Addresses.Swarm": [`/ip4/127.0.0.1/tcp/${port}`],
     "Addresses.Announce": [`/dns4/localhost/tcp/${port}`],
@@ -84,7 +84,7 @@ test("two peers behind a relay dial each other by hole punching", async () => {
   const [relay, hidden] = await behindRelay(swarm);
   await using _relay = relay;
   await using _hidden = hidden;
-  // Nobody answers where it says that it is: only it can open the way.
+  // The announced address does not respond, so only the peer itself can open the connection.
   const nowhere = { "Addresses.Swarm": [], "Addresses.Announce": [`/dns4/localhost/tcp/${await freePort()}`] };
   await using shut = await startPeer({ config: nowhere });
   await shut.swarm.connect(hidden.swarm.id, [relayed(relay)]);

@@ -5,7 +5,7 @@ import { fill, streamBetween } from "./support.ts";
 
 const mebibyte = 1024 * 1024;
 
-test("a paused stream holds its sender back, also when it is paused by what resuming delivers", async (t) => {
+test("a paused stream slows its sender down, also if a listener pauses it while it resumes", async (t) => {
   const { near, far } = await streamBetween(t);
   allowBuffering(near);
   let got = 0;

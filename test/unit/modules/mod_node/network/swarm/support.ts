@@ -1,4 +1,4 @@
-/** Peers on loopback that need nothing around them, and peers of another make. */
+/** Peers on loopback that need no other services, and peers of other implementations. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,12 +20,12 @@ import { NodeLog } from "#node/util/log.ts";
 export interface PeerSetup {
   /** Values of the configuration by path. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Kept by whoever gives it. */
+  /** The caller keeps and removes it. */
   readonly metadata?: MetadataStore;
-  /** Makes a folder a repo, or goes on with one. */
+  /** Turns a folder into a repo, or reuses its repo. */
   readonly folder?: string;
   readonly prepare?: (repo: Repo) => Promise<void>;
-  /** Before it starts. */
+  /** Called before the node starts. */
   readonly prepareSwarm?: (swarm: Swarm) => void;
 }
 
@@ -33,7 +33,7 @@ export interface TestPeer extends AsyncDisposable {
   readonly swarm: Swarm;
   readonly repo: Repo;
   readonly notices: readonly string[];
-  /** Level and message. */
+  /** Level and message of log lines. */
   readonly logged: readonly string[];
   stop(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export async function startPeer(setup: PeerSetup = {}): Promise<TestPeer> {
   }
 }
 
-/** A peer of libp2p alone. */
+/** A plain libp2p peer. */
 export async function startStranger(): Promise<Libp2p & AsyncDisposable> {
   const stranger = await createLibp2p({
     addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
@@ -80,7 +80,7 @@ export async function startStranger(): Promise<Libp2p & AsyncDisposable> {
 
 export const connectTo = (from: TestPeer, to: TestPeer) => from.swarm.connect(to.swarm.id, to.swarm.listenAddresses());
 
-/** Resolves when libp2p of a peer tells of it the next time, with what it tells. */
+/** Resolves to the details of the next event of that name from a peer's libp2p. */
 export function next<T>({ swarm }: TestPeer, event: "peer:connect" | "peer:disconnect" | "peer:identify"): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();
   swarm.libp2p.addEventListener(event, ({ detail }: { detail: unknown }) => resolve(detail as T), { once: true });
@@ -89,7 +89,8 @@ export function next<T>({ swarm }: TestPeer, event: "peer:connect" | "peer:disco
 
 /** Both ends of a stream between two nodes. */
 export async function streamBetween(t: TestContext): Promise<{ readonly near: Stream; readonly far: Stream }> {
-  const [a, b] = [await startPeer(), await startPeer()];
+  const a = await startPeer();
+  const b = await startPeer();
   t.after(() => Promise.all([a.stop(), b.stop()]));
   const { promise, resolve } = Promise.withResolvers<Stream>();
   await a.swarm.libp2p.handle("/test/stream", resolve);
@@ -99,7 +100,10 @@ export async function streamBetween(t: TestContext): Promise<{ readonly near: St
   return { near: await promise, far };
 }
 
-/** Sends up to so many bytes, until none are taken for a while; resolves with the number that was taken. */
+/**
+ * Sends up to that many bytes, until no more are accepted for a while; resolves to the number of
+ * accepted bytes.
+ */
 export async function fill(stream: Stream, maxBytes: number, milliseconds = 500): Promise<number> {
   let sent = 0;
   for (const piece = new Uint8Array(256 * 1024); sent < maxBytes; sent += piece.length) {

@@ -72,7 +72,7 @@ test("pings share one stream, and return their round-trip times", async () => {
   await assert.rejects(echo.ping());
 });
 
-test("a wrong ping answer is detected", async () => {
+test("a wrong ping echo is detected", async () => {
   await using a = await startPeer();
   await using stranger = await startStranger();
   await stranger.unhandle("/ipfs/ping/1.0.0");
@@ -141,19 +141,20 @@ test("a peer that was met before is reached by its id alone, over and over", asy
   await connectTo(a, b);
   for (let round = 0; round < 10; round += 1) {
     const [from, to] = round % 2 === 0 ? [a, b] : [b, a];
-    const former = to.swarm.connections(from.swarm.id);
+    const previous = to.swarm.connections(from.swarm.id);
     await from.swarm.disconnect(to.swarm.id, undefined);
     await from.swarm.connect(to.swarm.id);
     assert.equal(from.swarm.connections(to.swarm.id).length, 1);
-    // The other one may hear of the new connection before the end of the former one: it is never without any then.
+    // The other node may notice the new connection before the end of the previous one, so it always
+    // has one.
     await eventually("the new connection alone is there", () => {
       const [first, ...others] = to.swarm.connections(from.swarm.id);
-      return first !== undefined && others.length === 0 && !former.includes(first);
+      return first !== undefined && others.length === 0 && !previous.includes(first);
     });
   }
 });
 
-test("a peer that is not where it was any more is looked up; if nobody knows more, the error names where it was", async () => {
+test("a peer that has moved is looked up, and if that fails the error names its old address", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const { peerStore } = a.swarm.libp2p;
@@ -168,7 +169,7 @@ test("a peer that is not where it was any more is looked up; if nobody knows mor
   await a.swarm.connect(b.swarm.id);
 });
 
-test("a given address is dialled first, whatever else is known of the peer", async () => {
+test("a given address is dialled first, whatever other addresses are known", async () => {
   await using a = await startPeer();
   await using b = await startPeer();
   const lies = Array.from({ length: 100 }, (_, at) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${at + 1}`));
@@ -198,8 +199,8 @@ test("configured ranges are filtered from the start", async () => {
 });
 
 test("only what the configuration names is announced", async () => {
-  await using told = await startPeer({ config: { "Addresses.Announce": ["/dns4/node.example/tcp/4001"] } });
-  assert.deepEqual(told.swarm.announcedAddresses().map(String), ["/dns4/node.example/tcp/4001"]);
+  await using reported = await startPeer({ config: { "Addresses.Announce": ["/dns4/node.example/tcp/4001"] } });
+  assert.deepEqual(reported.swarm.announcedAddresses().map(String), ["/dns4/node.example/tcp/4001"]);
   await using hidden = await startPeer({ config: { "Addresses.NoAnnounce": ["/ip4/127.0.0.0/ipcidr/8"] } });
   assert.equal(hidden.swarm.listenAddresses().length, 1);
   assert.deepEqual(hidden.swarm.announcedAddresses(), []);
@@ -217,7 +218,7 @@ test("an address that cannot be listened on is reported, and the others are used
 
 test("a node that listens nowhere still works", async () => {
   await using a = await startPeer({ config: { "Addresses.Swarm": ["/ip4/192.0.2.1/tcp/0"] } });
-  assert.deepEqual(a.logged, ["error nothing is listened on: no other node can reach this one"]);
+  assert.deepEqual(a.logged, ["error the node listens on no address: no other node can reach it"]);
   await using b = await startPeer();
   await connectTo(a, b);
 });

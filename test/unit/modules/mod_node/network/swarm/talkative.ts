@@ -1,4 +1,4 @@
-/** A peer that says of itself whatever it likes. */
+/** A peer that reports arbitrary data about itself. */
 import type { TestContext } from "node:test";
 import { generateKeyPair, publicKeyToProtobuf } from "@libp2p/crypto/keys";
 import type { Stream } from "@libp2p/interface";
@@ -10,11 +10,14 @@ import { field, framed } from "#test/support/protobuf.ts";
 
 export interface Talkative {
   readonly libp2p: Libp2p;
-  /** Says all messages and closes the stream. */
-  tell(stream: Stream): Promise<void>;
+  /** Sends all messages and closes the stream. */
+  report(stream: Stream): Promise<void>;
 }
 
-/** `messages`: the fields of each, besides its key and the name that it goes by, which is told to whoever asks. */
+/**
+ * `messages` has the fields of each message, in addition to its public key and agent version. They
+ * are sent to every peer that asks.
+ */
 export async function talkative(t: TestContext, messages: readonly (readonly Uint8Array[])[]): Promise<Talkative> {
   const privateKey = await generateKeyPair("Ed25519");
   const head = [field(1, publicKeyToProtobuf(privateKey.publicKey)), field(6, Buffer.from("talkative/1.0"))];
@@ -27,10 +30,10 @@ export async function talkative(t: TestContext, messages: readonly (readonly Uin
     streamMuxers: [yamux()],
   });
   t.after(() => libp2p.stop());
-  const tell = async (stream: Stream) => {
+  const report = async (stream: Stream) => {
     for (const frame of frames) stream.send(frame);
     await stream.close().catch(() => undefined);
   };
-  await libp2p.handle("/ipfs/id/1.0.0", tell);
-  return { libp2p, tell };
+  await libp2p.handle("/ipfs/id/1.0.0", report);
+  return { libp2p, report };
 }

@@ -1,4 +1,7 @@
-/** What connections are made of goes by the configuration, and nothing is listened on beyond it. */
+/**
+ * Tests that transports, encryption and multiplexers follow the configuration, and that only
+ * configured addresses are listened on.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { freePort } from "#test/support/free_port.ts";
@@ -14,7 +17,7 @@ for (const transport of transports) {
     for (const [multiplexer, shared] of Object.entries(multiplexers)) {
       test(`${transport} with ${secured} and ${shared}`, async () => {
         await using a = await startPeer({ config: { "Addresses.Swarm": [transport] } });
-        // Only what this one says that it speaks is left.
+        // Disables all other protocols on this node.
         const others = [...Object.values(security), ...Object.values(multiplexers)].filter(
           (name) => name !== secured && name !== shared,
         );
@@ -33,7 +36,7 @@ for (const transport of transports) {
 
 const linux = { skip: process.platform === "linux" ? false : "asks /proc/net what is listened on" };
 
-test("nothing is listened on but what the configuration names", linux, async () => {
+test("only configured addresses are listened on", linux, async () => {
   const before = await listeningSockets();
   const added = async () => (await listeningSockets()).filter((socket) => !before.includes(socket));
   {
@@ -42,7 +45,8 @@ test("nothing is listened on but what the configuration names", linux, async () 
     assert.deepEqual(await added(), [`tcp 127.0.0.1:${port}`]);
   }
   assert.deepEqual(await added(), []);
-  const [first, second] = [await freePort(), await freePort()];
+  const first = await freePort();
+  const second = await freePort();
   const swarm = [`/ip4/127.0.0.1/tcp/${first}`, `/ip4/127.0.0.1/tcp/${second}/ws`];
   {
     await using both = await startPeer({ config: { "Addresses.Swarm": swarm } });

@@ -14,7 +14,7 @@ class Store {
   }
 }
 
-test("small blocks are put together, the rest by flush", async () => {
+test("small blocks are put in batches, and flush puts the rest", async () => {
   const store = new Store();
   const batch = new BlockBatch(store);
   for (const block of samples(700)) await batch.add(block);
@@ -25,7 +25,7 @@ test("small blocks are put together, the rest by flush", async () => {
   assert.deepEqual(store.puts, [512, 188]);
 });
 
-test("large blocks fill a batch by their bytes, and whoever fills it waits for the store", async () => {
+test("large blocks fill a batch by their bytes, and the caller that fills it waits for the store", async () => {
   const store = new Store();
   const disk = Promise.withResolvers<void>();
   store.work = () => disk.promise;
@@ -38,7 +38,7 @@ test("large blocks fill a batch by their bytes, and whoever fills it waits for t
   await waiting;
 });
 
-test("a put that failed is told by flush and by all that come after", async () => {
+test("flush and all later calls report a put that failed", async () => {
   const store = new Store();
   store.work = () => Promise.reject(new Error("disk full"));
   const batch = new BlockBatch(store);

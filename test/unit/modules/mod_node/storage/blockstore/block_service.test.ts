@@ -5,7 +5,7 @@ import { blockFormat } from "#node/storage/blockstore/make_block.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { as, dagPb, legacy, raw, sample } from "./samples.ts";
 
-test("blocks that the store checks are not checked once more", async () => {
+test("blocks that the store verifies are not verified again", async () => {
   const { cid } = sample(1, 100);
   const wrong = { get: async () => sample(2, 100).bytes };
   for (const verifies of [false, true]) {
@@ -17,9 +17,11 @@ test("blocks that the store checks are not checked once more", async () => {
   }
 });
 
-test("a block is found by its multihash, whatever version and codec are named, and is there under that name from then on", async () => {
+test("a block is found by its multihash under any version and codec, and is stored under that CID from then on", async () => {
   const { cid, bytes } = sample(1, 100);
-  const [rawForm, dagCbor, unknown] = [as(cid, raw), as(cid, 0x71), as(cid, 0x300)];
+  const rawForm = as(cid, raw);
+  const dagCbor = as(cid, 0x71);
+  const unknown = as(cid, 0x300);
   for (const stored of [rawForm, as(cid, dagPb), legacy(cid), dagCbor]) {
     for (const named of [rawForm, as(cid, dagPb), legacy(cid), dagCbor, unknown]) {
       const blocks = new BlockService(memoryBlocks());

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 
-test("a buffer that came back is used again for a block of nearly the same length", () => {
+test("a released buffer is reused for a block of nearly the same length", () => {
   const buffers = new BufferPool();
   const first = buffers.take(262_158);
   assert.equal(first.length, 262_158);
@@ -12,7 +12,7 @@ test("a buffer that came back is used again for a block of nearly the same lengt
   assert.ok(second.buffer === first.buffer);
 });
 
-test("no two who read have the same memory, however often a buffer is given back", () => {
+test("two readers never share memory, however often a buffer is released", () => {
   const buffers = new BufferPool();
   const first = buffers.take(100_000);
   buffers.release(first);
@@ -21,7 +21,7 @@ test("no two who read have the same memory, however often a buffer is given back
   assert.equal(new Set(taken.map(({ buffer }) => buffer)).size, 3);
 });
 
-test("memory that several share comes back once all of them have released it", () => {
+test("a shared buffer returns to the pool when all its users have released it", () => {
   const buffers = new BufferPool();
   const shared = buffers.take(100_000, 3);
   const isBack = () => {
@@ -36,19 +36,19 @@ test("memory that several share comes back once all of them have released it", (
   assert.equal(isBack(), true);
 });
 
-test("what is kept is not taken back, and what is not theirs is let alone", () => {
+test("a retained buffer does not return to the pool, and foreign buffers are ignored", () => {
   const buffers = new BufferPool();
-  const kept = buffers.take(100_000);
-  buffers.retain(kept.subarray(5, 10));
-  buffers.release(kept);
+  const retainedBuffer = buffers.take(100_000);
+  buffers.retain(retainedBuffer.subarray(5, 10));
+  buffers.release(retainedBuffer);
   const strange = new Uint8Array(131_072);
   buffers.release(strange);
-  new BufferPool().release(kept);
+  new BufferPool().release(retainedBuffer);
   const next = [buffers.take(100_000), buffers.take(131_072)];
-  for (const { buffer } of next) assert.ok(buffer !== kept.buffer && buffer !== strange.buffer);
+  for (const { buffer } of next) assert.ok(buffer !== retainedBuffer.buffer && buffer !== strange.buffer);
 });
 
-test("short and very long blocks have memory of their own, and what is kept for later is bounded", () => {
+test("short and very long blocks have their own memory, and the free buffers are bounded", () => {
   const buffers = new BufferPool();
   for (const length of [0, 1, 10_000, 3 * 2 ** 20]) {
     const first = buffers.take(length);
@@ -66,17 +66,17 @@ test("short and very long blocks have memory of their own, and what is kept for 
   assert.equal(again.filter(({ buffer }) => before.has(buffer)).length, 16);
 });
 
-test("what is kept of one length makes room for another that is used now, and is freed at once", () => {
+test("free buffers of one length make room for another length that is used now, and are freed immediately", () => {
   const buffers = new BufferPool();
   const use = (length: number) => {
     const many = Array.from({ length: 16 }, () => buffers.take(length));
     for (const bytes of many) buffers.release(bytes);
     return many.map(({ buffer }) => buffer);
   };
-  const kept = (some: readonly ArrayBuffer[]) => some.filter(({ byteLength }) => byteLength > 0).length;
+  const retainedBuffer = (some: readonly ArrayBuffer[]) => some.filter(({ byteLength }) => byteLength > 0).length;
   const large = use(320_000);
-  assert.equal(kept(large), 12);
+  assert.equal(retainedBuffer(large), 12);
   const small = new Set(use(262_144));
-  assert.equal(kept(large), 0);
+  assert.equal(retainedBuffer(large), 0);
   assert.ok(use(262_144).every((buffer) => small.has(buffer)));
 });

@@ -1,4 +1,4 @@
-/** What every block store must do; each implementation's test runs it. */
+/** The contract of every block store; the test of each implementation runs it. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { CID } from "multiformats/cid";
@@ -20,7 +20,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
       }
     });
 
-  each("what was put is there at once, and after sync", async (store) => {
+  each("a block that was put exists immediately, and after sync", async (store) => {
     const blocks = [...samples(20), sample(100, 0), sample(101, 1), sample(102, 300_000)];
     await store.put(blocks);
     for (const round of ["at once", "after sync"]) {
@@ -36,49 +36,50 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await contents(store), contentsOf(blocks));
   });
 
-  each("forms are known when the memory of their CIDs serves again, also that of a Buffer", async (store) => {
+  each("forms are known after the memory of their CIDs was reused, also that of a Buffer", async (store) => {
     const { cid, bytes } = sample(7);
     const forms = [cid, as(cid, dagPb)];
-    const lent = forms.map((form) => Buffer.from(form.bytes));
-    for (const each of lent) await store.put([{ cid: castCid(each), bytes }]);
-    const told = await store.forms(cid);
+    const pool = forms.map((form) => Buffer.from(form.bytes));
+    for (const each of pool) await store.put([{ cid: castCid(each), bytes }]);
+    const reported = await store.forms(cid);
     await store.sync();
-    for (const each of lent) each.fill(0);
+    for (const each of pool) each.fill(0);
     // By their multihashes: their text may have been made before.
     const texts = (cids: readonly CID[]) => cids.map((each) => String(as(each, each.code))).sort();
-    for (const known of [told, await store.forms(cid)]) assert.deepEqual(texts(known), texts(forms));
+    for (const known of [reported, await store.forms(cid)]) assert.deepEqual(texts(known), texts(forms));
   });
 
   each(
-    "a block that is not written yet is given as a copy where its memory serves again, also that of a Buffer",
+    "a block that is not written yet is returned as a copy when its memory will be reused, also that of a Buffer",
     async (store) => {
       const { cid, bytes } = sample(8);
-      const lent = Buffer.from(bytes);
+      const pool = Buffer.from(bytes);
       let isReleased = false;
-      await store.put([{ cid, bytes: lent, release: () => void (isReleased = true) }]);
+      await store.put([{ cid, bytes: pool, release: () => void (isReleased = true) }]);
       const got = await store.get(cid);
       await store.sync();
-      if (isReleased) lent.fill(0);
+      if (isReleased) pool.fill(0);
       assert.deepEqual(Buffer.from(got as Uint8Array), Buffer.from(bytes));
     },
   );
 
-  each("new forms are told, each once, and none that was stored before", async (store) => {
-    const [one, other] = [sample(1), sample(2, 5000)];
-    const told: string[] = [];
-    const options = { onNew: (cid: CID) => told.push(cid.toString()) };
+  each("onNew reports each new form once, and none that was stored before", async (store) => {
+    const one = sample(1);
+    const other = sample(2, 5000);
+    const reported: string[] = [];
+    const options = { onNew: (cid: CID) => reported.push(cid.toString()) };
     await store.put([one], options);
     await store.put([one, other, { cid: as(other.cid, dagPb), bytes: other.bytes }, other], options);
     await store.put([one, other]);
-    assert.deepEqual(told, [one.cid, other.cid, as(other.cid, dagPb)].map(String));
+    assert.deepEqual(reported, [one.cid, other.cid, as(other.cid, dagPb)].map(String));
     await store.delete([one.cid]);
     await store.sync();
     await store.put([other, one], options);
-    assert.equal(told.at(-1), one.cid.toString());
-    assert.equal(told.length, 4);
+    assert.equal(reported.at(-1), one.cid.toString());
+    assert.equal(reported.length, 4);
   });
 
-  each("what was not put is not there", async (store) => {
+  each("a block that was not put does not exist", async (store) => {
     await store.put(samples(3));
     const { cid } = sample(50);
     assert.equal(await store.get(cid), undefined);
@@ -88,7 +89,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await store.delete([cid]), [false]);
   });
 
-  each("the forms of a multihash are known, whichever is asked for", async (store) => {
+  each("all forms of a multihash are returned for each of them", async (store) => {
     const { cid, bytes } = sample(2, 700);
     assert.deepEqual(await store.forms(cid), []);
     await store.put([{ cid: as(cid, dagPb), bytes }]);
@@ -101,7 +102,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await store.forms(cid), []);
   });
 
-  each("forms of one multihash come and go each by itself", async (store) => {
+  each("forms of one multihash are added and removed separately", async (store) => {
     const { cid, bytes } = sample(1, 5000);
     const forms = [cid, as(cid, dagPb), legacy(cid), as(cid, 0x0129)];
     for (const [at, form] of forms.entries()) {
@@ -119,7 +120,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.equal((await store.stat()).blocks, 2);
   });
 
-  each("a block that is there already changes nothing", async (store) => {
+  each("putting an existing block changes nothing", async (store) => {
     const blocks = samples(5, 10_000);
     await store.put(blocks);
     await store.sync();
@@ -131,7 +132,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.equal((await keysOf(store)).length, 5);
   });
 
-  each("a thousand puts of one block at once store it once", async (store) => {
+  each("a thousand concurrent puts of one block store it once", async (store) => {
     const block = sample(7, 1000);
     await Promise.all(Array.from({ length: 1000 }, () => store.put([block]).then(() => store.sync())));
     assert.equal((await store.stat()).blocks, 1);
@@ -139,7 +140,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await keysOf(store), [block.cid.toString()]);
   });
 
-  each("what was deleted is gone, and can be put again", async (store) => {
+  each("a deleted block is gone, and can be put again", async (store) => {
     const blocks = samples(10);
     await store.put(blocks);
     const gone = blocks.slice(0, 5).map(({ cid }) => cid);
@@ -153,7 +154,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.equal((await store.stat()).blocks, 10);
   });
 
-  each("blocks of many hash functions are kept and checked", async (store) => {
+  each("blocks of many hash functions are stored and checked", async (store) => {
     const names = ["sha1", "sha2-512", "sha3-256", "dbl-sha2-256", "blake2b-256", "blake2s-256", "keccak-256"];
     const blocks = await Promise.all(
       names.map((hash, at) => hashedWith(hashNamed(hash) ?? assert.fail(hash), noise(500, at))),
@@ -170,10 +171,10 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.equal(await store.check(wrong.cid), false);
   });
 
-  each("a listing has each form once, whatever happens meanwhile", async (store) => {
-    const kept = samples(1200, 10);
+  each("a listing has each form once, whatever changes meanwhile", async (store) => {
+    const listing = samples(1200, 10);
     const passing = samples(1200, 10, 10_000);
-    await store.put([...kept, ...passing.slice(0, 600)]);
+    await store.put([...listing, ...passing.slice(0, 600)]);
     await store.sync();
     const seen: string[] = [];
     let step = 0;
@@ -185,12 +186,12 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     }
     assert.equal(new Set(seen).size, seen.length);
     const listed = new Set(seen);
-    for (const { cid } of kept) assert.ok(listed.has(cid.toString()));
-    const possible = new Set([...kept, ...passing].map(({ cid }) => cid.toString()));
+    for (const { cid } of listing) assert.ok(listed.has(cid.toString()));
+    const possible = new Set([...listing, ...passing].map(({ cid }) => cid.toString()));
     for (const key of seen) assert.ok(possible.has(key));
   });
 
-  each("compaction keeps what is stored", async (store) => {
+  each("compaction preserves stored blocks", async (store) => {
     const blocks = samples(200, 1000);
     await store.put(blocks);
     await store.put([
@@ -204,7 +205,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     await assert.rejects(store.compact(AbortSignal.abort()), { name: "AbortError" });
   });
 
-  each("a CID that is a view into something larger is not held on to", async (store) => {
+  each("a CID that is a view of a larger array does not retain the array", async (store) => {
     const { cid, bytes } = sample(3);
     const large = new Uint8Array(10_000);
     large.set(cid.bytes, 500);
@@ -215,7 +216,7 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     assert.deepEqual(await keysOf(store), [cid.toString()]);
   });
 
-  each("after close everything is refused, and close may come again", async (store) => {
+  each("every call after close is refused, and close may be called again", async (store) => {
     const block = sample(1);
     await store.put([block, sample(2)]);
     const listing = store.keys()[Symbol.asyncIterator]();

@@ -14,22 +14,24 @@ import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts"
 const some = () => blockOf(randomBytes(100));
 
 async function open(signal?: AbortSignal) {
-  const [store, lock] = [memoryBlocks(), new SharedLock()];
+  const store = memoryBlocks();
+  const lock = new SharedLock();
   const batch = new PreemptibleBatch(store, lock, { signal });
   await batch.enter();
   return { store, lock, batch };
 }
 
-/** Whether a promise has come to its end by now. */
+/** Whether a promise has settled by now. */
 async function settled(promise: Promise<unknown> | undefined): Promise<boolean> {
   const yet = Symbol("open");
   await new Promise(setImmediate);
   return (await Promise.race([promise, yet])) !== yet;
 }
 
-test("who wants the lock gets it with all that was added stored, and what is added then waits", async () => {
+test("a caller that wants the lock gets it when everything added is stored, and later blocks wait", async () => {
   const { store, lock, batch } = await open();
-  const [one, other] = [some(), some()];
+  const one = some();
+  const other = some();
   batch.add(one);
   const release = await lock.acquireExclusive();
   assert.ok(await store.has(one.cid));
@@ -47,7 +49,7 @@ test("who wants the lock gets it with all that was added stored, and what is add
   batch.leave();
 });
 
-test("what is to be done in one step is not cut in two", async () => {
+test("a step that must not be interrupted keeps the lock", async () => {
   const { lock, batch } = await open();
   const { promise, resolve } = Promise.withResolvers<void>();
   const step = batch.flushThen(() => promise);
@@ -63,7 +65,7 @@ test("what is to be done in one step is not cut in two", async () => {
   batch.leave();
 });
 
-test("who leaves meanwhile does not come back, and who is told to leave hears why", async () => {
+test("a batch that leaves meanwhile does not take the lock again, and an aborted one reports the reason", async () => {
   const { lock, batch } = await open();
   const release = await lock.acquireExclusive();
   batch.leave();
@@ -72,18 +74,19 @@ test("who leaves meanwhile does not come back, and who is told to leave hears wh
 
   const leaving = new AbortController();
   const second = await open(leaving.signal);
-  const held = await second.lock.acquireExclusive();
+  const acquired = await second.lock.acquireExclusive();
   const adding = second.batch.add(some());
   leaving.abort(new Error("enough"));
   await assert.rejects(async () => adding, { message: "enough" });
   await assert.rejects(second.batch.flush(), { message: "enough" });
   second.batch.leave();
-  held();
+  acquired();
   (await second.lock.acquireExclusive())();
 });
 
-test("who has been waiting for the lock before the share came is let through, too", async () => {
-  const [store, lock] = [memoryBlocks(), new SharedLock()];
+test("a caller that waited for the lock before the batch entered gets it, too", async () => {
+  const store = memoryBlocks();
+  const lock = new SharedLock();
   const release = await lock.acquireExclusive();
   const batch = new PreemptibleBatch(store, lock);
   const entering = batch.enter();
@@ -96,7 +99,7 @@ test("who has been waiting for the lock before the share came is let through, to
 
 for (const trickle of [false, true]) {
   for (const rawLeaves of [false, true]) {
-    test(`of a file only its root is loose: trickle ${trickle}, raw leaves ${rawLeaves}`, async () => {
+    test(`only the root of a file is unlinked: trickle ${trickle}, raw leaves ${rawLeaves}`, async () => {
       const { batch } = await open();
       const chunker = parseChunker("size-100");
       const bytes = Buffer.alloc(70_000, "the same leaf again and again");
@@ -115,7 +118,7 @@ for (const trickle of [false, true]) {
   }
 }
 
-test("of a sharded directory only its root is loose", async () => {
+test("only the root of a sharded directory is unlinked", async () => {
   const { batch } = await open();
   const builder = new ShardBuilder(defaultCid, batch.add);
   const blocks = Array.from({ length: 3000 }, (_, number) => ({ name: `entry ${number}`, block: some() }));

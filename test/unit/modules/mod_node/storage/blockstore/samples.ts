@@ -7,7 +7,7 @@ import type { Block, BlockStore } from "#node/storage/blockstore/store.ts";
 export const raw = 0x55;
 export const dagPb = 0x70;
 
-/** Bytes that look random and are the same in each run. */
+/** Pseudo-random bytes that are the same in each run. */
 export function noise(length: number, seed: number): Uint8Array {
   const bytes = new Uint8Array(length);
   let state = (seed * 2654435761 + 1) >>> 0;
@@ -18,7 +18,7 @@ export function noise(length: number, seed: number): Uint8Array {
   return bytes;
 }
 
-/** A raw block of some length; seeds tell blocks apart. */
+/** A raw block of a length; the seed distinguishes blocks. */
 export function sample(seed: number, length = 100): Block {
   const bytes = noise(length, seed);
   return { cid: CID.createV1(raw, create(sha256.code, hash("sha256", bytes, "buffer"))), bytes };
@@ -40,13 +40,13 @@ export async function keysOf(store: BlockStore): Promise<string[]> {
   return keys.sort();
 }
 
-/** All that a store holds: forms and bytes. */
+/** All content of a store: forms and bytes. */
 export async function contents(store: BlockStore): Promise<Map<string, string>> {
-  const held = new Map<string, string>();
+  const content = new Map<string, string>();
   for await (const cid of store.keys()) {
-    held.set(cid.toString(), Buffer.from((await store.get(cid)) ?? []).toString("base64"));
+    content.set(cid.toString(), Buffer.from((await store.get(cid)) ?? []).toString("base64"));
   }
-  return new Map([...held].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return new Map([...content].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 export const contentsOf = (blocks: readonly Block[]): Map<string, string> =>

@@ -24,7 +24,7 @@ async function opened(t: TestContext) {
   const main = memoryBlocks();
   const metadata = memoryMetadata();
   const store = new Filestore(main, metadata, { root, files: true, urls: true });
-  /** A block that stands in a file there, behind `offset` bytes of something else. */
+  /** A block in a file, after `offset` other bytes. */
   const written = async (path: string, seed: number, offset = 0) => {
     const block = sample(seed, 200);
     await writeFile(join(root, path), Buffer.concat([noise(offset, 99), block.bytes, noise(50, 98)]));
@@ -40,7 +40,7 @@ async function serving(t: TestContext, listener: RequestListener): Promise<strin
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("a block that has a place is read from there, and nothing of it is stored", async (t) => {
+test("a block with an external location is read from there, and its bytes are not stored", async (t) => {
   const { main, store, written } = await opened(t);
   const block = await written("a", 1, 30);
   await store.put([block, sample(2)]);
@@ -59,7 +59,7 @@ test("a block that has a place is read from there, and nothing of it is stored",
   assert.equal(await store.has(block.cid), false);
 });
 
-test("what was changed, cut short or taken away is told, each in its way", async (t) => {
+test("changed, truncated and removed files each cause their own error", async (t) => {
   const { root, store, written } = await opened(t);
   const block = await written("a", 1, 30);
   await store.put([block]);
@@ -69,25 +69,25 @@ test("what was changed, cut short or taken away is told, each in its way", async
     [Buffer.alloc(100), statuses.fileChanged, "unexpected EOF"],
     [Buffer.alloc(10), statuses.fileChanged, "EOF"],
   ] as const;
-  const told = async (status: number, message: string) => {
+  const reported = async (status: number, message: string) => {
     await assert.rejects(store.get(block.cid), { message, status });
     const { status: found, message: reason } = await store.inspect(block.cid);
     assert.deepEqual([found, reason], [status, message]);
   };
   for (const [content, status, message] of states) {
     await writeFile(path, content);
-    await told(status, message);
+    await reported(status, message);
   }
   await rm(path);
-  await told(statuses.fileNotFound, `open ${path}: no such file or directory`);
+  await reported(statuses.fileNotFound, `open ${path}: no such file or directory`);
   await mkdir(path);
-  await told(statuses.fileError, `read ${path}: is a directory`);
+  await reported(statuses.fileError, `read ${path}: is a directory`);
   assert.equal(await store.has(block.cid), true);
   const { status } = await store.inspect(sample(9).cid);
   assert.equal(status, statuses.keyNotFound);
 });
 
-test("a place is read before anything refers to it", async (t) => {
+test("the bytes at a location are read before a reference is stored", async (t) => {
   const { root, store, written } = await opened(t);
   const { cid, bytes } = sample(1, 200);
   const put = (path: string) => store.put([{ cid, bytes, at: { path, offset: 0 } }]);
@@ -101,17 +101,18 @@ test("a place is read before anything refers to it", async (t) => {
   assert.equal(await store.has(cid), false);
 });
 
-test("a new reference is told as a new block is, and one that was there is not", async (t) => {
+test("onNew reports a new reference like a new block, and not an existing one", async (t) => {
   const { store, written } = await opened(t);
-  const [first, second] = [await written("first", 1), await written("second", 2)];
-  const told: string[] = [];
-  const options = { onNew: (cid: { toString(): string }) => told.push(`${cid}`) };
+  const first = await written("first", 1);
+  const second = await written("second", 2);
+  const reported: string[] = [];
+  const options = { onNew: (cid: { toString(): string }) => reported.push(`${cid}`) };
   await store.put([first], options);
   await store.put([first, second, sample(3)], options);
-  assert.deepEqual(told.toSorted(), [first, second, sample(3)].map(({ cid }) => `${cid}`).toSorted());
+  assert.deepEqual(reported.toSorted(), [first, second, sample(3)].map(({ cid }) => `${cid}`).toSorted());
 });
 
-test("only files below the root may be referred to", async (t) => {
+test("references may only point to files below the root", async (t) => {
   const { root, store, written } = await opened(t);
   const block = await written("a", 1);
   const message = `cannot add filestore references outside ipfs root (${root})`;
@@ -122,7 +123,7 @@ test("only files below the root may be referred to", async (t) => {
   assert.equal((await store.inspect(block.cid)).reference?.path, "a");
 });
 
-test("each kind of reference needs its switch", async (t) => {
+test("each kind of reference needs its setting", async (t) => {
   const { root, main, metadata, written } = await opened(t);
   const block = await written("a", 1);
   const files = new Filestore(main, metadata, { root, files: true, urls: false });
@@ -133,7 +134,7 @@ test("each kind of reference needs its switch", async (t) => {
   await assert.rejects(urls.put([block]), { message: "filestore is not enabled, see https://git.io/vNItf" });
 });
 
-test("a block that is referred to is not stored again while its place holds", async (t) => {
+test("a referenced block is not stored again while its reference is valid", async (t) => {
   const { root, main, store, written } = await opened(t);
   const block = await written("a", 1);
   const { cid, bytes } = block;
@@ -156,9 +157,21 @@ test("a block that is referred to is not stored again while its place holds", as
   assert.deepEqual(await keysOf(store), []);
 });
 
+test("a block of the filestore is still compared with its copy in the block store", async (t) => {
+  const { main, store, written } = await opened(t);
+  const block = await written("a", 1);
+  await main.put([block]);
+  const put = t.mock.method(main, "put");
+  await store.put([block]);
+  assert.deepEqual(put.mock.calls[0]?.arguments[0], [block]);
+  assert.equal((await store.stat()).blocks, 1);
+});
+
 test("references are listed by block, or by file and offset", async (t) => {
   const { root, store } = await opened(t);
-  const [one, two, three] = [sample(1, 10), sample(2, 10), sample(3, 10)];
+  const one = sample(1, 10);
+  const two = sample(2, 10);
+  const three = sample(3, 10);
   await writeFile(join(root, "b"), Buffer.concat([two.bytes, one.bytes]));
   await writeFile(join(root, "a"), three.bytes);
   const at = (path: string, offset = 0) => ({ at: { path: join(root, path), offset } });
@@ -175,13 +188,13 @@ test("references are listed by block, or by file and offset", async (t) => {
   assert.ok(checked.every(({ status }) => status === statuses.ok));
 });
 
-test("ranges of URLs are asked for, and taken out of the whole where a server knows none", async (t) => {
+test("URLs are read by range, and ranges are cut out of the content of servers without range support", async (t) => {
   const { store } = await opened(t);
   const block = sample(1, 100);
   const whole = Buffer.concat([noise(70_000, 5), block.bytes, noise(70_000, 6)]);
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   const url = await serving(t, (request, response) => {
-    asked.push(request.headers.range);
+    requested.push(request.headers.range);
     if (request.url === "/whole") return response.end(whole);
     if (request.url === "/short") return response.end(whole.subarray(0, 70_050));
     if (request.url === "/part") return response.writeHead(206).end(block.bytes);
@@ -194,13 +207,13 @@ test("ranges of URLs are asked for, and taken out of the whole where a server kn
     assert.equal((await store.inspect(block.cid)).reference?.path, url + path);
     await store.delete([block.cid]);
   }
-  assert.deepEqual([...new Set(asked)], ["bytes=70000-70099"]);
+  assert.deepEqual([...new Set(requested)], ["bytes=70000-70099"]);
   const failed = `failed to get block for ${block.cid}: `;
   await assert.rejects(put("/short"), { message: `${failed}unexpected EOF` });
   await assert.rejects(put("/gone"), { message: `${failed}expected HTTP 200 or 206 got 404` });
 });
 
-test("a server that does not answer is named", async (t) => {
+test("an error names a server that does not respond", async (t) => {
   const { store } = await opened(t);
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -213,7 +226,7 @@ test("a server that does not answer is named", async (t) => {
   await assert.rejects(store.put([block]), { message: `failed to get block for ${block.cid}: ${reason}` });
 });
 
-test("references have the reference's bytes, and come back", () => {
+test("references have the encoding of go-filestore and can be decoded", () => {
   const known = { path: "d/big", offset: 262_144, size: 37_856 };
   const hex = `0a05${Buffer.from("d/big").toString("hex")}1080801018e0a702`;
   assert.equal(Buffer.from(encodeReference(known)).toString("hex"), hex);
@@ -226,7 +239,7 @@ test("references have the reference's bytes, and come back", () => {
   }
 });
 
-test("references are counted once, and the number follows them", async (t) => {
+test("references are counted once, and the count is updated by changes", async (t) => {
   const { main, metadata, written } = await opened(t);
   let ranges = 0;
   const counting = {
@@ -236,7 +249,8 @@ test("references are counted once, and the number follows them", async (t) => {
       return metadata.range(bounds);
     },
   };
-  const [one, two] = [await written("a", 1), await written("b", 2)];
+  const one = await written("a", 1);
+  const two = await written("b", 2);
   const root = one.at.path.slice(0, -2);
   const store = new Filestore(main, counting, { root, files: true, urls: true });
   await store.put([one]);

@@ -16,7 +16,7 @@ const fixture = new URL("../../../../../fixtures/vectors/network.json", import.m
 const known: readonly KnownKey[] = JSON.parse(readFileSync(fixture, "utf8")).sections.keys.cases;
 
 for (const { name, private_key_b64: text, peer_id: ids } of known) {
-  test(`the key ${name} has the reference's id in every base`, () => {
+  test(`the key ${name} has the id of go-ipfs in every base`, () => {
     const { bytes, id } = decodeKey(Buffer.from(text, "base64"));
     assert.equal(Buffer.from(bytes).toString("base64"), text);
     for (const [base, written] of Object.entries(ids)) {
@@ -25,12 +25,12 @@ for (const { name, private_key_b64: text, peer_id: ids } of known) {
   });
 }
 
-test("a key of secp256k1 has the id that libp2p gives it", async () => {
+test("a secp256k1 key has the id that libp2p computes", async () => {
   const made = await generateKeyPair("secp256k1");
   assert.equal(decodeKey(privateKeyToProtobuf(made)).id.toString(), peerIdFromPrivateKey(made).toString());
 });
 
-/** Keys that go-ipfs 0.9.0 imported under these ids. */
+/** Keys that go-ipfs 0.9.0 imported with these ids. */
 const ecdsa: [curve: string, key: string, id: string][] = [
   [
     "prime256v1",
@@ -49,12 +49,12 @@ const ecdsa: [curve: string, key: string, id: string][] = [
   ],
 ];
 for (const [curve, text, id] of ecdsa) {
-  test(`an ECDSA key of ${curve} has the reference's id`, () => {
+  test(`an ECDSA key of ${curve} has the id of go-ipfs`, () => {
     assert.equal(decodeKey(Buffer.from(text, "base64")).id.toString(), id);
   });
 }
 
-test("keys that are made here load elsewhere, under the same id", async () => {
+test("generated keys load in libp2p under the same id", async () => {
   for (const form of [
     { type: "ed25519" },
     { type: "Ed25519", size: 7 },
@@ -69,7 +69,7 @@ test("keys that are made here load elsewhere, under the same id", async () => {
   }
 });
 
-test("a repeated public key is taken out, and must be the same", () => {
+test("a repeated public key is removed, and must be the same", () => {
   const [text = ""] = known.map((each) => each.private_key_b64);
   const pair = Buffer.from(text, "base64").subarray(4);
   const long = (repeated: Uint8Array) => Buffer.concat([Buffer.from("08011260", "hex"), pair, repeated]);
@@ -77,7 +77,7 @@ test("a repeated public key is taken out, and must be the same", () => {
   assert.throws(() => decodeKey(long(new Uint8Array(32))), /expected redundant ed25519 public key to be redundant/);
 });
 
-test("what is no key is refused with the reference's reason", () => {
+test("invalid keys are refused with the text of go-ipfs", () => {
   const cases = [
     ["", 'proto: required field "Type" not set'],
     ["0801", 'proto: required field "Data" not set'],
@@ -93,10 +93,10 @@ test("what is no key is refused with the reference's reason", () => {
   );
   assert.throws(() => decodeKey(Buffer.from("08001202abcd", "hex")), /^NodeError: the RSA key cannot be read/);
   const zero = Buffer.concat([Buffer.from("08021220", "hex"), new Uint8Array(32)]);
-  assert.throws(() => decodeKey(zero), /the secp256k1 key is none/);
+  assert.throws(() => decodeKey(zero), /the secp256k1 key is invalid/);
 });
 
-test("sizes and types that are of no use are refused", async () => {
+test("unsupported sizes and types are refused", async () => {
   const weak = privateKeyToProtobuf(await generateKeyPair("RSA", 1024));
   const message = "rsa keys must be >= 2048 bits to be useful";
   assert.throws(() => decodeKey(weak), { message });

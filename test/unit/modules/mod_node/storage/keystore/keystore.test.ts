@@ -46,7 +46,7 @@ test("a key is a read-only file that is named by the base32 of its name", async 
   assert.deepEqual(await keys.export("Foo"), new Uint8Array(await readFile(join(folder, "key_izxw6"))));
 });
 
-test("what is no key's file is passed over, and a key that cannot be read is named", async (t) => {
+test("foreign files are ignored, and an unreadable key is named in the error", async (t) => {
   const { folder, keys } = await opened(t);
   await keys.generate("a", form);
   await writeFile(join(folder, "key_1"), "");
@@ -58,7 +58,7 @@ test("what is no key's file is passed over, and a key that cannot be read is nam
   await assert.rejects(keys.list(), /the key file .*key_me cannot be read: unexpected EOF/);
 });
 
-test("a draft that a crash has left is in nobody's way", async (t) => {
+test("a draft that a crash left behind does no harm", async (t) => {
   const { folder, keys } = await opened(t);
   await keys.generate("a", form);
   await keys.remove("a");
@@ -67,7 +67,7 @@ test("a draft that a crash has left is in nobody's way", async (t) => {
   assert.deepEqual(await readdir(folder), ["key_me"]);
 });
 
-test("names may be as long as files' names allow", async (t) => {
+test("names may be as long as file names allow", async (t) => {
   const { keys, folder } = await opened(t);
   const longest = "x".repeat(156);
   await keys.generate(longest, form);
@@ -79,7 +79,7 @@ test("names may be as long as files' names allow", async (t) => {
   assert.deepEqual(await readdir(folder), ["key_me"]);
 });
 
-test("of calls that want one name at once, one gets it", async (t) => {
+test("one of several concurrent calls for the same name gets it", async (t) => {
   const { keys } = await opened(t);
   const results = await Promise.allSettled(Array.from({ length: 8 }, () => keys.generate("a", form)));
   const failed = results.filter((result) => result.status === "rejected");
@@ -87,7 +87,7 @@ test("of calls that want one name at once, one gets it", async (t) => {
   for (const { reason } of failed) assert.equal(reason.message, "key with name 'a' already exists");
 });
 
-test("renaming keeps the key, and takes a name only by force", async (t) => {
+test("renaming preserves the key, and replaces another key only with force", async (t) => {
   const { folder, keys } = await opened(t);
   const a = await keys.generate("a", form);
   await keys.generate("b", form);

@@ -1,4 +1,4 @@
-/** What every metadata store must do; each implementation's test runs it. */
+/** The contract of every metadata store; the test of each implementation runs it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KeyRange, MetadataStore } from "#node/storage/metadata/store.ts";
@@ -30,14 +30,14 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
       }
     });
 
-  each("what a transaction wrote is read afterwards, and its result is the answer", async (store) => {
-    const answer = await store.transaction((writer) => {
+  each("reads return what a transaction wrote, and the transaction returns its result", async (store) => {
+    const response = await store.transaction((writer) => {
       writer.put("a", bytes("1"));
       assert.equal(text(writer.get("a")), "1");
       assert.equal(writer.has("b"), false);
       return 42;
     });
-    assert.equal(answer, 42);
+    assert.equal(response, 42);
     assert.equal(text(await store.get("a")), "1");
     assert.equal(await store.has("a"), true);
     assert.equal(await store.get("b"), undefined);
@@ -50,13 +50,13 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     assert.equal(await store.has("empty"), true);
   });
 
-  each("a large value comes back whole", async (store) => {
+  each("a large value is returned whole", async (store) => {
     const value = Uint8Array.from({ length: 300_000 }, (_, at) => at % 251);
     await store.transaction((writer) => writer.put("large", value));
     assert.deepEqual(await store.get("large"), value);
   });
 
-  each("the array that was put may be used again", async (store) => {
+  each("the array that was put may be reused", async (store) => {
     const value = bytes("before");
     const done = store.transaction((writer) => writer.put("k", value));
     value.fill(0);
@@ -64,7 +64,7 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     assert.equal(text(await store.get("k")), "before");
   });
 
-  each("a transaction that throws leaves nothing", async (store) => {
+  each("a transaction that throws changes nothing", async (store) => {
     await fill(store, "kept");
     await assert.rejects(
       store.transaction((writer) => {
@@ -77,16 +77,20 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     assert.deepEqual(await listed(store), ["kept=KEPT"]);
   });
 
-  each("an asynchronous transaction is refused and leaves nothing", async (store) => {
+  each("an asynchronous transaction is refused and changes nothing", async (store) => {
     const run = store.transaction(async (writer) => writer.put("x", bytes("x")));
     await assert.rejects(run, TypeError);
     assert.equal(await store.has("x"), false);
   });
 
-  each("delete tells whether something was there", async (store) => {
+  each("delete returns whether the key existed", async (store) => {
     await fill(store, "a");
-    const told = await store.transaction((writer) => [writer.delete("a"), writer.delete("a"), writer.delete("b")]);
-    assert.deepEqual(told, [true, false, false]);
+    const deletedKeys = await store.transaction((writer) => [
+      writer.delete("a"),
+      writer.delete("a"),
+      writer.delete("b"),
+    ]);
+    assert.deepEqual(deletedKeys, [true, false, false]);
     assert.equal(await store.has("a"), false);
   });
 
@@ -148,7 +152,7 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     assert.deepEqual(seen.some, ["p3", "p4"]);
   });
 
-  each("a range is a view of one moment, and may be left early", async (store) => {
+  each("a range is a snapshot, and its iteration may stop early", async (store) => {
     const keys = Array.from({ length: 1000 }, (_, at) => `k${String(at).padStart(4, "0")}`);
     await fill(store, ...keys);
     const view = store.range()[Symbol.asyncIterator]();
@@ -174,12 +178,12 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     assert.equal(text(await store.get("k")), "2");
     const races = Array.from({ length: 10 }, (_, at) => store.compareAndSet("k", bytes("2"), bytes(`r${at}`)));
     assert.equal((await Promise.all(races)).filter(Boolean).length, 1);
-    const held = await store.get("k");
-    assert.equal(await store.compareAndSet("k", held, undefined), true);
+    const stored = await store.get("k");
+    assert.equal(await store.compareAndSet("k", stored, undefined), true);
     assert.equal(await store.has("k"), false);
   });
 
-  each("keys that cannot be kept are refused, and harm nothing", async (store) => {
+  each("invalid keys are refused without harm", async (store) => {
     for (const key of ["", "x".repeat(1979), "\ud800"]) {
       await assert.rejects(fill(store, "fine", key), /a metadata key is 1 to 1978 bytes/);
       await assert.rejects(store.get(key), /a metadata key is 1 to 1978 bytes/);
@@ -189,7 +193,7 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     assert.equal(await store.has("x".repeat(1978)), true);
   });
 
-  each("after close everything is refused, and close may come again", async (store) => {
+  each("every call after close is refused, and close may be called again", async (store) => {
     await fill(store, "a", "b");
     const view = store.range()[Symbol.asyncIterator]();
     await view.next();

@@ -20,7 +20,7 @@ const keysIn = async (path: string) => (await Array.fromAsync(readCopy(path))).m
 
 metadataContract("copied", () => CopiedMetadata.open(memoryMetadata(), { path: join(tmpdir(), "nothing", "copy") }));
 
-test("a copy has what must not be lost, and is written again only when that has changed", async (t) => {
+test("a copy has all important entries, and is written again only when these have changed", async (t) => {
   const path = join(await emptyFolder(t), "copy");
   const inner = memoryMetadata();
   const store = await CopiedMetadata.open(inner, { path });
@@ -40,20 +40,20 @@ test("a copy has what must not be lost, and is written again only when that has 
   assert.notEqual((await copyHeader(path))?.id, JSON.parse(first.split("\n")[0] ?? "").id);
 });
 
-test("a copy that a crash has left behind is known as such", async (t) => {
+test("a copy that is behind after a crash is recognized", async (t) => {
   const path = join(await emptyFolder(t), "copy");
   const inner = memoryMetadata();
   const store = await CopiedMetadata.open(inner, { path });
   await put(store, "pins/a");
   await store.copy();
   await put(store, "pins/b");
-  // Here the process ends.
+  // The process ends here.
   const again = await CopiedMetadata.open(inner, { path });
   await again.close();
   assert.deepEqual(await keysIn(path), ["pins/a", "pins/b"]);
 });
 
-test("what changes while a copy is made is in the next one, which comes by itself", async (t) => {
+test("changes during a copy are in the next one, which is made automatically", async (t) => {
   const path = join(await emptyFolder(t), "copy");
   const inner = memoryMetadata();
   const range = inner.range.bind(inner);
@@ -71,7 +71,7 @@ test("what changes while a copy is made is in the next one, which comes by itsel
   await store.close();
 });
 
-test("a copy is whole or it is none, whatever is in the keys", async (t) => {
+test("a copy is either whole or refused, whatever its keys contain", async (t) => {
   const path = join(await emptyFolder(t), "copy");
   const keys = ["a\u2028b\r\nc", "é\u0000", "x".repeat(70_000)];
   async function* entries() {
@@ -89,7 +89,7 @@ test("a copy is whole or it is none, whatever is in the keys", async (t) => {
     [whole.split("\n").slice(0, -2).join("\n"), /its end is missing/],
     [whole.replace("x", "y"), /its checksum does not fit/],
     [whole.split("\n").toSpliced(1, 1).join("\n"), /its checksum does not fit/],
-    [whole.replace('"1"', "1"), /it does not begin as one/],
+    [whole.replace('"1"', "1"), /its header is missing/],
   ];
   for (const [text, message] of refused) {
     await writeFile(path, text);
@@ -97,7 +97,7 @@ test("a copy is whole or it is none, whatever is in the keys", async (t) => {
   }
 });
 
-test("what goes wrong with a copy is told once, and hinders nothing", async (t) => {
+test("a failure of copying is reported once and stops nothing else", async (t) => {
   const path = join(await emptyFolder(t), "missing", "copy");
   const notices: string[] = [];
   const store = await CopiedMetadata.open(memoryMetadata(), { path, onNotice: (sentence) => notices.push(sentence) });
@@ -106,5 +106,5 @@ test("what goes wrong with a copy is told once, and hinders nothing", async (t) 
   await store.copy();
   await store.close();
   assert.equal(notices.length, 1);
-  assert.match(String(notices), /^no copy of pins and roots can be kept in .*: ENOENT/);
+  assert.match(String(notices), /^cannot write the copy of pins and roots to .*: ENOENT/);
 });

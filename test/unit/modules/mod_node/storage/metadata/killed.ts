@@ -1,4 +1,4 @@
-/** Writes one key after the other and tells of each that was answered, until it is killed. */
+/** Writes one key after the other and reports each acknowledgement, until it is killed. */
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
 
 const store = await openLmdbMetadata(process.argv[2] as string);

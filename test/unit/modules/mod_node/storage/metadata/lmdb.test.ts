@@ -13,14 +13,14 @@ import { metadataContract } from "./contract.ts";
 const home = mkdtempSync(join(tmpdir(), "modhost-metadata-"));
 after(() => rm(home, { recursive: true }));
 let folders = 0;
-// A dot in the name must not make it a file.
+// A dot in the name must not turn the folder into a file.
 const folder = () => join(home, `store.${++folders}`, "metadata");
 
 metadataContract("lmdb", () => openLmdbMetadata(folder()));
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-test("what was written is there when it is opened again", async () => {
+test("entries exist when the store is opened again", async () => {
   const at = folder();
   const first = await openLmdbMetadata(at);
   await first.transaction((writer) => writer.put("k", bytes("v")));
@@ -30,32 +30,34 @@ test("what was written is there when it is opened again", async () => {
   await second.close();
 });
 
-test("a store that is closed writes the transactions that wait", async () => {
+test("closing a store writes the waiting transactions", async () => {
   const at = folder();
   const first = await openLmdbMetadata(at);
-  const answered = Promise.all(["a", "b"].map((key) => first.transaction((writer) => writer.put(key, bytes(key)))));
+  const acknowledgedKeys = Promise.all(
+    ["a", "b"].map((key) => first.transaction((writer) => writer.put(key, bytes(key)))),
+  );
   await first.close();
-  await answered;
+  await acknowledgedKeys;
   const second = await openLmdbMetadata(at);
   assert.deepEqual(await Promise.all(["a", "b"].map((key) => second.get(key))), [bytes("a"), bytes("b")]);
   await second.close();
 });
 
-test("a transaction that was answered survives kill -9", async () => {
+test("an acknowledged transaction survives kill -9", async () => {
   const at = folder();
   const child = fork(fileURLToPath(new URL("killed.ts", import.meta.url)), [at], { execArgv: ["--conditions=source"] });
-  const answered: number[] = [];
+  const acknowledgedKeys: number[] = [];
   child.on("message", (count: number) => {
-    answered.push(count);
+    acknowledgedKeys.push(count);
     if (count === 40) child.kill("SIGKILL");
   });
   await once(child, "exit");
   const store = await openLmdbMetadata(at);
-  for (const count of answered) assert.ok(await store.has(`key-${count}`), `key-${count}`);
+  for (const count of acknowledgedKeys) assert.ok(await store.has(`key-${count}`), `key-${count}`);
   await store.close();
 });
 
-test("a damaged store is named, and the process goes on", async () => {
+test("a damaged store is reported, and the process continues", async () => {
   const damages: Record<string, (file: string, size: number) => Promise<void>> = {
     "cut in half": (file, size) => truncate(file, size / 2),
     "written over": async (file, size) => {

@@ -1,4 +1,4 @@
-/** Entries of the metadata that are damaged: whoever meets one is told which it is, and what to do. */
+/** Damaged metadata entries: the error names the entry and the remedy. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Requests } from "#modules/mod_http_pinning/requests.ts";
@@ -23,7 +23,7 @@ const readers: readonly (readonly [key: string, value: string, read: (metadata: 
   ];
 
 for (const [key, value, read] of readers) {
-  test(`${key} with ${JSON.stringify(value)} is told as damaged, by its key, with the remedy`, async () => {
+  test(`${key} with ${JSON.stringify(value)} is reported as damaged with its key and the remedy`, async () => {
     const metadata = memoryMetadata();
     await metadata.transaction((writer) => writer.put(key, Buffer.from(value)));
     await assert.rejects(

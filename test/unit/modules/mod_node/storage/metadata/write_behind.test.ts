@@ -8,12 +8,12 @@ import { eventually } from "#test/support/eventually.ts";
 const bytes = (text: string) => Buffer.from(text);
 const never = { delayMs: 2 ** 31 - 1 };
 
-const held = async (metadata: MetadataStore) =>
+const delayed = async (metadata: MetadataStore) =>
   (await Array.fromAsync(metadata.range())).map(([key, value]) => [key, Buffer.from(value).toString()]);
 const seen = async (behind: WriteBehind, prefix = "") =>
   (await Array.fromAsync(behind.range(prefix))).map(([key, value]) => [key, Buffer.from(value).toString()]).sort();
 
-test("changes are seen at once and written later, together", async () => {
+test("changes are visible immediately and written later, together", async () => {
   const metadata = memoryMetadata();
   await metadata.transaction((writer) => {
     writer.put("room/a", bytes("1"));
@@ -35,10 +35,10 @@ test("changes are seen at once and written later, together", async () => {
   assert.deepEqual(Buffer.from((await metadata.get("room/a")) ?? []), bytes("1"));
   await behind.flush();
   assert.deepEqual(await seen(behind), after);
-  assert.deepEqual(await held(metadata), [["other", "1"], ...after.map(([key, value]) => [`room/${key}`, value])]);
+  assert.deepEqual(await delayed(metadata), [["other", "1"], ...after.map(([key, value]) => [`room/${key}`, value])]);
 });
 
-test("what is on its way to the disk is seen, too", async () => {
+test("changes that are being written are visible, too", async () => {
   const metadata = memoryMetadata();
   const gate = Promise.withResolvers<void>();
   const slow: MetadataStore = {
@@ -52,7 +52,8 @@ test("what is on its way to the disk is seen, too", async () => {
   behind.set("a", bytes("1"));
   const first = behind.flush();
   behind.set("b", bytes("1"));
-  const [second, third] = [behind.flush(), behind.flush()];
+  const second = behind.flush();
+  const third = behind.flush();
   behind.set("c", bytes("1"));
   assert.deepEqual(await seen(behind), [
     ["a", "1"],
@@ -61,33 +62,33 @@ test("what is on its way to the disk is seen, too", async () => {
   ]);
   gate.resolve();
   await Promise.all([first, second, third]);
-  assert.deepEqual(await held(metadata), [
+  assert.deepEqual(await delayed(metadata), [
     ["a", "1"],
     ["b", "1"],
     ["c", "1"],
   ]);
 });
 
-test("many changes are not held back", async () => {
+test("many changes are not delayed", async () => {
   const metadata = memoryMetadata();
   const behind = new WriteBehind(metadata, "", { ...never, maxChanges: 2 });
   behind.set("a", bytes("1"));
   behind.set("b", bytes("1"));
   await behind.flush();
-  assert.equal((await held(metadata)).length, 2);
+  assert.equal((await delayed(metadata)).length, 2);
 });
 
-test("nothing is taken after the end", async () => {
+test("changes after closing are dropped", async () => {
   const metadata = memoryMetadata();
   const behind = new WriteBehind(metadata, "", never);
   behind.set("a", bytes("1"));
   await behind.close();
   behind.set("b", bytes("1"));
   await behind.close();
-  assert.deepEqual(await held(metadata), [["a", "1"]]);
+  assert.deepEqual(await delayed(metadata), [["a", "1"]]);
 });
 
-test("changes that could not be written are kept, and written once the store is back; later ones count", async () => {
+test("changes that could not be written are retained, and written when the store is back; later ones win", async () => {
   const metadata = memoryMetadata();
   let tries = 0;
   const away: MetadataStore = {
@@ -107,8 +108,8 @@ test("changes that could not be written are kept, and written once the store is 
     ["a", "1"],
     ["b", "2"],
   ]);
-  await eventually("they are written", async () => (await held(metadata)).length === 2);
-  assert.deepEqual(await held(metadata), [
+  await eventually("they are written", async () => (await delayed(metadata)).length === 2);
+  assert.deepEqual(await delayed(metadata), [
     ["a", "1"],
     ["b", "2"],
   ]);

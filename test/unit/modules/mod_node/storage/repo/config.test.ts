@@ -8,7 +8,7 @@ import { amend, documentIn, newConfig, secretKey } from "./support.ts";
 
 const message = (text: string) => ({ message: text });
 
-test("a value is in the file when the answer comes, keys in the order in which they were, for nobody else to read", async (t) => {
+test("a value is in the file when the call returns, with the order of keys preserved, readable by the owner only", async (t) => {
   const { config, folder } = await newConfig(t);
   assert.deepEqual(Object.keys(await documentIn(folder)).slice(0, 3), ["Identity", "Datastore", "Addresses"]);
   assert.equal(await config.set("Discovery.MDNS.Interval", () => 20), 20);
@@ -20,7 +20,7 @@ test("a value is in the file when the answer comes, keys in the order in which t
   assert.deepEqual(await readdir(folder), ["config"]);
 });
 
-test("reading goes by the file, and tells what is wrong with a path", async (t) => {
+test("reading uses the current file, and reports what is wrong with a path", async (t) => {
   const { config, folder } = await newConfig(t);
   await amend(folder, { Extra: { b: 1, a: null } });
   assert.equal(JSON.stringify(await config.get("Extra")), '{"a":null,"b":1}');
@@ -36,7 +36,7 @@ test("reading goes by the file, and tells what is wrong with a path", async (t) 
   );
 });
 
-test("a value that does not fit changes nothing", async (t) => {
+test("an invalid value changes nothing", async (t) => {
   const { config, folder } = await newConfig(t);
   const before = await readFile(join(folder, "config"), "utf8");
   await assert.rejects(
@@ -52,7 +52,7 @@ test("a value that does not fit changes nothing", async (t) => {
   assert.equal(await readFile(join(folder, "config"), "utf8"), before);
 });
 
-test("unknown keys are made at the top and nowhere else", async (t) => {
+test("unknown keys can be created at the top level and nowhere else", async (t) => {
   const { config, folder } = await newConfig(t);
   assert.deepEqual(await config.set("Mine.a.b", () => [1]), [1]);
   await assert.rejects(
@@ -63,7 +63,7 @@ test("unknown keys are made at the top and nowhere else", async (t) => {
   assert.deepEqual((await documentIn(folder)).Mine, { a: { b: [1] } });
 });
 
-test("secrets are neither shown nor changed, however they are spelt", async (t) => {
+test("secrets are neither shown nor changed, in any spelling", async (t) => {
   const { config, folder } = await newConfig(t);
   const key = message("cannot show or change private key through API");
   for (const path of ["Identity", "identity", "Identity.PrivKey", "IDENTITY.privkey"]) {
@@ -106,7 +106,7 @@ test("the private key stays, even when an unknown section looks like the identit
   assert.deepEqual((await documentIn(folder)).Identity, { PeerID: "the peer id", PrivKey: secretKey });
 });
 
-test("what was shown can take the place of what is there; fields that are left out become zero", async (t) => {
+test("a shown document can replace the current one, and omitted fields become zero", async (t) => {
   const { config, folder } = await newConfig(t);
   await config.update("Pinning.RemoteServices", () => ({
     a: {
@@ -133,7 +133,7 @@ test("what was shown can take the place of what is there; fields that are left o
   assert.deepEqual([Mine, Other], [1, 1]);
 });
 
-test("a replacement is refused when it is none, or brings secrets of its own", async (t) => {
+test("an invalid replacement, or one with its own secrets, is refused", async (t) => {
   const { config } = await newConfig(t);
   const refused: readonly (readonly [string, string])[] = [
     ["not json", "failed to decode file as config"],
@@ -155,7 +155,7 @@ test("a replacement is refused when it is none, or brings secrets of its own", a
   );
 });
 
-test("a profile is tried, or applied with a copy of the file as it was", async (t) => {
+test("a profile can be tried, or applied after a backup of the file", async (t) => {
   const { config, folder } = await newConfig(t);
   const text = await readFile(join(folder, "config"), "utf8");
   const tried = await config.applyProfile("server", { dryRun: true });
@@ -180,13 +180,13 @@ test("a profile is tried, or applied with a copy of the file as it was", async (
   assert.match(String(await config.get("Addresses.Swarm")), /^\/ip4\/0\.0\.0\.0\/tcp\/(\d+),\/ip6\/::\/tcp\/\1$/);
 });
 
-test("changes that come together all happen", async (t) => {
+test("concurrent changes all happen", async (t) => {
   const { config, folder } = await newConfig(t);
   await Promise.all(Array.from({ length: 50 }, (_, at) => config.set(`Mine.k${at}`, () => at)));
   assert.equal(Object.keys((await documentIn(folder)).Mine as object).length, 50);
 });
 
-test("an edit of the file is taken over when it is right, and when nobody else changed it meanwhile", async (t) => {
+test("an edit of the file is adopted when it is valid and nobody else changed the file meanwhile", async (t) => {
   const { config, folder } = await newConfig(t);
   const edited = async (file: string) => {
     const identity = await createIdentity();
@@ -213,7 +213,7 @@ test("an edit of the file is taken over when it is right, and when nobody else c
   assert.deepEqual(await readdir(folder), ["config"]);
 });
 
-test("a file that is no configuration is not opened", async (t) => {
+test("a file that is not a configuration is not opened", async (t) => {
   const { folder } = await newConfig(t);
   const refused: readonly (readonly [string, string])[] = [
     ["", "failure to decode config: EOF"],
@@ -222,7 +222,7 @@ test("a file that is no configuration is not opened", async (t) => {
   ];
   for (const [text, reason] of refused) {
     await writeFile(join(folder, "config"), text);
-    const remedy = `mend ${join(folder, "config")}, or put back a copy of it`;
+    const remedy = `fix ${join(folder, "config")}, or restore a backup of it`;
     await assert.rejects(ConfigFile.open(folder), message(`${reason}: ${remedy}`));
   }
 });

@@ -1,4 +1,4 @@
-/** A process that wants the lock of a folder when it is told so, and says whether it got it. */
+/** A process that tries to lock a folder on request, and reports whether it succeeded. */
 import { lockRepo, type RepoLock } from "#node/storage/repo/lock.ts";
 
 const [folder = ""] = process.argv.slice(2);

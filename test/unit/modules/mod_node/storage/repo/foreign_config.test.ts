@@ -11,7 +11,10 @@ import type { JsonObject } from "#node/storage/repo/json.ts";
 import { openRepo } from "#node/storage/repo/repo.ts";
 import { emptyFolder } from "./support.ts";
 
-/** Parts of a file that a later Kubo has written, with keys and numbers that this node does not have in that form. */
+/**
+ * Parts of a file that a later Kubo has written, with keys and number notations that this node does
+ * not use.
+ */
 const later = {
   API: '{"Authorizations":{"a":{"AllowedPaths":["/api/v0"],"AuthSecret":"bearer:x"}},"HTTPHeaders":{}}',
   AutoConf: "{}",
@@ -35,10 +38,10 @@ async function laterConfig(
   return { config: await ConfigFile.open(folder), folder, text };
 }
 
-test("what another program has in the file survives each way of writing, in its order and form", async (t) => {
+test("parts that another program wrote survive each way of writing, with their order and formatting", async (t) => {
   const { config, text } = await laterConfig(t);
   const before = await text();
-  /** The file as it was, with these replacements and further members. */
+  /** Returns the file with these replacements and additional members. */
   const amended = (changes: readonly (readonly [string, string])[], more: string) =>
     `${changes.reduce((found, [old, now]) => found.replace(old, now), before).slice(0, -1)}${more}}`;
 
@@ -62,18 +65,18 @@ test("what another program has in the file survives each way of writing, in its 
   assert.equal(await text(), profiled);
 });
 
-test("a replacement without a key of another program leaves that key, and one with it changes it", async (t) => {
+test("a replacement without a key of another program preserves that key, and one with it changes it", async (t) => {
   const { config, folder, text } = await laterConfig(t);
   const { Identity, Datastore, API, Discovery, Bootstrap } = await config.show();
   const before = await text();
   const { Authorizations: _, ...known } = API as JsonObject;
-  const kept = JSON.stringify({ Identity, Datastore, API: known, Discovery, Bootstrap });
-  await config.replace(`{"Swarm":{"ResourceMgr":{"Limit":2e3},"ConnMgr":{"LowWater":30}},${kept.slice(1)}`);
+  const preserved = JSON.stringify({ Identity, Datastore, API: known, Discovery, Bootstrap });
+  await config.replace(`{"Swarm":{"ResourceMgr":{"Limit":2e3},"ConnMgr":{"LowWater":30}},${preserved.slice(1)}`);
   assert.equal(await text(), before.replace('"Limit":1e3', '"Limit":2e3'));
   assert.deepEqual((await readdir(folder)).sort(), ["config", "config-pre-replace"]);
 });
 
-test("a value keeps the form in which it is given as JSON, and an unknown key that is there can be changed", async (t) => {
+test("a value preserves the formatting of its JSON, and an existing unknown key can be changed", async (t) => {
   const { config, text } = await laterConfig(t);
   await config.set("Mine", () => new JsonText("[1e2, 12345678901234567890]"));
   assert.match(await text(), /"Mine":\[1e2,12345678901234567890\]/);
@@ -89,9 +92,10 @@ test("a value keeps the form in which it is given as JSON, and an unknown key th
   assert.throws(() => new JsonText(`${"[".repeat(5000)}${"]".repeat(5000)}`), { message: "more than 64 levels" });
 });
 
-test("a migration takes over what another program has in the file", async (t) => {
+test("a migration preserves what another program wrote", async (t) => {
   const folder = await emptyFolder(t);
-  const [from, to] = [join(folder, "from"), join(folder, "to")];
+  const from = join(folder, "from");
+  const to = join(folder, "to");
   await (await openRepo(from)).close();
   const file = await readFile(join(from, "config"), "utf8");
   await writeFile(
@@ -106,7 +110,7 @@ test("a migration takes over what another program has in the file", async (t) =>
   assert.match(copied, /"API":\{"Authorizations":\{\},"HTTPHeaders":\{\}\}/);
 });
 
-test("a replacement with which the node would not start is refused, and says what is missing", async (t) => {
+test("a replacement with which the node would not start is refused with the reason", async (t) => {
   const { config, text } = await laterConfig(t);
   const before = await text();
   const { Identity, Datastore } = await config.show();
@@ -121,7 +125,7 @@ test("a replacement with which the node would not start is refused, and says wha
   assert.equal(await text(), before);
 });
 
-test("a repo that does not start with its config names the copies of it", async (t) => {
+test("a repo that does not start with its config names the backups of it", async (t) => {
   const folder = await emptyFolder(t);
   const repo = await openRepo(folder);
   await repo.config.replace(JSON.stringify(await repo.config.show()));
@@ -129,7 +133,7 @@ test("a repo that does not start with its config names the copies of it", async 
   const file = join(folder, "config");
   await writeFile(file, "{}");
   await assert.rejects(openRepo(folder), {
-    message: `identity was not set in config (was 'ipfs init' run?). ${file} as it was is in config-pre-replace beside it: put it back`,
+    message: `identity was not set in config (was 'ipfs init' run?). ${file} has backups next to it: config-pre-replace. Restore one of them`,
   });
   await copyFile(join(folder, "config-pre-replace"), file);
   await (await openRepo(folder)).close();

@@ -5,13 +5,13 @@ import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { parsePeerId, peerIdEncoder } from "#node/formats/peer_id.ts";
 import { createIdentity, publicKeyText, readIdentity } from "#node/storage/repo/identity.ts";
 
-/** Made by the reference. */
+/** An identity that go-ipfs made. */
 const recorded = {
   PeerID: "12D3KooWDQ5o42iGhdvoi3H9zwza4ex9BrF43vQcspYX2L8YibZe",
   PrivKey: "CAESQCgrQ+k9hBugdvQBRDX6Zl2+QIIs1V+o5EjmPPxs3ZJkNTZLTfhgWt1mRzHaj6Pc5E76/eNY8wxHv7RkSCebJCU=",
 };
 
-test("an identity of the reference is read, and new ones have its form", async () => {
+test("an identity of go-ipfs is read, and new ones have the same format", async () => {
   const identity = readIdentity(recorded);
   assert.equal(identity.peerId.toString(), recorded.PeerID);
   assert.match(publicKeyText(identity), /^CAESI.{43}$/);
@@ -29,7 +29,7 @@ test("RSA keys of existing repos are read", async () => {
   assert.equal(identity.privateKey.type, "RSA");
 });
 
-test("an identity that is missing, broken or of another key is refused", () => {
+test("an identity that is missing, malformed or of another key is refused", () => {
   const refused: readonly (readonly [Partial<typeof recorded>, RegExp])[] = [
     [{ PeerID: "" }, /^identity was not set in config \(was 'ipfs init' run\?\)$/],
     [{ PeerID: "xyz" }, /^peer ID invalid: failed to parse peer ID: selected encoding not supported$/],

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { ConfigFile } from "#node/storage/repo/config.ts";
 import { watchConfig } from "#node/storage/repo/config_watch.ts";
-import { keptKeys } from "#node/storage/repo/kept_keys.ts";
+import { ignoredKeys } from "#node/storage/repo/ignored_keys.ts";
 import { laterKeys } from "#node/storage/repo/later_keys.ts";
 import { configKeys } from "#node/storage/repo/schema.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -14,17 +14,17 @@ import { amend, documentIn, newConfig } from "./support.ts";
 
 const until = (condition: () => boolean) => eventually(String(condition), condition);
 
-test("every key tells when it applies", () => {
+test("every key declares when it applies", () => {
   for (const [path, { applies }] of Object.entries(configKeys))
     assert.ok(["live", "start", "none"].includes(applies), path);
   for (const { instead } of Object.values(laterKeys))
     assert.ok(instead in configKeys || ["pubsub", "namesOverPubsub"].includes(instead), instead);
 });
 
-test("no key that has an effect is among those that have none", () => {
+test("no key that has an effect is in the list of keys without effect", () => {
   const known = [...Object.keys(configKeys), ...Object.keys(laterKeys)];
   assert.deepEqual(
-    known.filter((path) => path in keptKeys),
+    known.filter((path) => path in ignoredKeys),
     [],
   );
 });
@@ -49,12 +49,13 @@ test("each live key is changed on a running node by a test", async () => {
   const sources = [...files, ...others].join("\n");
   const live = Object.entries(configKeys).filter(([, { applies }]) => applies === "live");
   const unseen = live.flatMap(([path]) => (sources.includes(path) ? [] : [path]));
-  // One is looked at with each mount, which needs a system that allows it; the other needs a native package.
+  // One key is read at each mount, which needs a system that permits it. The other one needs a
+  // native package.
   assert.deepEqual(unseen, ["Mounts.FuseAllowOther", "Swarm.Transports.Network.QUIC"]);
   assert.ok(live.length >= 40, `${live.length}`);
 });
 
-test("a choice of who starts the node waits for the next start, by the key of the later version", async (t) => {
+test("a choice that is made at startup waits for the next start, under the key of the later version", async (t) => {
   const { config, folder } = await newConfig(t);
   await amend(folder, { Pubsub: { Enabled: true }, Ipns: { UsePubsub: true } });
   assert.deepEqual((await config.reread()).waiting, [
@@ -63,7 +64,7 @@ test("a choice of who starts the node waits for the next start, by the key of th
   ]);
 });
 
-test("whoever follows keys is handed their changes, one after the other, before the call is answered", async (t) => {
+test("followers receive changes of their keys one after the other, before the call returns", async (t) => {
   const { config } = await newConfig(t);
   const heard: string[] = [];
   const end = config.follow(["Bootstrap", "Datastore.GCPeriod"], async (changed) => {
@@ -81,7 +82,7 @@ test("whoever follows keys is handed their changes, one after the other, before 
   assert.equal(heard.length, 4);
 });
 
-test("what cannot be applied is written, waits with the reason, and is tried again", async (t) => {
+test("a value that cannot be applied is written, waits with the reason, and is tried again", async (t) => {
   const { config, folder } = await newConfig(t);
   let isTaken = true;
   const applied: string[][] = [];
@@ -98,7 +99,7 @@ test("what cannot be applied is written, waits with the reason, and is tried aga
   assert.deepEqual(applied, [[], ["Bootstrap"]]);
 });
 
-test("a value that waits and is put back waits no longer", async (t) => {
+test("a waiting value that is changed back no longer waits", async (t) => {
   const { config } = await newConfig(t);
   const before = config.value("Identity.PeerID");
   await amend(config.path.replace(/config$/, ""), { Identity: { PeerID: "another", PrivKey: "x" } });
@@ -112,7 +113,7 @@ test("a value that waits and is put back waits no longer", async (t) => {
   assert.deepEqual(config.waiting, []);
 });
 
-test("a key of a later version is named where it waits", async (t) => {
+test("a later key is named while it waits", async (t) => {
   const { config, folder } = await newConfig(t);
   config.follow(["Reprovider.Strategy"], () => {
     throw new Error("unknown");
@@ -122,7 +123,7 @@ test("a key of a later version is named where it waits", async (t) => {
   assert.deepEqual(config.waiting, [{ key: "Provide.Strategy", reason: "unknown" }]);
 });
 
-test("a file that is edited by hand, or replaced, is put in force; one that is half written is not", async (t) => {
+test("a file that is edited by hand or replaced is applied, and a half-written one is not", async (t) => {
   const { config, folder } = await newConfig(t);
   const warnings: string[] = [];
   t.after(watchConfig(config, (sentence) => warnings.push(sentence)));
@@ -134,13 +135,16 @@ test("a file that is edited by hand, or replaced, is put in force; one that is h
   await until(() => config.value("Bootstrap")?.[0] === "two");
   await writeFile(config.path, JSON.stringify(document).slice(0, 100));
   await until(() => warnings.length > 0);
-  assert.match(warnings[0] ?? "", /config was changed and is not taken, what was in force stays so: failure to decode/);
+  assert.match(
+    warnings[0] ?? "",
+    /config was changed but cannot be applied; the previous values stay: failure to decode/,
+  );
   assert.equal(config.value("Bootstrap")?.[0], "two");
   await writeFile(config.path, JSON.stringify({ ...document, Bootstrap: ["three"] }));
   await until(() => config.value("Bootstrap")?.[0] === "three");
 });
 
-test("what was written and not applied when a process was killed is what the next one starts with", async (t) => {
+test("values that were written but not applied when a process was killed apply to the next one", async (t) => {
   const { config, folder } = await newConfig(t);
   config.follow(["Bootstrap"], () => new Promise(() => undefined));
   void config.set("Bootstrap", () => ["written"]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getAt, parseJson, printJson, setAt, sorted } from "#node/storage/repo/json.ts";
 
-/** As the reference's `config --json` says them. */
+/** The texts of `config --json` in go-ipfs. */
 const faults: Readonly<Record<string, string>> = {
   "{bad": "invalid character 'b' looking for beginning of object key string",
   "": "unexpected end of JSON input",
@@ -35,11 +35,11 @@ const faults: Readonly<Record<string, string>> = {
   "[tru]": "invalid character ']' in literal true (expecting 'e')",
 };
 
-test("what is no JSON is told as Go tells it", () => {
+test("invalid JSON is reported with the texts of Go", () => {
   for (const [text, message] of Object.entries(faults)) assert.throws(() => parseJson(text), { message }, text);
 });
 
-test("every broken form of a document has a reason", () => {
+test("every kind of malformed document has a reason", () => {
   const whole = '{"a":[1,-2.5e3,"x\\u00e9\\n",null,true],"b":{"c":{}}}';
   assert.deepEqual(parseJson(whole), JSON.parse(whole));
   for (let length = 0; length < whole.length; length += 1) {
@@ -47,7 +47,7 @@ test("every broken form of a document has a reason", () => {
   }
 });
 
-test("documents are printed with two blanks, keys in the order of their bytes, and Go's escapes", () => {
+test("documents are printed with two blanks, sorted keys, and Go's escapes", () => {
   const document = JSON.parse('{"b":["<&>"],"a":{},"10":[],"9":1,"é":null,"Z":1e21}');
   const expected = [
     "{",
@@ -69,7 +69,7 @@ test("documents are printed with two blanks, keys in the order of their bytes, a
   assert.deepEqual(Object.keys(sorted(Object.fromEntries(keys.map((key) => [key, 1]))) as object), bytewise);
 });
 
-test("paths lead into objects only, and make those that are missing", () => {
+test("paths lead into objects only, and create missing ones", () => {
   const document = { a: { b: null, c: "text" } };
   assert.equal(getAt(document, "a.c"), "text");
   assert.throws(() => getAt(document, "a.x"), { message: "a key has no attributes" });

@@ -1,15 +1,16 @@
-/** Keys that later versions of the reference write, in the config of this one. */
+/** Keys that Kubo writes, in the configuration of this node. */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { builtIn } from "#node/storage/repo/auto_values.ts";
 import type { JsonObject } from "#node/storage/repo/json.ts";
 import { laterKeys, laterSettings } from "#node/storage/repo/later_keys.ts";
 import { openRepo, type Repo } from "#node/storage/repo/repo.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { emptyFolder } from "./support.ts";
 
-/** A repo whose file has such parts beside what it was made with. */
+/** A repo whose file has these parts in addition to its own. */
 async function prepared(folder: string, parts: Readonly<Record<string, object>>): Promise<void> {
   await (await openRepo(folder, { profile: "test" })).close();
   const file = join(folder, "config");
@@ -43,17 +44,17 @@ describe("keys of later versions", () => {
     });
   }
 
-  test("each of them is shown above", () => {
+  test("each of them is tested above", () => {
     assert.deepEqual([...new Set(cases.map(([path]) => path))].sort(), Object.keys(laterKeys).sort());
   });
 
-  test("null, nothing, and values of 0.9 say nothing", () => {
+  test("null, missing values, and values of 0.9 set nothing", () => {
     const nothing = { overrides: {}, pubsub: undefined, namesOverPubsub: undefined, names: new Map() };
     assert.deepEqual(laterSettings({}), nothing);
     assert.deepEqual(laterSettings({ Pubsub: { Enabled: null }, Routing: { Type: "auto" }, Provide: null }), nothing);
   });
 
-  test("a repo of Kubo that does not say how often it is announced means 22h", () => {
+  test("a repo of Kubo without an announcement interval uses 22h", () => {
     const interval = (document: JsonObject) => laterSettings(document).overrides["Reprovider.Interval"];
     assert.equal(interval({ Provide: { DHT: {} }, Reprovider: {} }), "22h");
     assert.equal(interval({ Provide: {} }), "22h");
@@ -62,7 +63,7 @@ describe("keys of later versions", () => {
     assert.equal(interval({ Reprovider: {} }), undefined);
   });
 
-  test("letter case does not matter, as in the reference", () => {
+  test("letter case does not matter, as in go-ipfs", () => {
     assert.equal(laterSettings({ pubsub: { ENABLED: true } }).pubsub, true);
   });
 
@@ -72,7 +73,7 @@ describe("keys of later versions", () => {
   });
 });
 
-test("they count in a repo, below what whoever starts the node says, and are not written elsewhere", async (t) => {
+test("they apply to a repo, below options at startup, and are not written elsewhere", async (t) => {
   const folder = await emptyFolder(t);
   await prepared(folder, { Provide: { Strategy: "roots", DHT: { Interval: "1h" } } });
   const read = async (overrides = {}) => {
@@ -89,7 +90,7 @@ test("they count in a repo, below what whoever starts the node says, and are not
   assert.deepEqual([Reprovider.Strategy, Reprovider.Interval], ["all", "12h"]);
 });
 
-test("Pubsub.Enabled switches publish and subscribe, and the option node_pubsub goes before it", async () => {
+test("Pubsub.Enabled switches publish and subscribe, and the option node_pubsub overrides it", async () => {
   const start = (config: Record<string, unknown>) =>
     startRpc(
       { node_offline: false, ...config },
@@ -105,10 +106,10 @@ test("Pubsub.Enabled switches publish and subscribe, and the option node_pubsub 
   assert.equal(await statusOf({ node_pubsub: true }), 200);
 });
 
-test("`auto` in the list of bootstrap peers stands for the built-in ones", async () => {
+test("`auto` in the bootstrap list means the built-in peers", async () => {
   const prepare = (folder: string) => prepared(join(folder, "data", "repo"), { Bootstrap: ["auto"] });
   await using host = await startRpc({}, { prepare });
   const { Peers } = await host.value<{ Peers: string[] }>("bootstrap/list");
-  assert.equal(Peers.length, 6);
+  assert.equal(Peers.length, builtIn.Bootstrap.length);
   assert.equal((await host.call("bootstrap/rm/all")).status, 200);
 });

@@ -4,34 +4,34 @@ import { uptime } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type LeaseOptions, leaseName, takeLease } from "#node/storage/repo/lease.ts";
-import { isHeld, type LeaseHolder, ownLease, readLease } from "#node/storage/repo/lease_holder.ts";
+import { isHolderAlive, type LeaseHolder, ownLease, readLease } from "#node/storage/repo/lease_holder.ts";
 import { lockRepo } from "#node/storage/repo/lock.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { emptyFolder } from "./support.ts";
 
 const elsewhere = { host: "elsewhere", machine: "", boot: "another", space: "another pid:[1]", id: "1", pid: 7 };
 
-/** Without a lock of the system, as on a file system that has none. */
+/** There is no system lock, as on a file system without locks. */
 function options(changes: Partial<LeaseOptions> = {}): LeaseOptions {
   const nothing = () => undefined;
   return { lock: "", times: { renewal: 20, patience: 300 }, onNotice: nothing, onLost: nothing, ...changes };
 }
 
-/** Renewed by nobody. */
+/** Nobody renews this lease. */
 async function foreignLease(folder: string, changes: Partial<LeaseHolder> = {}): Promise<string> {
   const path = join(folder, leaseName);
   await writeFile(path, JSON.stringify({ ...(await ownLease(folder, "")), ...elsewhere, ...changes }));
   return path;
 }
 
-test("a lease of another host is watched: renewed it refuses, and otherwise it is taken", async (t) => {
+test("a lease of another host is watched: a renewed one refuses, and otherwise it is taken", async (t) => {
   const folder = await emptyFolder(t);
   const path = await foreignLease(folder);
   const renewal = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), 10);
   const notices: string[] = [];
   const onNotice = (sentence: string) => notices.push(sentence);
   try {
-    // It ends at the first renewal that is seen.
+    // Watching ends at the first renewal that is seen.
     const patient = { times: { renewal: 20, patience: 60_000 }, onNotice };
     assert.equal(await takeLease(folder, options(patient)), undefined);
     await assert.rejects(lockRepo(folder, patient), {
@@ -41,7 +41,10 @@ test("a lease of another host is watched: renewed it refuses, and otherwise it i
   } finally {
     clearInterval(renewal);
   }
-  assert.match(notices.join(), /is of process 7 on elsewhere, which cannot be asked from here: it is watched for 60 s/);
+  assert.match(
+    notices.join(),
+    /belongs to process 7 on elsewhere, which cannot be checked from here: watching it for 60 s/,
+  );
   assert.deepEqual(await readdir(folder), [leaseName]);
   const lease = await takeLease(folder, options());
   assert.equal(JSON.parse(await readFile(path, "utf8")).pid, process.pid);
@@ -49,7 +52,7 @@ test("a lease of another host is watched: renewed it refuses, and otherwise it i
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("without a lock of the system the lease alone lets in one", async (t) => {
+test("only one process gets the lease when there is no system lock", async (t) => {
   const folder = await emptyFolder(t);
   const taken = await Promise.all(Array.from({ length: 5 }, () => takeLease(folder, options())));
   const [lease, ...more] = taken.filter((each) => each !== undefined);
@@ -59,7 +62,7 @@ test("without a lock of the system the lease alone lets in one", async (t) => {
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("a lease is renewed, made anew when it is removed, and given up to whoever has taken it", async (t) => {
+test("a lease is renewed, re-created after its removal, and given up to a process that has taken it", async (t) => {
   const folder = await emptyFolder(t);
   const lost = Promise.withResolvers<void>();
   const lease = await takeLease(folder, options({ onLost: lost.resolve }));
@@ -76,7 +79,7 @@ test("a lease is renewed, made anew when it is removed, and given up to whoever 
   assert.equal((await readLease(path))?.holder.host, "elsewhere");
 });
 
-test("what can be told at once about the holder of a lease is told at once", async (t) => {
+test("facts about the holder of a lease that need no waiting are returned immediately", async (t) => {
   const folder = await emptyFolder(t);
   const own = await ownLease(folder, "1:2");
   const here = { ...own, boot: "boot", machine: "machine", space: "boot pid:[1]" };
@@ -84,7 +87,7 @@ test("what can be told at once about the holder of a lease is told at once", asy
   const rebooted = { ...container, boot: "earlier", space: "earlier pid:[1]" };
   const now = Date.now();
   const beforeBoot = now - uptime() * 1000 - 1000;
-  const told: readonly (readonly [string, Partial<LeaseHolder>, number, boolean | undefined])[] = [
+  const result: readonly (readonly [string, Partial<LeaseHolder>, number, boolean | undefined])[] = [
     ["this process", here, now, true],
     ["a process that has ended", { ...here, began: "earlier" }, now, false],
     ["this process, of the folder that this one is a copy of", { ...here, folder: "3:4" }, now, undefined],
@@ -96,7 +99,7 @@ test("what can be told at once about the holder of a lease is told at once", asy
     ["another host", elsewhere, now, undefined],
     ["another host, long ago", elsewhere, now - 2 * 3_600_000, false],
   ];
-  for (const [name, holder, renewed, expected] of told) {
-    assert.equal(await isHeld({ holder: { ...own, ...holder }, renewed }, here), expected, name);
+  for (const [name, holder, renewed, expected] of result) {
+    assert.equal(await isHolderAlive({ holder: { ...own, ...holder }, renewed }, here), expected, name);
   }
 });

@@ -16,35 +16,35 @@ const program = fileURLToPath(new URL("./contender.ts", import.meta.url));
 async function contender(t: TestContext, folder: string): Promise<ChildProcess> {
   const child = fork(program, [folder], { execArgv: ["--conditions=source"] });
   t.after(() => child.kill("SIGKILL"));
-  await answer(child);
+  await reply(child);
   return child;
 }
 
-async function answer(child: ChildProcess): Promise<string> {
+async function reply(child: ChildProcess): Promise<string> {
   const [message] = await once(child, "message");
   return String(message);
 }
 
 function order(child: ChildProcess, what: "take" | "release"): Promise<string> {
-  const told = answer(child);
+  const outcomes = reply(child);
   child.send(what);
-  return told;
+  return outcomes;
 }
 
 const refusal = (folder: string) => `lock ${join(folder, "repo.lock")}: someone else has the lock`;
 
-/** The pid of a process that has ended. */
+/** Returns the pid of a process that has ended. */
 async function deadPid(): Promise<number> {
   const child = fork(program, [], { execArgv: ["-e", "0"], stdio: "ignore" });
   await once(child, "exit");
   return child.pid as number;
 }
 
-test("one at a time: in this process, and in another", async (t) => {
+test("only one holder at a time: in this process, and in another", async (t) => {
   const folder = await emptyFolder(t);
   const lock = await lockRepo(folder);
   assert.equal(await lockHolder(folder), `process ${process.pid}`);
-  // go-ipfs takes a lock file only when it is empty.
+  // go-ipfs only accepts an empty lock file.
   assert.equal((await stat(join(folder, "repo.lock"))).size, 0);
   await assert.rejects(lockRepo(folder), { message: refusal(folder), code: "REPO_LOCKED" });
   const other = await contender(t, folder);
@@ -57,7 +57,7 @@ test("one at a time: in this process, and in another", async (t) => {
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("the lock of a killed process is free at once", async (t) => {
+test("the lock of a killed process is free immediately", async (t) => {
   const folder = await emptyFolder(t);
   const other = await contender(t, folder);
   assert.equal(await order(other, "take"), "won");
@@ -68,7 +68,7 @@ test("the lock of a killed process is free at once", async (t) => {
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("a lock of an earlier version counts for nothing when its pid has come back, or when it names nobody", async (t) => {
+test("a lock of an earlier version is ignored when its pid was reused or it names nobody", async (t) => {
   const folder = await emptyFolder(t);
   const own = await ownProcess();
   const dead = { pid: await deadPid(), began: own.began };
@@ -80,24 +80,24 @@ test("a lock of an earlier version counts for nothing when its pid has come back
   await assert.rejects(lockRepo(folder), { code: "REPO_LOCKED" });
 });
 
-test("of many that race for a stale lock exactly one has it", { timeout: 300_000 }, async (t) => {
+test("exactly one of many processes that race for a stale lock gets it", { timeout: 300_000 }, async (t) => {
   const folder = await emptyFolder(t);
   const many = await Promise.all(Array.from({ length: 10 }, () => contender(t, folder)));
   const stale = JSON.stringify({ ...(await ownLease(folder, "")), pid: await deadPid(), began: "earlier" });
   for (let round = 0; round < 15; round += 1) {
     await writeFile(join(folder, "repo.lease"), stale);
-    const told = await Promise.all(many.map((child) => order(child, "take")));
-    assert.equal(told.filter((message) => message === "won").length, 1, told.join());
+    const outcomes = await Promise.all(many.map((child) => order(child, "take")));
+    assert.equal(outcomes.filter((message) => message === "won").length, 1, outcomes.join());
     assert.ok(
-      told.every((message) => message === "won" || message === refusal(folder)),
-      told.join(),
+      outcomes.every((message) => message === "won" || message === refusal(folder)),
+      outcomes.join(),
     );
     await Promise.all(many.map((child) => order(child, "release")));
     assert.deepEqual(await readdir(folder), []);
   }
 });
 
-test("claims of dead processes are in nobody's way and can be removed", async (t) => {
+test("claims of dead processes do no harm and can be removed", async (t) => {
   const folder = await emptyFolder(t);
   const dead = JSON.stringify({ ...(await ownLease(folder, "")), pid: await deadPid(), began: "earlier" });
   await writeFile(join(folder, "repo.lease-1-a"), dead);
@@ -108,7 +108,7 @@ test("claims of dead processes are in nobody's way and can be removed", async (t
   await lock.release();
 });
 
-test("a lock file that somebody removes frees nothing: the lease is still there", async (t) => {
+test("removing the lock file frees nothing, because the lease still exists", async (t) => {
   const folder = await emptyFolder(t);
   const lock = await lockRepo(folder);
   await rm(join(folder, "repo.lock"));

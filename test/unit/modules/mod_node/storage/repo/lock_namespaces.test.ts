@@ -21,15 +21,18 @@ async function contained(t: TestContext, folder: string): Promise<Contained> {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   t.after(() => child.kill("SIGKILL"));
-  const answer = async () => String((await once(child, "message"))[0]);
-  await answer();
+  const reply = async () => String((await once(child, "message"))[0]);
+  await reply();
   return {
     order(what) {
-      const told = answer();
+      const outcome = reply();
       child.send(what);
-      return told;
+      return outcome;
     },
-    /** Not of the process that holds the lock, but of the one in front of it: that one ends a little later. */
+    /**
+     * Waits for the parent of the process that has the lock, because the parent ends a little
+     * later.
+     */
     async kill() {
       const ended = once(child, "disconnect");
       child.kill("SIGKILL");
@@ -38,21 +41,22 @@ async function contained(t: TestContext, folder: string): Promise<Contained> {
   };
 }
 
-test("one at a time, also between containers, and free as soon as a holder is killed", {
+test("only one holder at a time, even between containers, and free as soon as a holder is killed", {
   skip: withoutNamespaces,
 }, async (t) => {
   const folder = await emptyFolder(t);
-  const [one, other] = [await contained(t, folder), await contained(t, folder)];
+  const one = await contained(t, folder);
+  const other = await contained(t, folder);
   assert.equal(await one.order("take"), "won");
   const refusal = `lock ${join(folder, "repo.lock")}: someone else has the lock: process `;
   assert.match(await other.order("take"), new RegExp(`^${refusal}\\d+ of another container of this machine$`));
   await assert.rejects(lockRepo(folder), { code: "REPO_LOCKED" });
   assert.match(String(await lockHolder(folder)), /^process \d+ of another container of this machine$/);
   await one.kill();
-  // Nobody waits for the lease of a holder that is gone, as the lock of the system tells.
-  let told = await other.order("take");
-  for (let tries = 0; told !== "won" && tries < 100; tries += 1) told = await other.order("take");
-  assert.equal(told, "won");
+  // The system lock shows that the holder is gone, so nobody waits for its lease.
+  let outcome = await other.order("take");
+  for (let tries = 0; outcome !== "won" && tries < 100; tries += 1) outcome = await other.order("take");
+  assert.equal(outcome, "won");
   await other.order("release");
   await (await lockRepo(folder)).release();
 });

@@ -11,7 +11,7 @@ const skip = process.platform === "win32" && "no permissions of this kind";
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o7777;
 
-/** Everything in a folder that the group or others may use, with its mode. */
+/** Returns everything in a folder that the group or others may access, with its mode. */
 async function open(folder: string): Promise<string[]> {
   const found = [".", ...(await readdir(folder, { recursive: true }))];
   const modes = await Promise.all(found.map(async (name) => [name, await modeOf(join(folder, name))] as const));
@@ -27,11 +27,12 @@ async function withUmask<T>(mask: number, run: () => Promise<T>): Promise<T> {
   }
 }
 
-test("a new repo is for its owner alone, also while it is open, whatever the umask lets through", {
+test("a new repo is only accessible to its owner, even while it is open, whatever the umask allows", {
   skip,
 }, async (t) => {
   const folder = await emptyFolder(t);
-  const [repo, copy] = [join(folder, "repo"), join(folder, "copy")];
+  const repo = join(folder, "repo");
+  const copy = join(folder, "copy");
   await withUmask(0, async () => {
     const node = await createNode({ repo, offline: true });
     await node.add("of mine");
@@ -48,7 +49,7 @@ test("a new repo is for its owner alone, also while it is open, whatever the uma
   assert.equal(await modeOf(copy), 0o700);
 });
 
-test("what an earlier version left to all users is closed when the repo opens", { skip }, async (t) => {
+test("files that an earlier version left open to all users are closed when the repo opens", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const repo = join(folder, "repo");
   await (await createNode({ repo, offline: true })).close();
@@ -62,7 +63,7 @@ test("what an earlier version left to all users is closed when the repo opens", 
   assert.deepEqual(await open(repo), [". 755"]);
 });
 
-test("what is closed to others, a link, and what is not there stay as they are", { skip }, async (t) => {
+test("closed folders, links and missing files are not changed", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const [shared, all, outside] = ["shared", "all", "outside"].map((name) => join(folder, name)) as [
     string,

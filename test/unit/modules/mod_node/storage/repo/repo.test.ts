@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { readApiFiles } from "#modules/mod_http_api/cli/rpc/server.ts";
+import { openNode } from "#node/node/open.ts";
 import { openRepo } from "#node/storage/repo/repo.ts";
 import { amend, documentIn, emptyFolder } from "./support.ts";
 
 const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
 
-test("an empty folder becomes a repo, once", async (t) => {
+test("an empty folder becomes a repo once", async (t) => {
   const folder = join(await emptyFolder(t), "deep", "repo");
   const repo = await openRepo(folder, { profile: "local", apiAddress: "/ip4/127.0.0.1/tcp/5280" });
   assert.equal(repo.isNew, true);
@@ -43,7 +45,7 @@ test("an empty folder becomes a repo, once", async (t) => {
   await again.close();
 });
 
-test("the file `api` is there as long as it is announced", async (t) => {
+test("the file `api` exists as long as it is announced", async (t) => {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, "api"), "/ip4/127.0.0.1/tcp/1");
   await writeFile(join(folder, "gateway"), "http://127.0.0.1:1");
@@ -61,7 +63,7 @@ test("the file `api` is there as long as it is announced", async (t) => {
   assert.deepEqual((await readdir(folder)).sort(), ["config", "datastore_spec", "keystore", "version"]);
 });
 
-test("a folder that is no repo stays as it is when none is to be made", async (t) => {
+test("a folder that is not a repo is not changed when none is to be made", async (t) => {
   const folder = await emptyFolder(t);
   await assert.rejects(openRepo(folder, { init: false }), {
     message: `no IPFS repo found in ${folder}.\nplease run: 'ipfs init'`,
@@ -69,18 +71,18 @@ test("a folder that is no repo stays as it is when none is to be made", async (t
   await assert.rejects(openRepo(folder, { profile: "test,odd" }), { message: "odd is not a profile" });
   await assert.rejects(
     openRepo(folder, { profile: "badgerds" }),
-    /this node cannot open a repo that keeps everything in badgerds: /,
+    /this node cannot open a repo with everything in badgerds: /,
   );
   for (const profile of ["pebbleds", "test,pebbleds-measure"]) {
     await assert.rejects(
       openRepo(folder, { profile }),
-      /^NodeError: this node makes no repo that keeps everything in pebbleds, it only opens those that Kubo has made: leave the profile out/,
+      /^NodeError: this node cannot make a repo with everything in pebbleds, it can only open those that Kubo has made: leave out the profile/,
     );
   }
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("what cannot be opened says why, and is not locked afterwards", async (t) => {
+test("a repo that cannot be opened reports the reason and is not locked afterwards", async (t) => {
   const folder = await emptyFolder(t);
   await (await openRepo(folder)).close();
   const good = await documentIn(folder);
@@ -103,7 +105,7 @@ test("what cannot be opened says why, and is not locked afterwards", async (t) =
 
   await put("config", "{bad");
   await refused(
-    /^failure to decode config: invalid character 'b' looking for beginning of object key string: mend \/.*\/config, /,
+    /^failure to decode config: invalid character 'b' looking for beginning of object key string: fix \/.*\/config, /,
   );
   await put("config", JSON.stringify({ ...good, Identity: { PeerID: "" } }));
   await refused(/^identity was not set in config \(was 'ipfs init' run\?\)$/);
@@ -122,7 +124,7 @@ test("what cannot be opened says why, and is not locked afterwards", async (t) =
   assert.deepEqual(await documentIn(folder), good);
 });
 
-test("a repo whose making was cut short is made anew", async (t) => {
+test("a repo whose creation was interrupted is created again", async (t) => {
   const folder = await emptyFolder(t);
   await (await openRepo(folder)).close();
   await rm(join(folder, "config"));
@@ -131,11 +133,37 @@ test("a repo whose making was cut short is made anew", async (t) => {
   await repo.close();
 });
 
-test("a folder in which nothing can be written is refused by name", async (t) => {
+test("data without its configuration gets no new identity, and the backup of the configuration is named", async (t) => {
+  const folder = await emptyFolder(t);
+  const made = await openNode({ repo: folder, offline: true });
+  await made.close();
+  const config = await readFile(join(folder, "config"));
+  await rm(join(folder, "config"));
+  await assert.rejects(openRepo(folder), {
+    message: /has the data of a repo \(segments, metadata\) and no file `config`, .* Restore that file from a backup/,
+  });
+  await writeFile(join(folder, "config-pre-x"), config);
+  await assert.rejects(openRepo(folder), { message: /has backups next to it: config-pre-x. Restore one of them$/ });
+  assert.deepEqual((await readdir(folder)).includes("config"), false);
+  await writeFile(join(folder, "config"), config);
+  await (await openRepo(folder)).close();
+});
+
+test("pipes instead of the files of a repo block nobody", {
+  skip: process.platform === "win32",
+}, async (t) => {
+  const folder = await emptyFolder(t);
+  await (await openRepo(folder)).close();
+  for (const name of ["api", "api-token", "gateway", "repo.lease"]) execFileSync("mkfifo", [join(folder, name)]);
+  assert.equal(await readApiFiles(folder), undefined);
+  await (await openRepo(folder)).close();
+});
+
+test("a folder that cannot be written is refused by name", async (t) => {
   const folder = await emptyFolder(t);
   await chmod(folder, 0o555);
   const program = new URL("../../../../../../modules/mod_node/storage/repo/repo.ts", import.meta.url);
-  // The user is changed within: others may not be able to enter the folder of the clone.
+  // The user is changed inside, because others may not be able to enter the folder of the clone.
   const asNobody = process.getuid?.() === 0 ? "process.setgid(65534); process.setuid(65534);" : "";
   const script = `import { openRepo } from ${JSON.stringify(program.href)};
     ${asNobody}
@@ -151,13 +179,13 @@ test("a folder in which nothing can be written is refused by name", async (t) =>
   assert.match(second, new RegExp(`^the repo ${join(folder, "repo")} cannot be made: EACCES`));
 });
 
-test("a folder that no folder can be made in is refused", { skip: !existsSync("/proc/self") }, async () => {
+test("a folder that cannot have subfolders is refused", { skip: !existsSync("/proc/self") }, async () => {
   await assert.rejects(openRepo("/proc/modhost/repo"), {
     message: /^the repo \/proc\/modhost\/repo cannot be made: ENOENT/,
   });
 });
 
-test("unknown settings of a later program survive being opened", async (t) => {
+test("unknown settings of a later program survive opening", async (t) => {
   const folder = await emptyFolder(t);
   await (await openRepo(folder)).close();
   await amend(folder, { Later: { x: 1 } });

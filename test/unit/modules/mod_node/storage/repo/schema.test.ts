@@ -10,7 +10,7 @@ const sortedBootstrap = (text: string) => {
   return printJson({ ...document, Bootstrap: document.Bootstrap.toSorted() }, "kept");
 };
 
-test("the document of a new repo is the reference's, key by key in its order, but for the stores", async () => {
+test("the document of a new repo equals that of go-ipfs, in the same order, except for the stores", async () => {
   const recorded = await readFile(new URL("../../../../../fixtures/node/config_fresh.json", import.meta.url), "utf8");
   let own = decodeConfig({ ...initialConfig(), Identity: { PeerID: "PEER", PrivKey: "KEY" } });
   assert.deepEqual(valueAt(own, "Datastore.Spec"), defaultSpec);
@@ -18,7 +18,7 @@ test("the document of a new repo is the reference's, key by key in its order, bu
   assert.equal(sortedBootstrap(printJson(own, "kept")), sortedBootstrap(recorded));
 });
 
-/** As the reference says them. */
+/** The texts of go-ipfs. */
 const faults: readonly (readonly [path: string, value: unknown, reason: string])[] = [
   [
     "Discovery.MDNS.Enabled",
@@ -103,14 +103,14 @@ const faults: readonly (readonly [path: string, value: unknown, reason: string])
   ],
 ];
 
-test("what cannot be decoded is told as the reference tells it", () => {
+test("values that cannot be decoded are reported with the texts of go-ipfs", () => {
   for (const [path, value, reason] of faults) {
     const document = setAt(initialConfig(), path, value);
     assert.throws(() => decodeConfig(document), { message: `failure to decode config: ${reason}` }, path);
   }
 });
 
-/** Value as given, and as the reference writes it again. */
+/** A value, and the form in which go-ipfs writes it back. */
 const forms: readonly (readonly [path: Parameters<typeof valueAt>[1], given: unknown, written: unknown])[] = [
   ["Addresses.API", ["a"], "a"],
   ["Addresses.API", [], null],
@@ -131,13 +131,13 @@ const forms: readonly (readonly [path: Parameters<typeof valueAt>[1], given: unk
   ["Swarm.Transports.Network.TCP", false, false],
 ];
 
-test("values are written again in one form", () => {
+test("values are written back in one form", () => {
   for (const [path, given, written] of forms) {
     assert.deepEqual(valueAt(decodeConfig(setAt(initialConfig(), path, given)), path), written, path);
   }
 });
 
-test("letter case of keys does not matter, unknown keys are dropped, zero values of rare keys are left out", () => {
+test("letter case of keys does not matter, unknown keys are dropped, and zero values of rare keys are left out", () => {
   const decoded = decodeConfig({
     discovery: { mdns: { enabled: true }, Odd: 1 },
     Discovery: { MDNS: { Interval: 7 } },

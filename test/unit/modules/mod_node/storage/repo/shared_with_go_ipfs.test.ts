@@ -14,7 +14,7 @@ import { emptyFolder } from "./support.ts";
 const program = process.env.GO_IPFS ?? "";
 const later = '"Later": {"z": 1e3, "a": 12345678901234567890}, "API": {"Later": 1.0, ';
 
-/** A repo that the reference has made, and its program. */
+/** A repo that go-ipfs has made, and its program. */
 async function goRepo(t: TestContext) {
   const repo = await emptyFolder(t);
   const env = { ...process.env, IPFS_PATH: repo };
@@ -23,7 +23,7 @@ async function goRepo(t: TestContext) {
   return { repo, env, run };
 }
 
-test("this node and go-ipfs are both refused while the other has the repo", { skip: withoutGoIpfs }, async (t) => {
+test("this node and go-ipfs are both refused while the other one has the repo", { skip: withoutGoIpfs }, async (t) => {
   const { repo, env, run } = await goRepo(t);
   const lock = await lockRepo(repo);
   await assert.rejects(run("pin", "ls"), { stderr: /repo\.lock: someone else has the lock/ });
@@ -44,7 +44,7 @@ test("this node and go-ipfs are both refused while the other has the repo", { sk
   await (await createNode({ repo, offline: true })).close();
 });
 
-test("a config that this node has changed is one of go-ipfs, with all that was in it", {
+test("a config that this node has changed is valid for go-ipfs and complete", {
   skip: withoutGoIpfs,
 }, async (t) => {
   const { repo, run } = await goRepo(t);

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { mkdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { lockRepo } from "#node/storage/repo/lock.ts";
 import { isLockedElsewhere } from "#node/storage/repo/system_lock.ts";
 import { unpack } from "#test/support/unpack.ts";
@@ -14,7 +14,7 @@ import { emptyFolder } from "./support.ts";
 
 const skip = !(existsSync("/proc/locks") && existsSync("/usr/bin/flock")) && "there is no /proc/locks, or no flock(1)";
 
-/** Holds a file by a lock of the system, as go-ipfs does. */
+/** Locks a file with a system lock, as go-ipfs does. */
 async function holder(t: TestContext, path: string): Promise<ChildProcess> {
   const child = spawn("/usr/bin/flock", ["--nonblock", path, "sh", "-c", "echo held; exec cat"], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -30,7 +30,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-test("a file that another process holds is told from one that nobody holds", { skip }, async (t) => {
+test("a file that another process has locked is distinguished from an unlocked one", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const path = join(folder, "LOCK");
   assert.equal(await isLockedElsewhere(path), false);
@@ -43,13 +43,13 @@ test("a file that another process holds is told from one that nobody holds", { s
   assert.equal(await isLockedElsewhere(path), false);
 });
 
-test("the number of a file in another file system is not mistaken for it", async (t) => {
+test("the same inode number in another file system is not mistaken for the file", async (t) => {
   const folder = await emptyFolder(t);
   const path = join(folder, "LOCK");
   await writeFile(path, "");
   const { ino } = await stat(path);
   const locks = join(folder, "locks");
-  // This process has it not open; one that cannot be looked into may have.
+  // This process does not have it open; a process that cannot be inspected may have.
   await writeFile(locks, `1: FLOCK  ADVISORY  WRITE ${process.pid} fe:00:${ino} 0 EOF\n`);
   assert.equal(await isLockedElsewhere(path, locks), process.platform !== "linux");
   await writeFile(locks, `1: POSIX  ADVISORY  WRITE 999999999 fe:00:${ino} 0 EOF\n`);
@@ -58,7 +58,7 @@ test("the number of a file in another file system is not mistaken for it", async
   assert.equal(await isLockedElsewhere(path, locks), false);
 });
 
-test("the lock of go-ipfs is respected while it is held, and taken when it was left", { skip }, async (t) => {
+test("the lock of go-ipfs is respected while it is held, and taken when it is stale", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, "repo.lock"), "");
   const child = await holder(t, join(folder, "repo.lock"));
@@ -82,7 +82,7 @@ test("a start is refused while another program has the database of go-ipfs", { s
   await (await openNode({ repo, offline: true })).close();
 });
 
-test("a start is refused while Kubo has its Pebble", { skip }, async (t) => {
+test("a start is refused while Kubo has its Pebble database", { skip }, async (t) => {
   const repo = join(await emptyFolder(t), "repo");
   await unpack(new URL("../../../../../fixtures/kubo/everything.tar.gz", import.meta.url), repo);
   const pebble = join(repo, "pebbleds");

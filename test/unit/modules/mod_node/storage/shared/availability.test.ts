@@ -1,14 +1,14 @@
-/** What is observed of stores that go and come back. */
+/** Observing stores that become unreachable and come back. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Availability } from "#node/storage/shared/availability.ts";
 import { failure } from "#node/util/errors.ts";
 import { eventually } from "#test/support/eventually.ts";
 
-test("a store that goes while nobody calls is noticed, and so is its return", async (t) => {
-  const told: (string | undefined)[] = [];
-  const availability = new Availability((problem) => told.push(problem), { probeMs: 1, idleMs: 1 });
-  // Timers of what is watched keep no process.
+test("a store that becomes unreachable without calls is noticed, and so is its return", async (t) => {
+  const changes: (string | undefined)[] = [];
+  const availability = new Availability((problem) => changes.push(problem), { probeMs: 1, idleMs: 1 });
+  // Timers of watched stores do not keep the process alive.
   const waiting = setInterval(() => {}, 1000);
   t.after(() => clearInterval(waiting));
   t.after(() => availability.close());
@@ -24,12 +24,12 @@ test("a store that goes while nobody calls is noticed, and so is its return", as
   assert.match(String(availability.problem), /it was switched off/);
   isAway = false;
   await eventually("its return is noticed", () => availability.problem === undefined);
-  assert.equal(told.length, 2);
-  assert.match(String(told[0]), /it was switched off/);
-  assert.equal(told[1], undefined);
+  assert.equal(changes.length, 2);
+  assert.match(String(changes[0]), /it was switched off/);
+  assert.equal(changes[1], undefined);
 });
 
-test("calls tell by their outcome, and other failures say nothing of the store", async (t) => {
+test("calls report by their outcome, and other failures do not concern the store", async (t) => {
   const availability = new Availability(() => {});
   t.after(() => availability.close());
   let fault: Error | undefined = failure("STORE_UNAVAILABLE", { reason: "gone" });
@@ -49,7 +49,7 @@ test("calls tell by their outcome, and other failures say nothing of the store",
   assert.equal(availability.problem, undefined);
 });
 
-test("a store that fails because of another one inside is not said to be away", async (t) => {
+test("a store that fails because of an inner store is not reported", async (t) => {
   const availability = new Availability(() => {});
   t.after(() => availability.close());
   const inner = availability.watch(
@@ -60,17 +60,17 @@ test("a store that fails because of another one inside is not said to be away", 
     },
     { probe: (target) => target.read(), refused: [] },
   );
-  const asked: string[] = [];
+  const callCounts: string[] = [];
   const outer = availability.watch(
     {
       async locked(run: () => Promise<void>) {
-        asked.push("locked");
+        callCounts.push("locked");
         await run().catch((error: Error) => {
           throw failure("STORE_UNAVAILABLE", { reason: `the lock: ${error.message}` }, error);
         });
       },
       async probe() {
-        asked.push("probe");
+        callCounts.push("probe");
       },
     },
     { probe: (target) => target.probe(), refused: ["locked"] },
@@ -80,27 +80,27 @@ test("a store that fails because of another one inside is not said to be away", 
       outer.locked(() => inner.read()),
       /the objects/,
     );
-  // It was not asked first whether it is back.
-  assert.deepEqual(asked, ["locked", "locked"]);
+  // The call did not first ask whether the store is back.
+  assert.deepEqual(callCounts, ["locked", "locked"]);
   assert.match(String(availability.problem), /^[^;]*the objects are away[^;]*; [^;]*$/);
   assert.doesNotMatch(String(availability.problem), /the lock/);
 });
 
-/** A store that is away while `answers` is false, or says nothing until `hang` resolves. */
-class Place {
-  answers = true;
+/** A store that is unreachable while `isUp` is false, or stalls until `hang` resolves. */
+class FakeStore {
+  isUp = true;
   hang: Promise<void> | undefined;
-  readonly asked = { probe: 0, write: 0 };
+  readonly callCounts = { probe: 0, write: 0 };
 
   async probe(): Promise<void> {
-    this.asked.probe += 1;
+    this.callCounts.probe += 1;
     await this.hang;
-    if (!this.answers) throw failure("STORE_UNAVAILABLE", { reason: "it is gone" });
+    if (!this.isUp) throw failure("STORE_UNAVAILABLE", { reason: "it is gone" });
   }
 
   async write(): Promise<string> {
-    this.asked.write += 1;
-    if (this.answers) return "written";
+    this.callCounts.write += 1;
+    if (this.isUp) return "written";
     throw failure(
       "STORE_UNAVAILABLE",
       { reason: "the answer was lost" },
@@ -109,7 +109,7 @@ class Place {
   }
 
   async stream(): Promise<{ body: AsyncIterable<number> } | undefined> {
-    if (!this.answers) return undefined;
+    if (!this.isUp) return undefined;
     const fail = async function* () {
       yield 1;
       throw failure("STORE_UNAVAILABLE", { reason: "it comes too slowly" });
@@ -118,51 +118,51 @@ class Place {
   }
 }
 
-function watchedPlace(t: { after(run: () => void): void }, tryMs: number) {
-  const place = new Place();
-  // It does not ask by itself.
+function watchedStore(t: { after(run: () => void): void }, tryMs: number) {
+  const fake = new FakeStore();
+  // The store sends no probes of its own.
   const availability = new Availability(() => {}, { probeMs: 1e9, idleMs: 1e9, tryMs });
   t.after(() => availability.close());
-  const watched = availability.watch(place, {
+  const watched = availability.watch(fake, {
     probe: (target) => target.probe(),
     refused: ["write"],
     streams: ["stream"],
   });
-  return { place, availability, watched };
+  return { fake: fake, availability, watched };
 }
 
-test("a store that is known to be away is not asked again and again by those who would have to wait for it", async (t) => {
-  const { place, availability, watched } = watchedPlace(t, 600_000);
-  place.answers = false;
+test("a store that is known to be unreachable is not called repeatedly by callers that would have to wait", async (t) => {
+  const { fake, availability, watched } = watchedStore(t, 600_000);
+  fake.isUp = false;
   await assert.rejects(watched.write(), /the answer was lost/);
   assert.match(String(availability.problem), /be reached: gone;/);
   const calls = Array.from({ length: 10 }, () => watched.write());
   for (const { status, reason } of (await Promise.allSettled(calls)) as PromiseRejectedResult[])
     assert.deepEqual([status, reason.code, /it is gone/.test(reason.message)], ["rejected", "STORE_UNAVAILABLE", true]);
-  assert.deepEqual(place.asked, { probe: 1, write: 1 });
-  // Nobody waits until it is asked next.
-  place.answers = true;
+  assert.deepEqual(fake.callCounts, { probe: 1, write: 1 });
+  // No caller waits until the next probe.
+  fake.isUp = true;
   assert.equal(await watched.write(), "written");
   assert.equal(availability.problem, undefined);
   assert.equal(await watched.write(), "written");
-  assert.deepEqual(place.asked, { probe: 2, write: 3 });
+  assert.deepEqual(fake.callCounts, { probe: 2, write: 3 });
 });
 
-test("a store that stands still refuses those who come, and one probe waits for it", async (t) => {
-  const { place, availability, watched } = watchedPlace(t, 1);
-  place.answers = false;
+test("a stalled store refuses new calls, and a single probe waits for it", async (t) => {
+  const { fake, availability, watched } = watchedStore(t, 1);
+  fake.isUp = false;
   await assert.rejects(watched.write());
   const thaw = Promise.withResolvers<void>();
-  place.hang = thaw.promise;
+  fake.hang = thaw.promise;
   for (let call = 0; call < 3; call += 1) await assert.rejects(watched.write(), { code: "STORE_UNAVAILABLE" });
-  assert.deepEqual(place.asked, { probe: 1, write: 1 });
-  place.answers = true;
+  assert.deepEqual(fake.callCounts, { probe: 1, write: 1 });
+  fake.isUp = true;
   thaw.resolve();
   await eventually("its return is noticed", () => availability.problem === undefined);
 });
 
-test("an answer that fails on its way is heard of, and the next success tells otherwise", async (t) => {
-  const { place, availability, watched } = watchedPlace(t, 600_000);
+test("a response that fails midway is noticed, and the next success clears the problem", async (t) => {
+  const { fake, availability, watched } = watchedStore(t, 600_000);
   const { body } = (await watched.stream()) ?? assert.fail();
   const got: number[] = [];
   await assert.rejects(
@@ -175,21 +175,23 @@ test("an answer that fails on its way is heard of, and the next success tells ot
   await eventually("it is heard of", () => /too slowly/.test(String(availability.problem)));
   await watched.probe();
   assert.equal(availability.problem, undefined);
-  place.answers = false;
+  fake.isUp = false;
   assert.equal(await watched.stream(), undefined);
 });
 
-test("a store that refuses writes and can be read is told of until it takes them again, which is tried", async (t) => {
-  const told: (string | undefined)[] = [];
-  const availability = new Availability((problem) => told.push(problem), { probeMs: 1e9, idleMs: 1 });
+test("a store that is readable and refuses writes is reported until a test write succeeds", async (t) => {
+  const changes: (string | undefined)[] = [];
+  const availability = new Availability((problem) => changes.push(problem), { probeMs: 1e9, idleMs: 1 });
   const waiting = setInterval(() => {}, 1000);
   t.after(() => clearInterval(waiting));
   t.after(() => availability.close());
   let refuses = true;
   let tried = 0;
+  let written = 0;
   const store = {
     async read() {},
     async write() {
+      written += 1;
       if (refuses) throw failure("STORE_READ_ONLY", { reason: "no right" });
     },
   };
@@ -201,9 +203,14 @@ test("a store that refuses writes and can be read is told of until it takes them
       return target.write();
     },
     refused: ["read", "write"],
+    writes: ["write"],
   });
   await assert.rejects(watched.write(), { code: "STORE_READ_ONLY" });
-  // Reads succeed, and say nothing of writes.
+  // From now on, the write test decides, and no call waits for its own refusal.
+  const calls = written;
+  await assert.rejects(watched.write(), { code: "STORE_READ_ONLY" });
+  assert.equal(written - tried, calls);
+  // Reads succeed and do not say whether writes do.
   await watched.read();
   const before = tried;
   await eventually("it is tried", () => tried > before + 2);
@@ -211,5 +218,5 @@ test("a store that refuses writes and can be read is told of until it takes them
   assert.match(String(availability.problems.store), /takes no writes.*no right/);
   refuses = false;
   await eventually("writes are taken again", () => availability.problem === undefined);
-  assert.deepEqual([told.length, told[1]], [2, undefined]);
+  assert.deepEqual([changes.length, changes[1]], [2, undefined]);
 });

@@ -1,7 +1,7 @@
-/** Keys that hosts have in common: what each may do with them, and what the store itself can read of them. */
+/** Shared keys: the rights of each host, and what the store itself can read of them. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
@@ -11,20 +11,20 @@ import { emptyFolder } from "../repo/support.ts";
 
 const secret = "a secret that the operator has made";
 
-test("what one host makes, renames and removes the others have; the store has it encrypted only", async () => {
-  const place = new SharedPlace();
-  const [a, b] = [await place.join(), await place.join()];
-  const [first, second] = [await generateKey({ type: "ed25519" }), await generateKey({ type: "ed25519" })];
-  const [one, other] = [
-    new Keystore(await SharedKeys.open(a.metadata, secret), first.id),
-    new Keystore(await SharedKeys.open(b.metadata, secret), second.id),
-  ];
+test("keys that one host creates, renames and removes are shared, and the store only has them encrypted", async () => {
+  const cluster = new SharedPlace();
+  const a = await cluster.join();
+  const b = await cluster.join();
+  const first = await generateKey({ type: "ed25519" });
+  const second = await generateKey({ type: "ed25519" });
+  const one = new Keystore(await SharedKeys.open(a.metadata, secret), first.id);
+  const other = new Keystore(await SharedKeys.open(b.metadata, secret), second.id);
   const names = async (keys: Keystore) => (await keys.list()).map(({ name }) => name);
   const { id } = await one.generate("site", { type: "ed25519" });
   assert.ok((await other.get("site"))?.id.equals(id));
   assert.ok((await other.list())[0]?.id.equals(second.id), "its own identity stays its own");
   const bytes = await one.export("site");
-  for (const { entries } of place.log.commits) {
+  for (const { entries } of cluster.log.commits) {
     assert.ok(!Buffer.from(JSON.stringify(entries)).includes(Buffer.from(bytes).toString("base64")));
     for (const entry of entries) {
       if (entry.kind !== "metadata") continue;
@@ -45,9 +45,9 @@ test("what one host makes, renames and removes the others have; the store has it
   assert.deepEqual(await names(other), ["self"]);
 });
 
-test("two hosts that make a key of one name at once: one does, and the other is told", async () => {
-  const place = new SharedPlace();
-  const hosts = [await place.join(), await place.join()];
+test("only one of two hosts that create a key of one name gets it, and the other is refused", async () => {
+  const cluster = new SharedPlace();
+  const hosts = [await cluster.join(), await cluster.join()];
   const key = await generateKey({ type: "ed25519" });
   const keys = await Promise.all(
     hosts.map(async ({ metadata }) => new Keystore(await SharedKeys.open(metadata, secret), key.id)),
@@ -56,33 +56,34 @@ test("two hosts that make a key of one name at once: one does, and the other is 
   assert.deepEqual(made.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
 });
 
-test("another secret, or a short one, is refused at the start; a value that was put elsewhere is not taken", async () => {
+test("a wrong or short secret is refused at the start, and a value that was copied to another name is refused", async () => {
   const metadata = memoryMetadata();
   await assert.rejects(SharedKeys.open(metadata, "short"), { code: "KEYS_SECRET_SHORT" });
-  const held = await SharedKeys.open(metadata, secret);
+  const stored = await SharedKeys.open(metadata, secret);
   await assert.rejects(SharedKeys.open(metadata, `${secret}.`), { code: "KEYS_SECRET_WRONG" });
-  await held.add("one", Buffer.from("of one"));
-  await held.add("other", Buffer.from("of the other"));
+  await stored.add("one", Buffer.from("of one"));
+  await stored.add("other", Buffer.from("of the other"));
   const [first, second] = await Array.fromAsync(metadata.range({ prefix: "keys/" }));
   await metadata.transaction((writer) => writer.put(first?.[0] as string, second?.[1] as Uint8Array));
-  const read = await Promise.allSettled([held.get("one"), held.get("other")]);
+  const read = await Promise.allSettled([stored.get("one"), stored.get("other")]);
   const refused = read.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
   assert.equal(refused.length, 1);
   assert.match(refused[0] as string, /the shared key (one|other) cannot be read/);
 });
 
-test("nodes with shared keys publish under them, each its own identity under its own", async (t) => {
-  const place = new SharedPlace();
-  const [one, other] = [await host(t, place), await host(t, place)];
+test("nodes with shared keys publish under them, and each own identity under its own", async (t) => {
+  const cluster = new SharedPlace();
+  const one = await host(t, cluster);
+  const other = await host(t, cluster);
   const { id } = await one.keys.generate("site", { type: "ed25519" });
   await other.names.publish(await other.names.key("site"), "/ipfs/bafkqaaa", { offline: true });
   assert.equal(await one.names.resolve(id.toString(), { offline: true }), "/ipfs/bafkqaaa");
   assert.ok(!(await one.names.key("self")).id.equals((await other.names.key("self")).id));
 });
 
-async function host(t: TestContext, place: SharedPlace) {
+async function host(t: TestContext, cluster: SharedPlace) {
   const stores = async () => {
-    const joined = await place.join();
+    const joined = await cluster.join();
     return { ...joined, keys: await SharedKeys.open(joined.metadata, secret) };
   };
   const node = await openNode({ repo: await emptyFolder(t), offline: true, stores });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { Applier, Commit, Entry, HeldLock, Position } from "#node/storage/shared/log.ts";
+import type { Applier, Commit, Entry, Position, StoreLock } from "#node/storage/shared/log.ts";
 import { failure } from "#node/util/errors.ts";
 import { MemoryLog } from "#test/support/engines/memory_log.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -10,7 +10,7 @@ const set = (key: string, value = "1"): Entry => ({ kind: "metadata", changes: [
 const write = (...entries: readonly Entry[]) => ({ entries, result: undefined });
 const segment = (id: string): Entry => ({ kind: "segment", segment: { id, bytes: 1, blocks: 1 } });
 
-/** Notes what it is given. */
+/** Records the commits that it receives. */
 class Notes implements Applier {
   position: Position;
   readonly commit = "one of this log";
@@ -42,10 +42,11 @@ function hostOf(log: MemoryLog, notes = new Notes()) {
   return { client, notes };
 }
 
-test("every host is given every commit once and in order, its own as well, each from where its copy stands", async () => {
+test("every host receives every commit once and in order, including its own, from the position of its copy", async () => {
   const log = new MemoryLog();
   log.pageSize = 2;
-  const [a, b] = [hostOf(log), hostOf(log)];
+  const a = hostOf(log);
+  const b = hostOf(log);
   for (let at = 0; at < 5; at += 1) {
     await a.client.commit(() => write(set(`a${at}`)));
     await b.client.commit(() => write(set(`b${at}`)));
@@ -58,7 +59,8 @@ test("every host is given every commit once and in order, its own as well, each 
     a.notes.commits.map(({ session }) => session),
     [1, 2, 1, 2, 1, 2, 1, 2, 1, 2],
   );
-  const [late, early] = [new Notes(7), new Notes(3)];
+  const late = new Notes(7);
+  const early = new Notes(3);
   const c = hostOf(log, late);
   c.client.follow(early);
   await c.client.refresh();
@@ -66,7 +68,21 @@ test("every host is given every commit once and in order, its own as well, each 
   assert.deepEqual(early.positions, [4, 5, 6, 7, 8, 9, 10]);
 });
 
-test("calls that come while a commit is written share the next one, at the newest state", async () => {
+test("a host that commits while it reads needs no snapshot when the log is trimmed up to its commit", async () => {
+  const log = new MemoryLog();
+  const { client, notes } = hostOf(log);
+  const isRead = Promise.withResolvers<void>();
+  log.onStep = (step) => (step === "read" ? isRead.promise : undefined);
+  const look = client.refresh();
+  await client.commit(() => write(set("a")));
+  log.trim();
+  isRead.resolve();
+  await look;
+  assert.deepEqual([notes.keys, notes.positions, notes.resets], [["a"], [1], 0]);
+  assert.equal(client.counts.snapshots, 0);
+});
+
+test("calls that arrive while a commit is written share the next one, at the newest state", async () => {
   const log = new MemoryLog();
   const { client } = hostOf(log);
   const heads = await Promise.all(
@@ -76,9 +92,10 @@ test("calls that come while a commit is written share the next one, at the newes
   assert.equal(log.head, 2);
 });
 
-test("one that others are always faster than gets its turn", async () => {
+test("a host that is always slower than others gets its turn", async () => {
   const log = new MemoryLog();
-  const [slow, fast] = [hostOf(log), hostOf(log)];
+  const slow = hostOf(log);
+  const fast = hostOf(log);
   await fast.client.refresh();
   const commits: Promise<void>[] = [];
   const hook = async (step: string, session: number) => {
@@ -90,7 +107,7 @@ test("one that others are always faster than gets its turn", async () => {
   await slow.client.commit(() => write(set("slower")));
   log.onStep = () => {};
   await Promise.all(commits);
-  // It was too late four times, and then the others waited.
+  // It was too late four times; then the others waited.
   assert.equal(slow.client.counts.races, 4);
   assert.deepEqual(
     log.commits.map(({ session }) => session),
@@ -98,9 +115,10 @@ test("one that others are always faster than gets its turn", async () => {
   );
 });
 
-test("one that fails when its turn has come holds nobody up", { timeout: 120_000 }, async () => {
+test("a host that fails when its turn has come delays nobody", { timeout: 120_000 }, async () => {
   const log = new MemoryLog();
-  const [slow, fast] = [hostOf(log), hostOf(log)];
+  const slow = hostOf(log);
+  const fast = hostOf(log);
   await fast.client.refresh();
   let appends = 0;
   log.onStep = async (step, session) => {
@@ -117,9 +135,10 @@ test("one that fails when its turn has come holds nobody up", { timeout: 120_000
   assert.equal(log.head, 5);
 });
 
-test("a call that gives no entries is answered at the newest state, and one that throws as well", async () => {
+test("a call without entries is answered at the newest state, and so is one that throws", async () => {
   const log = new MemoryLog();
-  const [a, b] = [hostOf(log), hostOf(log)];
+  const a = hostOf(log);
+  const b = hostOf(log);
   await b.client.refresh();
   await a.client.commit(() => write(set("k")));
   assert.equal(await b.client.commit((head) => ({ entries: [], result: head })), 1);
@@ -133,14 +152,15 @@ test("a call that gives no entries is answered at the newest state, and one that
   assert.equal(log.head, 2);
 });
 
-test("who is behind the beginning of the log gets the present state, in order of position", async () => {
+test("a host before the beginning of the log receives the current state in order of position", async () => {
   const log = new MemoryLog();
   log.pageSize = 2;
   const a = hostOf(log);
   for (const key of ["a", "b", "c", "a", "d", "e"]) await a.client.commit(() => write(set(key)));
   await a.client.commit(() => write({ kind: "metadata", changes: [["e", undefined]] }));
   log.trim(4);
-  const [b, c] = [hostOf(log, new Notes(3)), hostOf(log, new Notes(4))];
+  const b = hostOf(log, new Notes(3));
+  const c = hostOf(log, new Notes(4));
   await b.client.refresh();
   await c.client.refresh();
   assert.equal(b.notes.resets, 1);
@@ -151,7 +171,7 @@ test("who is behind the beginning of the log gets the present state, in order of
   assert.deepEqual(c.notes.positions, [5, 6, 7]);
 });
 
-test("a host whose session was ended writes nothing, and joins anew when its calls are over", async () => {
+test("a host whose session has ended writes nothing, and joins again when its calls are over", async () => {
   const log = new MemoryLog();
   const joined = Promise.withResolvers<() => Promise<void>>();
   const { client } = hostOf(log);
@@ -186,7 +206,7 @@ test("a host whose session was ended writes nothing, and joins anew when its cal
         () => false,
       ),
   );
-  // Its object may have been taken for an orphan's.
+  // Its object may have been mistaken for an orphan.
   await assert.rejects(
     client.commit(() => write(segment("1-1"))),
     lost,
@@ -195,11 +215,12 @@ test("a host whose session was ended writes nothing, and joins anew when its cal
   assert.deepEqual(await client.sessions(), [2]);
 });
 
-test("a lock is one host's at a time, and nothing is written with one that another host has taken", async () => {
+test("only one host has a lock at a time, and a commit with a lost lock is refused", async () => {
   const log = new MemoryLog();
-  const [a, b] = [hostOf(log), hostOf(log)];
-  let stalled: HeldLock | undefined;
-  const held = a.client.withLock("gc", async (lock) => {
+  const a = hostOf(log);
+  const b = hostOf(log);
+  let stalled: StoreLock | undefined;
+  const acquired = a.client.withLock("gc", async (lock) => {
     stalled = lock;
     assert.equal(await b.client.withLock("gc", async () => 1), undefined);
     assert.deepEqual(await b.client.withLock("merge", async () => 1), { result: 1 });
@@ -228,7 +249,9 @@ test("a lock is one host's at a time, and nothing is written with one that anoth
       a.client.commit(() => write(set("sixth")), lock),
     ]);
   });
-  const codes = (await held)?.result.map((outcome) => (outcome.status === "rejected" ? outcome.reason.code : "done"));
+  const codes = (await acquired)?.result.map((outcome) =>
+    outcome.status === "rejected" ? outcome.reason.code : "done",
+  );
   assert.deepEqual(codes, ["LOCK_LOST", "done", "LOCK_LOST"]);
   assert.ok(stalled?.signal.aborted);
   const keys = log.commits.flatMap(({ entries }) =>
@@ -237,7 +260,7 @@ test("a lock is one host's at a time, and nothing is written with one that anoth
   assert.deepEqual(keys, ["first", "third", "fifth"]);
 });
 
-test("what was given to several hosts at once in any order is the same log everywhere", async () => {
+test("concurrent commits of several hosts form the same log everywhere", async () => {
   const log = new MemoryLog();
   log.pageSize = 3;
   let seed = 7;

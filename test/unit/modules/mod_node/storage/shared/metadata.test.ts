@@ -35,9 +35,10 @@ metadataContract("shared, copy in LMDB", async () => {
   return (await hostOf(new MemoryLog(), await openLmdbMetadata(join(home, String(folders))))).metadata;
 });
 
-test("what one host has written is read by every other at once", async () => {
+test("every host immediately reads what another host has written", async () => {
   const log = new MemoryLog();
-  const [a, b] = [await hostOf(log), await hostOf(log)];
+  const a = await hostOf(log);
+  const b = await hostOf(log);
   await put(a.metadata, "k", "1");
   assert.equal(text(await b.metadata.get("k")), "1");
   await put(b.metadata, "k", "2");
@@ -49,8 +50,8 @@ test("counters of several hosts lose no step", async () => {
   const hosts = [await hostOf(log), await hostOf(log), await hostOf(log)];
   const count = async ({ metadata }: (typeof hosts)[0]) => {
     for (;;) {
-      const held = await metadata.get("n");
-      if (await metadata.compareAndSet("n", held, bytes(String(Number(text(held) ?? 0) + 1)))) return;
+      const blocked = await metadata.get("n");
+      if (await metadata.compareAndSet("n", blocked, bytes(String(Number(text(blocked) ?? 0) + 1)))) return;
     }
   };
   const add = ({ metadata }: (typeof hosts)[0]) =>
@@ -59,7 +60,7 @@ test("counters of several hosts lose no step", async () => {
   for (const { metadata } of hosts) assert.deepEqual(await listed(metadata), ["m=60", "n=60"]);
 });
 
-test("a transaction that throws concerns nobody who shares its commit, and calls that come together share one", async () => {
+test("a transaction that throws does not affect others in its commit, and concurrent calls share one", async () => {
   const log = new MemoryLog();
   const { client, metadata } = await hostOf(log);
   await put(metadata, "k", "0");
@@ -84,7 +85,7 @@ test("a transaction that throws concerns nobody who shares its commit, and calls
   assert.ok(log.head <= 3);
 });
 
-test("the copy of a host that was away continues where it was, or from a snapshot", async (t) => {
+test("the copy of a host that was away continues at its position or from a snapshot", async (t) => {
   const log = new MemoryLog();
   log.pageSize = 3;
   const folder = join(await emptyFolder(t), "copy");
@@ -115,7 +116,7 @@ test("the copy of a host that was away continues where it was, or from a snapsho
   await third.metadata.close();
 });
 
-test("while the log cannot be reached calls fail and have no effect, and go on afterwards", async () => {
+test("calls fail without effect while the log is unreachable, and work again afterwards", async () => {
   const log = new MemoryLog();
   const { metadata } = await hostOf(log);
   await put(metadata, "k", "1");
@@ -128,7 +129,7 @@ test("while the log cannot be reached calls fail and have no effect, and go on a
   assert.deepEqual(await listed(metadata), ["k=1"]);
 });
 
-test("a copy that cannot be written refuses changes and goes on when it can be written", async () => {
+test("a copy that cannot be written refuses changes, and continues when it can be written", async () => {
   const inner = memoryMetadata();
   let isFull = false;
   const put1 = (writer: MetadataWriter): MetadataWriter => ({
@@ -160,15 +161,17 @@ test("a copy that cannot be written refuses changes and goes on when it can be w
   await metadata.close();
 });
 
-test("a copy that is closed while the log is read lets the log end", { timeout: 60_000 }, async () => {
-  const place = new MemoryLog();
-  place.pageSize = 1;
-  const [one, log] = [place.open(), place.open()];
+test("closing a copy while the log is read lets the log end", { timeout: 60_000 }, async () => {
+  const sharedLog = new MemoryLog();
+  sharedLog.pageSize = 1;
+  const one = sharedLog.open();
+  const log = sharedLog.open();
   const metadata = await SharedMetadata.open(log, memoryMetadata());
   for (const key of ["a", "b", "c"])
     await one.commit(() => ({ entries: [{ kind: "metadata", changes: [[key, Buffer.from(key)]] }], result: 0 }));
-  const [reads, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  place.onStep = (step, session) => {
+  const reads = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  sharedLog.onStep = (step, session) => {
     if (step !== "read" || session !== log.session) return;
     reads.resolve();
     return gate.promise;

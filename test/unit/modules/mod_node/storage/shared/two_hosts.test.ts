@@ -1,12 +1,15 @@
-/** Two nodes on one store: what they have in common, what each keeps for itself, and what a shared store cannot have. */
+/**
+ * Two nodes on one store: what they share, what each has for itself, and what a shared store
+ * refuses.
+ */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createNode, type MetadataStore, memoryStores, type Node } from "modhost/node";
 import { SharedPlace } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "../repo/support.ts";
 
-async function host(t: TestContext, place: SharedPlace) {
-  const own = await place.join();
+async function host(t: TestContext, cluster: SharedPlace) {
+  const own = await cluster.join();
   const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: async () => own });
   t.after(() => node.close());
   return { node, own };
@@ -21,9 +24,10 @@ const prefixes = async (store: MetadataStore): Promise<string[]> => {
 const pins = async (node: Node): Promise<string[]> =>
   (await Array.fromAsync(node.pin.ls())).map(({ cid }) => String(cid)).sort();
 
-test("what one host pins, names and unpins the other has; the first content of a repo is made once", async (t) => {
+test("pins and names of one host are shared, and the first content of a repo is made once", async (t) => {
   const stores = new SharedPlace();
-  const [one, other] = [await host(t, stores), await host(t, stores)];
+  const one = await host(t, stores);
+  const other = await host(t, stores);
   const { cid } = await one.node.add("of the first");
   assert.deepEqual(await pins(other.node), await pins(one.node));
   assert.ok((await pins(other.node)).includes(String(cid)));
@@ -37,13 +41,13 @@ test("what one host pins, names and unpins the other has; the first content of a
         "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn",
       );
   }
-  // A third one does not pin again what was unpinned.
+  // A third host does not pin again what was unpinned.
   for await (const pin of one.node.pin.ls()) await one.node.pin.rm(pin.cid);
   const third = await host(t, stores);
   assert.deepEqual(await pins(third.node), []);
 });
 
-test("each host keeps to itself what concerns it alone, and everything else is shared", async (t) => {
+test("each host has its own data for itself, and shares everything else", async (t) => {
   const stores = new SharedPlace();
   const { node, own } = await host(t, stores);
   await node.add("content");
@@ -57,7 +61,7 @@ test("each host keeps to itself what concerns it alone, and everything else is s
   assert.equal(alone.lowLevel.shared, undefined);
 });
 
-test("a shared store refuses the filestore and the urlstore at the start, and says what to set", async (t) => {
+test("a shared store refuses the filestore and the urlstore at the start, and names the setting", async (t) => {
   for (const key of ["FilestoreEnabled", "UrlstoreEnabled"]) {
     const options = { repo: await emptyFolder(t), offline: true };
     const own = await createNode({ ...options, stores: async () => memoryStores() });

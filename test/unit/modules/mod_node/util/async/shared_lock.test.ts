@@ -11,7 +11,8 @@ async function settled(promise: Promise<unknown>): Promise<boolean> {
 
 test("many share it, one excludes all", async () => {
   const lock = new SharedLock();
-  const [one, two] = [await lock.acquireShared(), await lock.acquireShared()];
+  const one = await lock.acquireShared();
+  const two = await lock.acquireShared();
   const exclusive = lock.acquireExclusive();
   assert.ok(lock.contended);
   one();
@@ -38,7 +39,8 @@ test("who comes after one that waits to exclude, waits behind it", async () => {
 
 test("releasing twice releases once", async () => {
   const lock = new SharedLock();
-  const [one, two] = [await lock.acquireShared(), await lock.acquireShared()];
+  const one = await lock.acquireShared();
+  const two = await lock.acquireShared();
   one();
   one();
   const exclusive = lock.acquireExclusive();

@@ -8,6 +8,8 @@ function quotedLetter(letter: string): string {
   if (name >= 0) return `\\${'"\\nrtvfba'[name]}`;
   if (letter === " " || !/[\p{C}\p{Z}]/u.test(letter)) return letter;
   const code = letter.codePointAt(0) as number;
+  // A byte that is not UTF-8 stands in a text as a lone surrogate.
+  if (code >= 0xdc80 && code <= 0xdcff) return `\\x${(code & 0xff).toString(16)}`;
   if (code < 0x20) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }

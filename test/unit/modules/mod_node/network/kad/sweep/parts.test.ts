@@ -13,7 +13,7 @@ import { hour, multihashes, textOf } from "./support.ts";
 
 const never = new AbortController().signal;
 
-test("a key to look up is found for each prefix", () => {
+test("a lookup key is found for each prefix", () => {
   const lookups = new Lookups();
   for (const length of [0, 1, 5, 9, 14]) {
     for (const prefix of prefixesBelow("", length).slice(-3)) {
@@ -49,7 +49,7 @@ test("all peers of a region are found, and it is widened to have enough of them"
 test("a lookup that finds fewer peers than there are fails the region", async () => {
   const network = { closestPeers: async () => [{ kadId: kadIdOf(Buffer.from("alone")) }] };
   const parts = { network, lookups: new Lookups(), replication: 20, signal: never };
-  await assert.rejects(explore("01", { ...parts, manyPeers: true }), { message: "a lookup found 1 peers alone" });
+  await assert.rejects(explore("01", { ...parts, manyPeers: true }), { message: "a lookup found only 1 peers" });
   assert.equal((await explore("01", { ...parts, manyPeers: false })).prefix, "");
 });
 
@@ -57,9 +57,9 @@ test("each key goes to the peers closest to it", () => {
   const dht = new SimulatedDht({ peers: 90, clock: new VirtualClock() });
   const keys = multihashes(200).map(sweepKey);
   const shares = allocate(keys, dht.peers, 20, 0);
-  const held = new Map<SweepKey, number[]>(keys.map((key) => [key, []]));
-  for (const [peer, share] of shares) for (const key of share) held.get(key)?.push(peer.number);
-  for (const [key, numbers] of held) {
+  const stored = new Map<SweepKey, number[]>(keys.map((key) => [key, []]));
+  for (const [peer, share] of shares) for (const key of share) stored.get(key)?.push(peer.number);
+  for (const [key, numbers] of stored) {
     assert.deepEqual(
       numbers.sort(),
       dht
@@ -79,11 +79,12 @@ async function within(keystore: Keystore, prefix: string): Promise<readonly stri
   return batches.flatMap((batch) => batch.map(({ multihash }) => textOf(multihash))).sort();
 }
 
-test("keys are found by region after a restart, each once, and those that were added with them", async () => {
+test("collected and added keys are found by region after a restart, each once", async () => {
   const metadata = memoryMetadata();
   const first = new Keystore(metadata, () => 64);
   await first.open();
-  const [old, added] = [multihashes(300), multihashes(50, 1000)];
+  const old = multihashes(300);
+  const added = multihashes(50, 1000);
   await first.collect(each(old), { at: 5, from: "all" });
   first.add([...added, ...old.slice(0, 10)].map(sweepKey));
   await first.close();
@@ -101,12 +102,12 @@ test("keys are found by region after a restart, each once, and those that were a
   assert.deepEqual(await within(keystore, ""), keys.map(textOf).sort());
   assert.equal(keystore.size, 5);
   await keystore.close();
-  // A chunk of each bucket that has a key, and what is known of them.
+  // One chunk per bucket with keys, and the state of the collection.
   const stored = await Array.fromAsync(metadata.range({ prefix: "routing/sweep/keys" }));
   assert.ok(stored.length <= 6);
 });
 
-test("keys that could not be collected to the end change nothing", async () => {
+test("an incomplete collection of keys changes nothing", async () => {
   const metadata = memoryMetadata();
   const keystore = new Keystore(metadata, () => 4);
   await keystore.open();
@@ -123,7 +124,7 @@ test("keys that could not be collected to the end change nothing", async () => {
   assert.deepEqual([await within(again, ""), again.collected?.at], [keys.map(textOf).sort(), 1]);
 });
 
-test("regions are cut, joined and remembered, and cover all keys at any time", async () => {
+test("regions are divided, merged and stored, and always cover all keys", async () => {
   const metadata = memoryMetadata();
   const first = new Regions(metadata, "wan");
   await first.open();
@@ -146,7 +147,7 @@ test("regions are cut, joined and remembered, and cover all keys at any time", a
   assert.equal(other.announced("0"), 0);
 });
 
-test("many regions, as peers bring about that lie about how many there are, are taken up at once after a restart", async () => {
+test("very many regions, which lying peers can cause, are loaded quickly after a restart", async () => {
   const metadata = memoryMetadata();
   const regions = new Regions(metadata, "wan");
   await regions.open();
@@ -154,7 +155,7 @@ test("many regions, as peers bring about that lie about how many there are, are 
   regions.cut(12);
   regions.set("0101", 2);
   await regions.close();
-  // Looks at prefixes are counted, as time says little.
+  // Counts lookups of prefixes, because times are not meaningful.
   let looked = 0;
   const startsWith = String.prototype.startsWith;
   String.prototype.startsWith = function (...given) {
@@ -170,7 +171,7 @@ test("many regions, as peers bring about that lie about how many there are, are 
   assert.ok(looked < 10 * count, `${count} regions were looked at ${looked} times`);
 });
 
-test("a region is due from its moment in each interval on, until it is announced", () => {
+test("a region is due from its offset in each interval until it is announced", () => {
   const regions = new Regions(memoryMetadata(), "wan");
   regions.cut(2);
   const cycle: Cycle = { began: 1000, interval: 400 };
@@ -185,7 +186,7 @@ test("a region is due from its moment in each interval on, until it is announced
   assert.deepEqual(due(1650), ["10"]);
 });
 
-test("workers are shared, but for those that are kept for the other kind", async () => {
+test("workers are shared, except for those that are reserved for the other kind", async () => {
   const workers = new Workers(() => ({ max: 4, dedicated: { periodic: 2, burst: 1 } }));
   const gate = Promise.withResolvers<void>();
   const begin = (kind: "periodic" | "burst") => workers.run(kind, never, () => gate.promise);

@@ -69,7 +69,10 @@ export function worldOf({ peers, keys }: { readonly peers: number; readonly keys
   return world;
 }
 
-/** The peers that have each key, by the text of its multihash; a peer that got it twice stands there twice. */
+/**
+ * The peers that received each key, by the text of its multihash; a peer that received it twice is
+ * listed twice.
+ */
 export function holders({ records }: SimulatedDht): Map<string, SimulatedPeer[]> {
   const found = new Map<string, SimulatedPeer[]>();
   for (const [peer, keys] of records) {

@@ -5,14 +5,14 @@ import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { Division } from "#node/storage/shared/work_shares.ts";
 import { holders, hour, minute, textOf, worldOf } from "./support.ts";
 
-test("a node that is killed in the middle of a cycle goes on where it was", async () => {
+test("a node that is killed in the middle of a cycle resumes it after a restart", async () => {
   const world = worldOf({ peers: 500, keys: 800 });
   const killed = world.sweeper({ workers: { max: 2, dedicated: { periodic: 1, burst: 1 } } });
   await killed.start();
   await world.clock.pass(minute + 20_000);
   const before = world.dht.traffic.records;
   assert.ok(before > 0 && before < 800 * 20);
-  // What was announced is written within a second, also of a node that never closes.
+  // Announcements are recorded within a second, even if the node never closes.
   await pause(1200);
   killed.pause();
   const dead = killed.connectivity.status;
@@ -27,7 +27,7 @@ test("a node that is killed in the middle of a cycle goes on where it was", asyn
   await next.stop();
 });
 
-test("hosts of a shared store announce each key once, and one that goes leaves its regions to the others", async () => {
+test("hosts of a shared store announce each key once, and others take over the regions of one that leaves", async () => {
   const world = worldOf({ peers: 400, keys: 600 });
   let members = [1, 2];
   const hostOf = (own: number) =>

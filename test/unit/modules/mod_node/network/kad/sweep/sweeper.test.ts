@@ -5,13 +5,13 @@ import { holders, hour, minute, multihashes, settings, textOf, type World, world
 
 const cycle = settings.interval;
 
-/** Each key is at the peers that are closest to it, at each so many times. */
-function assertHeld({ dht }: World, keys: readonly Uint8Array[], times = 1): void {
+/** Requires that the closest peers of each key have received it that many times. */
+function assertStored({ dht }: World, keys: readonly Uint8Array[], times = 1): void {
   const found = holders(dht);
   for (const key of keys) {
     const wanted = dht.closest(kadIdOf(key)).flatMap((peer) => Array.from({ length: times }, () => peer.number));
-    const held = (found.get(textOf(key)) ?? []).map(({ number }) => number);
-    assert.deepEqual(held.sort(), wanted.sort());
+    const stored = (found.get(textOf(key)) ?? []).map(({ number }) => number);
+    assert.deepEqual(stored.sort(), wanted.sort());
   }
 }
 
@@ -22,19 +22,19 @@ test("all keys are at the peers closest to them within a minute of the start, wi
   await world.clock.pass(minute - 1);
   assert.equal(world.dht.traffic.queries, 0);
   await world.clock.pass(10 * minute);
-  assertHeld(world, world.keys);
+  assertStored(world, world.keys);
   const { lookups, records, connections } = world.dht.traffic;
   assert.equal(records, world.keys.length * 20);
   assert.ok(lookups < 250, `${lookups} lookups`);
   assert.ok(connections <= 2000, `${connections} connections`);
-  const { figures } = sweeper;
-  assert.deepEqual([figures.records, figures.keys, figures.failed], [records, world.keys.length, 0]);
-  assert.ok((figures.regionSize ?? 0) >= 20);
+  const { metrics } = sweeper;
+  assert.deepEqual([metrics.records, metrics.keys, metrics.failed], [records, world.keys.length, 0]);
+  assert.ok((metrics.regionSize ?? 0) >= 20);
   assert.equal(sweeper.behindMs, 0);
   await sweeper.stop();
 });
 
-test("from then on each region has its turn once in an interval", async () => {
+test("after the first minute each region is announced once per interval", async () => {
   const world = worldOf({ peers: 300, keys: 500 });
   const sweeper = world.sweeper();
   await sweeper.start();
@@ -46,20 +46,20 @@ test("from then on each region has its turn once in an interval", async () => {
     await world.clock.pass(hour);
     sent.push(world.dht.traffic.records - first);
   }
-  assertHeld(world, world.keys, 2);
+  assertStored(world, world.keys, 2);
   assert.ok(new Set(sent).size >= 6, `in ${new Set(sent).size} of the hours`);
   assert.deepEqual(world.warnings, []);
   await sweeper.stop();
 });
 
-test("after a restart in the middle of a cycle it goes on where it was", async () => {
+test("a restart in the middle of a cycle resumes it", async () => {
   const world = worldOf({ peers: 500, keys: 800 });
   const first = world.sweeper({ workers: { max: 2, dedicated: { periodic: 1, burst: 1 } } });
   await first.start();
   await world.clock.pass(minute + 20_000);
   const before = world.dht.traffic.records;
   assert.ok(before > 0 && before < 800 * 20);
-  // What a region under way had sent is sent again, and nothing else.
+  // Only the records that an interrupted region had sent are sent again.
   await first.stop();
   const second = world.sweeper();
   await second.start();
@@ -69,14 +69,14 @@ test("after a restart in the middle of a cycle it goes on where it was", async (
   assert.ok(world.dht.traffic.records < 800 * 20 + before / 2);
   await second.stop();
   const records = world.dht.traffic.records;
-  const anew = world.sweeper({ resumes: false });
-  await anew.start();
+  const renewed = world.sweeper({ resumes: false });
+  await renewed.start();
   await world.clock.pass(30 * minute);
   assert.equal(world.dht.traffic.records - records, 800 * 20);
-  await anew.stop();
+  await renewed.stop();
 });
 
-test("what was due while the node was down is due at its start, and nothing else", async () => {
+test("only regions that became due while the node was down are due at its start", async () => {
   const world = worldOf({ peers: 300, keys: 400 });
   const first = world.sweeper();
   await first.start();
@@ -110,10 +110,10 @@ test("new keys are announced at once, and again with the others", async () => {
   await world.clock.pass(3 * minute);
   await providing;
   assert.deepEqual(settled.map(textOf).sort(), keys.map(textOf).sort());
-  assertHeld(world, keys);
+  assertStored(world, keys);
   world.keys = keys;
   await world.clock.pass(cycle);
-  assertHeld(world, keys, 2);
+  assertStored(world, keys, 2);
   await sweeper.stop();
 });
 
@@ -124,12 +124,12 @@ test("one new key is looked up by itself", async () => {
   const providing = sweeper.provide([key], { stays: false, settled: () => undefined });
   await world.clock.pass(minute);
   await providing;
-  assertHeld(world, [key]);
+  assertStored(world, [key]);
   assert.equal(world.dht.traffic.lookups, 1);
   await sweeper.stop();
 });
 
-test("a region whose peers take nothing is tried again, and is late until then", async () => {
+test("a region whose peers accept nothing is tried again, and is late until then", async () => {
   const world = worldOf({ peers: 300, keys: 200 });
   const sweeper = world.sweeper();
   let isDeaf = true;
@@ -137,7 +137,7 @@ test("a region whose peers take nothing is tried again, and is late until then",
   await sweeper.start();
   await world.clock.pass(3 * minute);
   assert.equal(world.dht.traffic.records, 0);
-  assert.match(world.warnings[0] ?? "", /took no records/);
+  assert.match(world.warnings[0] ?? "", /accepted no records/);
   assert.ok(sweeper.schedule.retries > 0);
   assert.ok(sweeper.behindMs >= 2 * minute - 1000);
   await world.clock.pass(hour);
@@ -145,12 +145,12 @@ test("a region whose peers take nothing is tried again, and is late until then",
   isDeaf = false;
   await world.clock.pass(10 * minute);
   assert.ok(world.warnings.includes("announcements are on time again"));
-  assertHeld(world, world.keys);
+  assertStored(world, world.keys);
   assert.deepEqual([sweeper.schedule.retries, sweeper.behindMs], [0, 0]);
   await sweeper.stop();
 });
 
-test("without peers it waits for the first, and is not late", async () => {
+test("the sweep waits for the first peer, and is not late meanwhile", async () => {
   const world = worldOf({ peers: 100, keys: 50 });
   world.isOnline = false;
   const sweeper = world.sweeper();
@@ -161,7 +161,7 @@ test("without peers it waits for the first, and is not late", async () => {
   world.isOnline = true;
   sweeper.runIfDue();
   await world.clock.pass(10 * minute);
-  assertHeld(world, world.keys);
+  assertStored(world, world.keys);
   world.isOnline = false;
   await world.clock.pass(2 * minute);
   assert.equal(sweeper.connectivity.status, "disconnected");
@@ -182,13 +182,14 @@ test("a network of three peers has all keys at all of them", async () => {
   await sweeper.stop();
 });
 
-test("keys that cannot be collected anew are announced as they were, and tried again now and then", async () => {
+test("the previous keys are announced if a collection fails, and the collection is tried again", async () => {
   const world = worldOf({ peers: 100, keys: 100 });
-  let [asked, isBroken] = [0, false];
+  let requests = 0;
+  let isBroken = false;
   const source = () => ({
     name: "all",
     async *keys() {
-      asked += 1;
+      requests += 1;
       if (isBroken) throw new Error("the store is away");
       yield* world.keys;
     },
@@ -196,28 +197,28 @@ test("keys that cannot be collected anew are announced as they were, and tried a
   const sweeper = world.sweeper({}, { source });
   await sweeper.start();
   await world.clock.pass(hour);
-  assert.equal(asked, 1);
+  assert.equal(requests, 1);
   isBroken = true;
   await world.clock.pass(cycle);
   assert.equal(world.dht.traffic.records, 2 * 100 * 20);
-  assert.ok(asked >= 2 && asked < 20, `${asked} times`);
-  assert.match(world.warnings[0] ?? "", /not collected anew: the store is away/);
+  assert.ok(requests >= 2 && requests < 20, `${requests} times`);
+  assert.match(world.warnings[0] ?? "", /cannot collect the keys to announce again: the store is away/);
   await sweeper.stop();
 });
 
-test("a run announces everything at once, and tells how much that was", async () => {
+test("a run announces everything at once, and reports how much that was", async () => {
   const world = worldOf({ peers: 300, keys: 1000 });
   const sweeper = world.sweeper();
   const running = sweeper.run();
   await assert.rejects(sweeper.run(), { message: "reprovider is already running" });
   await world.clock.pass(30 * minute);
   await running;
-  assertHeld(world, world.keys);
+  assertStored(world, world.keys);
   assert.equal(sweeper.last.provided, 1000);
   await sweeper.stop();
 });
 
-test("blocks that are gone are announced no more in the next cycle", async () => {
+test("removed blocks are no longer announced in the next cycle", async () => {
   const world = worldOf({ peers: 100, keys: 100 });
   const sweeper = world.sweeper();
   await sweeper.start();

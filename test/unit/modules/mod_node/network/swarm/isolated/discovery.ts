@@ -1,4 +1,4 @@
-/** Peers of one local network, of which one does not take part in its discovery. */
+/** Peers of one local network, one of which has discovery disabled. */
 import { listeningSockets } from "#test/support/sockets.ts";
 import { next, startPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
 

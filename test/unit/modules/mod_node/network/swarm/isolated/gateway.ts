@@ -1,4 +1,7 @@
-/** A gateway between a home and the rest of the world: it opens its ports to those inside who ask for it by UPnP. */
+/**
+ * A gateway between a home network and the outside, which opens its ports for inside hosts that
+ * request it by UPnP.
+ */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
@@ -9,20 +12,20 @@ const service = "urn:schemas-upnp-org:service:WANIPConnection:2";
 const discovery = { group: "239.255.255.250", port: 1900 };
 
 export interface Gateway extends AsyncDisposable {
-  /** Actions that were asked for, in order, each with the inner port if it names one. */
-  readonly asked: readonly string[];
-  /** Resolves with the outer port when one has been opened. */
+  /** Requested actions in order, each with the inner port if it names one. */
+  readonly requests: readonly string[];
+  /** Resolves to the outer port when one has been opened. */
   readonly opened: Promise<number>;
 }
 
-/** `inside`: its address at home. `outside`: as the world sees it. */
+/** `inside` is its address in the home network, `outside` the one that others see. */
 export async function startGateway(inside: string, outside: string): Promise<Gateway> {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const { promise: opened, resolve } = Promise.withResolvers<number>();
   const doors: { close(): unknown }[] = [];
 
   const open = async (host: string, port: number): Promise<number> => {
-    const door = createServer((from) => {
+    const socket = createServer((from) => {
       const to = connect(port, host);
       from.pipe(to).pipe(from);
       for (const [end, other] of [
@@ -31,15 +34,15 @@ export async function startGateway(inside: string, outside: string): Promise<Gat
       ] as const)
         end.on("error", () => other.destroy());
     }).listen(0, outside);
-    doors.push(door);
-    await once(door, "listening");
-    return (door.address() as { port: number }).port;
+    doors.push(socket);
+    await once(socket, "listening");
+    return (socket.address() as { port: number }).port;
   };
 
   const act = async (action: string, body: string): Promise<string> => {
     const field = (name: string) => new RegExp(`<${name}>(.*?)</${name}>`).exec(body)?.[1] ?? "";
     const port = field("NewInternalPort");
-    asked.push(`${action} ${port}`.trim());
+    requests.push(`${action} ${port}`.trim());
     if (action === "GetExternalIPAddress") return `<NewExternalIPAddress>${outside}</NewExternalIPAddress>`;
     if (action !== "AddAnyPortMapping") return "";
     const outer = await open(field("NewInternalClient"), Number(port));
@@ -52,9 +55,9 @@ export async function startGateway(inside: string, outside: string): Promise<Gat
     const action = /#(\w+)/.exec(String(request.headers.soapaction))?.[1];
     response.setHeader("content-type", "text/xml");
     if (action === undefined) return response.end(description);
-    const answer = `<u:${action}Response xmlns:u="${service}">${await act(action, body)}</u:${action}Response>`;
+    const envelope = `<u:${action}Response xmlns:u="${service}">${await act(action, body)}</u:${action}Response>`;
     return response.end(
-      `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${answer}</s:Body></s:Envelope>`,
+      `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${envelope}</s:Body></s:Envelope>`,
     );
   }).listen(0, inside);
   await once(web, "listening");
@@ -62,7 +65,7 @@ export async function startGateway(inside: string, outside: string): Promise<Gat
 
   const searches = createSocket({ type: "udp4", reuseAddr: true }, (message, { address, port: from }) => {
     if (!message.toString().startsWith("M-SEARCH")) return;
-    asked.push("search");
+    requests.push("search");
     const lines = [
       "HTTP/1.1 200 OK",
       "CACHE-CONTROL: max-age=1800",
@@ -77,7 +80,7 @@ export async function startGateway(inside: string, outside: string): Promise<Gat
   searches.addMembership(discovery.group, inside);
 
   return {
-    asked,
+    requests,
     opened,
     async [Symbol.asyncDispose]() {
       searches.close();

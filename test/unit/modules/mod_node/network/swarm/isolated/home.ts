@@ -1,4 +1,7 @@
-/** Nodes at home, behind a gateway, and one out in the world that tells them whether they can be reached. */
+/**
+ * Nodes in a home network behind a gateway, and a node outside that tests whether they are
+ * reachable.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { listeningSockets } from "#test/support/sockets.ts";
 import { connectTo, startPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
@@ -17,12 +20,12 @@ const outer = await gateway.opened;
 const reached = `/ip4/${addresses.outside}/tcp/${outer}`;
 const announced = () => open.swarm.announcedAddresses().map(String);
 const unproven = announced().includes(reached);
-/** Looks again and again, for as long as it may take. */
+/** Polls a condition until its timeout. */
 async function until(holds: () => boolean, milliseconds: number): Promise<boolean> {
   for (const end = Date.now() + milliseconds; !holds() && Date.now() < end; ) await delay(10);
   return holds();
 }
-// Whoever it meets is asked to dial it back, once it knows of the address.
+// Every connected peer is asked to dial back once the node knows the address.
 const isProven = () => announced().includes(reached);
 for (let meeting = 0; meeting < 10 && !isProven(); meeting++) {
   await connectTo(open, world);
@@ -30,8 +33,8 @@ for (let meeting = 0; meeting < 10 && !isProven(); meeting++) {
   await open.swarm.disconnect(world.swarm.id, undefined).catch(() => undefined);
 }
 const proven = isProven();
-// It is told to while it runs.
-const searches = () => gateway.asked.filter((action) => action === "search").length;
+// The node applies the change while it runs.
+const searches = () => gateway.requests.filter((action) => action === "search").length;
 const before = searches();
 await shy.repo.config.set("Swarm.DisableNatPortMap", () => false);
 await shy.swarm.live.renewPortMapping();
@@ -40,6 +43,6 @@ await shy.repo.config.set("Swarm.DisableNatPortMap", () => true);
 await shy.swarm.live.renewPortMapping();
 const port = String(open.swarm.listenAddresses()[0]).split("/").at(-1);
 await Promise.all([shy, open, world].map((peer) => peer.stop()));
-const asked = [...new Set(gateway.asked)].map((action) => action.replace(port as string, "PORT"));
+const requests = [...new Set(gateway.requests)].map((action) => action.replace(port as string, "PORT"));
 await gateway[Symbol.asyncDispose]();
-console.log(JSON.stringify({ sockets, unproven, proven, joined, asked }));
+console.log(JSON.stringify({ sockets, unproven, proven, joined, requests }));

@@ -1,18 +1,18 @@
 /**
- * A node as the reference makes one, with peers to begin with, discovery and all, on a machine without a network; then
- * what it has said by itself.
+ * Runs a node with the reference's defaults, including bootstrap peers and discovery, on a machine
+ * without a network, and prints what it reported unasked.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { openNode } from "#node/open.ts";
+import { openNode } from "#node/node/open.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "modhost-nowhere-"));
-const told: string[] = [];
+const reported: string[] = [];
 const notices: string[] = [];
-process.on("warning", ({ message }) => told.push(`warning: ${message}`));
-process.on("unhandledRejection", (reason) => told.push(`unhandled: ${reason}`));
+process.on("warning", ({ message }) => reported.push(`warning: ${message}`));
+process.on("unhandledRejection", (reason) => reported.push(`unhandled: ${reason}`));
 const node = await openNode({
   repo: folder,
   profile: "default-networking",
@@ -20,13 +20,13 @@ const node = await openNode({
   namesOverPubsub: true,
   onNotice: (sentence) => notices.push(sentence),
 });
-node.log.listen(({ level, system, message }) => told.push(`${level} ${system}: ${message}`));
+node.log.listen(({ level, system, message }) => reported.push(`${level} ${system}: ${message}`));
 await node.goOnline();
 const { libp2p } = await node.network();
 const dialled = libp2p.getDialQueue().length;
-// Until all of them have failed.
+// Waits until all dials have failed.
 while (libp2p.getDialQueue().length > 0) await delay(10);
 const connected = libp2p.getPeers().length;
 await node.close();
 await rm(folder, { recursive: true });
-console.log(JSON.stringify({ told, notices, dialled, connected }));
+console.log(JSON.stringify({ reported, notices, dialled, connected }));

@@ -8,7 +8,7 @@ import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
 import { readAsDialled } from "#node/network/swarm/patches/tcp/accepted_reads.ts";
 import { eventually } from "#test/support/eventually.ts";
 
-/** The end that was accepted, what it hands on, and the end that has dialled. */
+/** The accepted end, the data that it delivers, and the dialling end. */
 async function connection(t: TestContext) {
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -28,26 +28,27 @@ async function connection(t: TestContext) {
 }
 
 function noticed() {
-  const told: string[] = [];
-  return { told, notices: new PatchNotices((sentence) => told.push(sentence)) };
+  const reported: string[] = [];
+  return { reported, notices: new PatchNotices((sentence) => reported.push(sentence)) };
 }
 
-test("an accepted socket goes on in larger pieces behind what has come, and nothing is lost or written over", async (t) => {
+test("an accepted socket continues with larger pieces, and no data is lost or overwritten", async (t) => {
   const { dialled, accepted, pieces, came } = await connection(t);
-  const [before, behind] = [randomBytes(200_000), randomBytes(8_000_000)];
+  const before = randomBytes(200_000);
+  const behind = randomBytes(8_000_000);
   dialled.write(before);
   await came(before.length);
   assert.ok(pieces.every(({ length }) => length <= 64 * 1024));
-  const { told, notices } = noticed();
+  const { reported, notices } = noticed();
   readAsDialled(accepted, largeReads, notices);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   dialled.write(behind);
   await came(before.length + behind.length);
   assert.ok(pieces.some(({ length }) => length > 64 * 1024));
   assert.ok(Buffer.concat(pieces).equals(Buffer.concat([before, behind])));
 });
 
-test("it can be changed while something comes, also where it was read from", async (t) => {
+test("an accepted socket can be changed while data arrives, also after it was read from", async (t) => {
   const { dialled, accepted, pieces, came } = await connection(t);
   const sent = randomBytes(8_000_000);
   let reads = 0;
@@ -60,16 +61,16 @@ test("it can be changed while something comes, also where it was read from", asy
   assert.ok(Buffer.concat(pieces).equals(sent));
 });
 
-test("it is paused, goes on and ends as before", async (t) => {
+test("a changed socket pauses, resumes and ends as before", async (t) => {
   const { dialled, accepted, pieces, came } = await connection(t);
   readAsDialled(accepted, largeReads, new PatchNotices());
   const sent = randomBytes(30_000_000);
   accepted.once("data", () => accepted.pause());
   dialled.end(sent);
   await eventually("it is paused", () => accepted.isPaused());
-  const held = pieces.length;
+  const stored = pieces.length;
   await new Promise((resolve) => setTimeout(resolve, 50));
-  assert.equal(pieces.length, held);
+  assert.equal(pieces.length, stored);
   accepted.resume();
   const ended = once(accepted, "end");
   await came(sent.length);
@@ -77,12 +78,12 @@ test("it is paused, goes on and ends as before", async (t) => {
   assert.ok(Buffer.concat(pieces).equals(sent));
 });
 
-test("a socket that reads so already, or is closed, stays as it is", async (t) => {
+test("a socket that reads in this way already, or is closed, stays unchanged", async (t) => {
   const { dialled, accepted } = await connection(t);
-  const { told, notices } = noticed();
+  const { reported, notices } = noticed();
   const reads = () => assert.fail("it was asked for");
   readAsDialled(dialled, reads, notices);
   accepted.destroy();
   readAsDialled(accepted, reads, notices);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
 });

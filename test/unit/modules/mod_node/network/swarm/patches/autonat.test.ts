@@ -5,11 +5,11 @@ import { forceNewDials } from "#node/network/swarm/patches/autonat/force_new_dia
 import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
 
 test("a peer is dialled back over a new connection", async () => {
-  const asked: unknown[] = [];
+  const requests: unknown[] = [];
   const connectionManager = {
     own: "its state",
     async openConnection(...call: unknown[]) {
-      asked.push([this.own, ...call]);
+      requests.push([this.own, ...call]);
     },
   };
   const components = { connectionManager } as unknown as Parameters<typeof forceNewDials>[0];
@@ -17,7 +17,7 @@ test("a peer is dialled back over a new connection", async () => {
   const address = parseMultiaddr("/ip4/192.0.2.1/tcp/1");
   await openConnection(address, { priority: 1 });
   await openConnection([address], { priority: 1 });
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     ["its state", address, { priority: 1, force: true }],
     ["its state", [address], { priority: 1 }],
   ]);

@@ -16,12 +16,14 @@ import { startPeer } from "../support.ts";
 
 const echoing = "/test/echo";
 
-/** A stream sends back what comes. */
+/** The stream echoes all data. */
 const echo = (stream: Stream): void => {
   stream.addEventListener("message", ({ data }) => stream.send(data));
 };
 
-/** Sends bytes in pieces of any length, and resolves with as many as were sent when they have come back. */
+/**
+ * Sends bytes in pieces of any length, and resolves to the echoed bytes when as many have returned.
+ */
 function sentBack(stream: Stream, bytes: Uint8Array): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const back: Uint8Array[] = [];
@@ -52,7 +54,7 @@ test("frames are decoded however the bytes are split", () => {
       const half = part.length >> 1;
       const list = new Uint8ArrayList(part.subarray(0, half), part.subarray(half));
       for (const frame of frames.decode(at % 2 === 0 ? part : list)) got.push(Buffer.from(frame));
-      // The next read writes over it.
+      // The next read overwrites it.
       part.fill(0);
     }
     assert.deepEqual(
@@ -62,7 +64,7 @@ test("frames are decoded however the bytes are split", () => {
   }
 });
 
-/** A node of the library's own making. */
+/** A libp2p node without patches. */
 async function startOther(t: TestContext): Promise<Libp2p> {
   const other = await createLibp2p({
     addresses: { listen: ["/ip4/127.0.0.1/tcp/0"] },
@@ -75,7 +77,7 @@ async function startOther(t: TestContext): Promise<Libp2p> {
 }
 
 for (const direction of ["in", "out"] as const) {
-  test(`a peer with the library's own reading and writing gets every byte and gives it back: ${direction}bound`, async (t) => {
+  test(`a peer without patches receives and returns every byte: ${direction}bound`, async (t) => {
     const own = await startPeer();
     t.after(() => own.stop());
     const other = await startOther(t);
@@ -121,7 +123,7 @@ test("short pieces are joined, and no byte changes", () => {
   assert.ok(Buffer.concat(pieces).equals(written.subarray()));
 });
 
-/** A connection over a socket, whose other end reads when it is told to. */
+/** A connection over a socket whose other end reads on request. */
 async function overSocket(t: TestContext, options: WriteOptions) {
   const server = createServer({ pauseOnConnect: true });
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -139,16 +141,22 @@ async function overSocket(t: TestContext, options: WriteOptions) {
     (connection as unknown as { sendData(data: Uint8ArrayList): unknown }).sendData(new Uint8ArrayList(...pieces));
   const came = async (length: number) => {
     const all: Buffer[] = [];
-    for await (const piece of far) if (all.push(piece) && Buffer.concat(all).length >= length) break;
+    let received = 0;
+    for await (const piece of far) {
+      all.push(piece);
+      received += piece.length;
+      if (received >= length) break;
+    }
     return Buffer.concat(all);
   };
   return { socket, send, came };
 }
 
-test("what the system has taken is freed where that is asked for, and comes as it was sent", async (t) => {
+test("data that the system has accepted is freed on request, and arrives unchanged", async (t) => {
   for (const transfer of [true, false]) {
     const { socket, send, came } = await overSocket(t, { transfer });
-    const [long, short] = [randomBytes(30_000), randomBytes(20)];
+    const long = randomBytes(30_000);
+    const short = randomBytes(20);
     const sent = Buffer.concat([short, long]);
     assert.deepEqual(send(short, long), { sentBytes: sent.length, canSendMore: true });
     assert.equal(socket.writableLength, 0);
@@ -157,7 +165,7 @@ test("what the system has taken is freed where that is asked for, and comes as i
   }
 });
 
-test("what waits in the socket is not freed, and the sender is told to wait", async (t) => {
+test("data that is buffered in the socket is not freed, and the sender has to wait", async (t) => {
   const { socket, send, came } = await overSocket(t, { transfer: true });
   const long = Array.from({ length: 8 }, () => randomBytes(4_000_000));
   const sent = Buffer.concat(long);

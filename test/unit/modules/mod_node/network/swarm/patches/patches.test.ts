@@ -1,4 +1,7 @@
-/** Patches of libraries: written for the versions that are installed, applied to them, and left out where they cannot be. */
+/**
+ * Tests that library patches match the installed versions, apply to them, and are omitted where
+ * they cannot be applied.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -54,10 +57,10 @@ const root = new URL("../../../../../../../", import.meta.url);
 const json = async (path: string) => JSON.parse(await readFile(new URL(path, root), "utf8"));
 
 test("each patch names the version of its library that is installed and pinned", async () => {
-  const { dependencies, optionalDependencies } = await json("package.json");
+  const { dependencies, devDependencies } = await json("package.json");
   for (const { library, version } of modules.map(({ patch }) => patch)) {
     assert.equal((await json(`node_modules/${library}/package.json`)).version, version, library);
-    assert.equal({ ...dependencies, ...optionalDependencies }[library], version, library);
+    assert.equal({ ...dependencies, ...devDependencies }[library], version, library);
   }
 });
 
@@ -75,7 +78,10 @@ test("all patches apply to the libraries as they are", async (t) => {
 
 interface Case {
   readonly patch: Patch;
-  /** Applies the patch to what lacks a part, twice, and looks whether it is used as it is. */
+  /**
+   * Applies the patch twice to an object that lacks a part, and checks that the object stays
+   * unchanged.
+   */
   readonly apply: (notices: PatchNotices, t: TestContext) => unknown;
 }
 
@@ -96,7 +102,7 @@ const cases: readonly Case[] = [
     apply(notices) {
       const read = async () => undefined;
       const network = { _writeReadMessage: read };
-      messages.limitMessages({ network }, { keepOf: () => {} }, notices);
+      messages.limitMessages({ network }, { addProvider: () => {} }, notices);
       assert.deepEqual(network, { _writeReadMessage: read });
     },
   },
@@ -109,7 +115,8 @@ const cases: readonly Case[] = [
       const components = { events, connectionManager } as unknown as Parameters<typeof routingTable.routingTableOf>[1];
       const table = routingTable.routingTableOf({}, components, notices);
       assert.equal(table.size, 1);
-      const [added, removed] = [[] as unknown[], [] as unknown[]];
+      const added = [] as unknown[];
+      const removed = [] as unknown[];
       table.onAdded(() => added.push("one"));
       table.onRemoved((id) => removed.push(id));
       events.dispatchEvent(new CustomEvent("peer:connect", { detail: remotePeer }));
@@ -195,13 +202,13 @@ const cases: readonly Case[] = [
 ];
 
 for (const { patch, apply } of cases) {
-  test(`without what it relies on, a patch is left out and told of once: ${patch.library}, ${patch.without}`, async (t) => {
-    const told: string[] = [];
-    const notices = new PatchNotices((sentence) => told.push(sentence));
+  test(`a patch whose parts are missing is omitted and reported once: ${patch.library}, ${patch.without}`, async (t) => {
+    const reported: string[] = [];
+    const notices = new PatchNotices((sentence) => reported.push(sentence));
     await apply(notices, t);
     await apply(notices, t);
-    assert.equal(told.length, 1);
-    assert.ok(told[0]?.startsWith(`${patch.library} has no `), told[0]);
-    assert.ok(told[0]?.endsWith(`as version ${patch.version} had: ${patch.without}`), told[0]);
+    assert.equal(reported.length, 1);
+    assert.ok(reported[0]?.startsWith(`${patch.library} has no `), reported[0]);
+    assert.ok(reported[0]?.endsWith(`as version ${patch.version} had: ${patch.without}`), reported[0]);
   });
 }

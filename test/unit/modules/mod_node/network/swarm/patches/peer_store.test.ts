@@ -8,7 +8,7 @@ import { startPeer } from "../support.ts";
 const lies = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => parseMultiaddr(`/ip4/99.0.${from}.${at}/tcp/1`));
 
-test("however many forged addresses are stored, one that is named now is kept, with the peer's id or without", async () => {
+test("a newly reported address is stored, with or without the peer's id, however many forged ones exist", async () => {
   await using node = await startPeer();
   const store = node.swarm.libp2p.peerStore;
   const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));
@@ -16,15 +16,15 @@ test("however many forged addresses are stored, one that is named now is kept, w
   await store.merge(id, { multiaddrs: lies(200) });
   assert.equal((await known()).length, 128);
   for (const real of ["/ip4/100.20.30.40/tcp/4001", "/ip4/100.20.30.41/tcp/4001"]) {
-    const told = real.endsWith("41/tcp/4001") ? `${real}/p2p/${id}` : real;
-    const { addresses } = await store.merge(id, { multiaddrs: [parseMultiaddr(told)] });
+    const reported = real.endsWith("41/tcp/4001") ? `${real}/p2p/${id}` : real;
+    const { addresses } = await store.merge(id, { multiaddrs: [parseMultiaddr(reported)] });
     assert.ok(addresses.some(({ multiaddr }) => `${multiaddr}` === real));
     assert.ok((await known()).includes(real));
     assert.equal((await known()).length, 128);
   }
 });
 
-test("a signed address is never pushed out", async () => {
+test("a signed address is never evicted", async () => {
   await using node = await startPeer();
   const store = node.swarm.libp2p.peerStore;
   const id = peerIdFromPrivateKey(await generateKeyPair("Ed25519"));

@@ -9,6 +9,8 @@ import { parseCid } from "#node/formats/cid/text.ts";
 import { diskFs, type FlatfsFs } from "#node/storage/blockstore/flatfs/files.ts";
 import { nameOf, shardFunc } from "#node/storage/blockstore/flatfs/layout.ts";
 import { openFlatfs } from "#node/storage/blockstore/flatfs/store.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { blockContract } from "#test/unit/modules/mod_node/storage/blockstore/contract.ts";
 import {
   contents,
@@ -33,13 +35,13 @@ async function filesIn(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** The disk, but for what a test puts in its way. */
+/** The real file system, with faults that a test adds. */
 const withFaults = (faults: Partial<FlatfsFs>): FlatfsFs => ({ ...diskFs, ...faults });
 
-test("files and folders are those of go-ipfs", async (t) => {
+test("files and folders have the layout of go-ipfs", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   const store = await openFlatfs(folder);
-  // Known of a repo that go-ipfs made.
+  // Facts about a repo that go-ipfs made.
   const leaf = parseCid("bafkreiawoejdmkw3hmqedqi7om3ug6ds7hmcdzl6rq7n22gypioqxk6q6u");
   const old = parseCid("QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN");
   await store.put([
@@ -64,7 +66,7 @@ test("files and folders are those of go-ipfs", async (t) => {
   assert.deepEqual(await Promise.all([file, "Q6", "_README"].map(mode)), ["600", "755", "444"]);
 });
 
-test("how much room the files take is kept as go-ipfs keeps it", async (t) => {
+test("the disk usage is stored in the format of go-ipfs", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   const usage = async () => JSON.parse(await text(join(folder, "diskUsage.cache")));
   const store = await openFlatfs(folder);
@@ -94,7 +96,7 @@ test("how much room the files take is kept as go-ipfs keeps it", async (t) => {
   await counted.close();
 });
 
-test("what was put is there after it was opened again, and what was begun is gone", async (t) => {
+test("blocks that were put exist after the store is opened again, and drafts are gone", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   const blocks = [...samples(100), { cid: legacy(sample(3).cid), bytes: sample(3).bytes }];
   const store = await openFlatfs(folder);
@@ -107,7 +109,7 @@ test("what was put is there after it was opened again, and what was begun is gon
   await again.close();
 });
 
-test("a block has its name only when all of it is on the disk, and is told of as durable only then", async (t) => {
+test("a block gets its name only when all of it is on the disk, and is reported as durable only then", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   const steps: string[] = [];
   const fs = withFaults({
@@ -135,7 +137,17 @@ test("a block has its name only when all of it is on the disk, and is told of as
   await store.close();
 });
 
-test("a full disk is told, reads and deletions go on, and nothing that was answered is lost", async (t) => {
+test("blocks that nobody syncs, such as blocks from peers, are soon in their files", async (t) => {
+  const folder = join(await emptyFolder(t), "blocks");
+  const store = await openFlatfs(folder);
+  const blocks = samples(20);
+  await store.put(blocks);
+  const written = async () => (await filesIn(folder)).filter((name) => name.endsWith(".data")).length;
+  await eventually("all blocks have files", async () => (await written()) === 20);
+  await store.close();
+});
+
+test("a full disk is reported, reads and deletions continue, and no acknowledged block is lost", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   let full = false;
   const fs = withFaults({
@@ -145,42 +157,42 @@ test("a full disk is told, reads and deletions go on, and nothing that was answe
         : diskFs.write(path, bytes),
   });
   const store = await openFlatfs(folder, { fs, bufferedBytes: 10_000 });
-  const kept = samples(20, 1000);
-  await store.put(kept);
+  const usageFile = samples(20, 1000);
+  await store.put(usageFile);
   await store.sync();
   full = true;
   const refused = { code: "STORE_FULL", message: /cannot write to .*ENOSPC/ };
   const more = samples(40, 1000, 100);
   await assert.rejects(store.put(more), refused);
   await assert.rejects(store.sync(), refused);
-  for (const { cid, bytes } of kept) assert.deepEqual(await store.get(cid), bytes);
-  assert.deepEqual(await store.delete([(kept[0] as (typeof kept)[0]).cid]), [true]);
+  for (const { cid, bytes } of usageFile) assert.deepEqual(await store.get(cid), bytes);
+  assert.deepEqual(await store.delete([(usageFile[0] as (typeof usageFile)[0]).cid]), [true]);
   full = false;
   await store.put(more);
   await store.sync();
-  assert.deepEqual(await contents(store), contentsOf([...kept.slice(1), ...more]));
+  assert.deepEqual(await contents(store), contentsOf([...usageFile.slice(1), ...more]));
   await store.close();
 });
 
-test("memory of a block is given back once, when it is in its file or not needed", async (t) => {
+test("memory of a block is released once, when the block is in its file or not needed", async (t) => {
   const store = await openFlatfs(join(await emptyFolder(t), "blocks"));
   const released: string[] = [];
-  const lent = (name: string, seed: number) => ({ ...sample(seed), release: () => void released.push(name) });
-  await store.put([lent("first", 1), lent("twice", 1), lent("deleted", 2)]);
+  const pool = (name: string, seed: number) => ({ ...sample(seed), release: () => void released.push(name) });
+  await store.put([pool("first", 1), pool("twice", 1), pool("deleted", 2)]);
   assert.deepEqual(released, ["twice"]);
   const seen = (await store.get(sample(1).cid)) as Uint8Array;
   assert.deepEqual(await store.delete([sample(2).cid]), [true]);
   assert.deepEqual(released, ["twice", "deleted"]);
   await store.sync();
   assert.deepEqual(released, ["twice", "deleted", "first"]);
-  await store.put([lent("stored", 1)]);
+  await store.put([pool("stored", 1)]);
   assert.deepEqual(released.at(-1), "stored");
-  // It was a copy: the owner may write over the block from now on.
+  // The store copied the block: the owner may overwrite it from now on.
   assert.deepEqual(seen, sample(1).bytes);
   await store.close();
 });
 
-test("a deletion and a put of the same block that come together leave it whole or gone", async (t) => {
+test("a concurrent deletion and put of one block leave it whole or gone", async (t) => {
   const store = await openFlatfs(join(await emptyFolder(t), "blocks"));
   const blocks = samples(50);
   for (let round = 0; round < 10; round += 1) {
@@ -189,13 +201,13 @@ test("a deletion and a put of the same block that come together leave it whole o
     const deleting = store.delete(blocks.map(({ cid }) => cid));
     const putting = store.put(blocks).then(() => store.sync());
     await Promise.all([syncing, deleting, putting]);
-    // Who came last is the one who counts.
+    // The last call wins.
     assert.deepEqual(await contents(store), contentsOf(blocks));
   }
   await store.close();
 });
 
-test("a damaged file is not handed on, and other files are passed over", async (t) => {
+test("a damaged file is not returned, and foreign files are ignored", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   const store = await openFlatfs(folder, { verifyOnRead: true });
   const { cid, bytes } = sample(1);
@@ -212,7 +224,7 @@ test("a damaged file is not handed on, and other files are passed over", async (
   await store.close();
 });
 
-test("a folder that is no such store is refused with the reason", async (t) => {
+test("a folder that is not a flatfs is refused with the reason", async (t) => {
   const folder = join(await emptyFolder(t), "blocks");
   await mkdir(join(folder, "AA"), { recursive: true });
   const broken = (reason: RegExp) => ({ code: "STORE_BROKEN", message: reason });
@@ -230,7 +242,7 @@ test("a folder that is no such store is refused with the reason", async (t) => {
   );
 });
 
-test("a folder in which nothing can be written is refused", {
+test("a folder that cannot be written is refused", {
   skip: process.getuid?.() === 0 && "root may write anywhere",
 }, async (t) => {
   const folder = await emptyFolder(t);
@@ -250,4 +262,34 @@ test("a CID that is longer than a file name is refused", async (t) => {
   t.after(() => store.close());
   const long = CID.createV1(raw, create(sha256.code, new Uint8Array(160)));
   await assert.rejects(store.put([{ cid: long, bytes: new Uint8Array(1) }]), /it is too long/);
+});
+
+test("a put replaces a file that has other bytes or fewer bytes", async (t) => {
+  const folder = join(await emptyFolder(t), "blocks");
+  const blocks = samples(3, 1000);
+  const [sound, bad, short] = blocks as [Block, Block, Block];
+  const store = await openFlatfs(folder, { verifyOnRead: true });
+  t.after(() => store.close());
+  await store.put(blocks);
+  await store.sync();
+  const before = await store.stat();
+  const pathOf = ({ cid }: Block) =>
+    join(folder, shardFunc("/repo/flatfs/shard/v1/next-to-last/2")(nameOf(cid, "cid")), `${nameOf(cid, "cid")}.data`);
+  for (const [block, bytes] of [
+    [bad, Buffer.from(bad.bytes.map((byte, at) => (at === 500 ? byte ^ 1 : byte)))],
+    [short, short.bytes.subarray(0, 10)],
+  ] as const) {
+    await chmod(pathOf(block), 0o644);
+    await writeFile(pathOf(block), bytes);
+  }
+  await assert.rejects(store.get(bad.cid), { code: "BLOCK_CORRUPT" });
+  const unchanged = await stat(pathOf(sound));
+  const reportedCids: string[] = [];
+  await store.put(blocks, { onNew: (cid) => reportedCids.push(String(cid)) });
+  await store.sync();
+  assert.deepEqual(reportedCids, []);
+  assert.deepEqual(await contents(store), contentsOf(blocks));
+  assert.equal((await stat(pathOf(sound))).ino, unchanged.ino);
+  const after = await store.stat();
+  assert.ok(after.bytes - before.bytes < 1000, `${after.bytes - before.bytes} bytes more`);
 });

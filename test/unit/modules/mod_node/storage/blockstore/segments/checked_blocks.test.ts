@@ -4,7 +4,7 @@ import { CheckedBlocks } from "#node/storage/blockstore/segments/checked_blocks.
 import type { Block } from "#node/storage/blockstore/store.ts";
 import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
-// Large blocks have a sum of another kind.
+// Large blocks have another kind of checksum.
 for (const length of [5000, 256 * 1024]) {
   const [block, other] = samples(2, length) as [Block, Block];
   const location = { segment: 1, offset: 100, length, headLength: 40 };
@@ -12,7 +12,7 @@ for (const length of [5000, 256 * 1024]) {
 
   test(
     named(
-      "a block is refused once its bytes are damaged, however often it was right, and taken again once they are mended",
+      "a block is refused when its bytes are damaged, however often it was right, and accepted again when they are repaired",
     ),
     async () => {
       const checked = new CheckedBlocks();
@@ -26,7 +26,7 @@ for (const length of [5000, 256 * 1024]) {
     },
   );
 
-  test(named("a block that was read twice is known by its sum"), async () => {
+  test(named("a block that was read twice is verified by its checksum"), async () => {
     const checked = new CheckedBlocks();
     const isKnown = (segment = 1) => checked.fits(block.cid, { ...location, segment }, block.bytes);
     for (let times = 0; times < 2; times += 1) {
@@ -37,7 +37,7 @@ for (const length of [5000, 256 * 1024]) {
     assert.equal(isKnown(2), false, "the same elsewhere");
   });
 
-  test(named("what stands where another block stood is checked by the hash"), async () => {
+  test(named("a block at the location of another block is verified by its hash"), async () => {
     const checked = new CheckedBlocks();
     for (let times = 0; times < 3; times += 1) await checked.check(block.cid, location, block.bytes);
     assert.equal(await checked.check(block.cid, location, other.bytes), false);
@@ -46,7 +46,7 @@ for (const length of [5000, 256 * 1024]) {
   });
 }
 
-test("of 10,000 blocks that are read in turn, nearly all are known by their sums", () => {
+test("nearly all of 10,000 blocks that are read in turn are verified by their checksums", () => {
   const checked = new CheckedBlocks();
   const [{ cid, bytes }] = samples(1, 4096) as [Block];
   const locations = Array.from({ length: 10_000 }, (_, at) => {

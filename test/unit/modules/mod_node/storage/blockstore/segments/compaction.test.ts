@@ -22,7 +22,10 @@ async function sizes(at: string): Promise<number[]> {
 }
 const total = async (at: string) => (await sizes(at)).reduce((sum, size) => sum + size, 0);
 
-/** Blocks over some ten segments, of which two thirds are deleted; some have two forms, some were put again. */
+/**
+ * Blocks in about ten segments, two thirds of which are deleted. Some have two forms, some were put
+ * again.
+ */
 async function holey(store: SegmentStore, count = 200): Promise<void> {
   const blocks = samples(count, 300);
   await store.put(blocks);
@@ -32,18 +35,18 @@ async function holey(store: SegmentStore, count = 200): Promise<void> {
   await store.sync();
 }
 
-test("compaction gives room back, all of it when nothing is left", async () => {
+test("compaction frees the space of deleted blocks, and all space when nothing is left", async () => {
   const at = folder();
   const store = await openSegmentStore(at, { segmentBytes });
   await holey(store);
-  const held = await contents(store);
+  const content = await contents(store);
   const before = await total(at);
-  const told = await store.stat();
+  const compactionNotices = await store.stat();
   await store.compact();
-  assert.deepEqual(await contents(store), held);
+  assert.deepEqual(await contents(store), content);
   const after = await total(at);
   assert.ok(after < before * 0.6, `${before} bytes became ${after}`);
-  assert.ok((await store.stat()).bytes < told.bytes);
+  assert.ok((await store.stat()).bytes < compactionNotices.bytes);
   const cids = [];
   for await (const cid of store.keys()) cids.push(cid);
   await store.delete(cids);
@@ -59,7 +62,7 @@ test("compaction gives room back, all of it when nothing is left", async () => {
   await again.close();
 });
 
-test("compaction of what is all in use does nothing", async () => {
+test("compaction does nothing when everything is live", async () => {
   const at = folder();
   const store = await openSegmentStore(at, { segmentBytes });
   await store.put(samples(200, 300));
@@ -83,7 +86,7 @@ test("compaction ends: what it leaves is not compacted again", async () => {
   await store.close();
 });
 
-test("compaction needs no more room than a segment", async () => {
+test("compaction needs no more space than one segment", async () => {
   const at = folder();
   let most = 0;
   let limit = Number.POSITIVE_INFINITY;
@@ -103,20 +106,20 @@ test("compaction needs no more room than a segment", async () => {
   await store.close();
 });
 
-test("reads and writes go on during compaction", async () => {
+test("reads and writes continue during compaction", async () => {
   const at = folder();
   const store = await openSegmentStore(at, { segmentBytes: 50_000 });
-  const kept = samples(300, 1000);
-  await store.put(kept);
+  const remaining = samples(300, 1000);
+  await store.put(remaining);
   let busy = true;
   let reads = 0;
   const reader = async (from: number) => {
-    for (let seed = from; busy; seed = (seed + 7) % kept.length) {
-      const { cid, bytes } = kept[seed] as (typeof kept)[0];
+    for (let seed = from; busy; seed = (seed + 7) % remaining.length) {
+      const { cid, bytes } = remaining[seed] as (typeof remaining)[0];
       const got = await store.get(cid);
       assert.ok(got !== undefined && Buffer.compare(got, bytes) === 0, `${cid}`);
       reads += 1;
-      // What is still in memory is read without any turn of the event loop.
+      // Data in memory is read without a tick of the event loop.
       await nextTurn();
     }
   };
@@ -138,7 +141,7 @@ test("reads and writes go on during compaction", async () => {
   busy = false;
   await Promise.all(readers);
   assert.ok(reads > 100);
-  const expected = contentsOf([...kept, ...late]);
+  const expected = contentsOf([...remaining, ...late]);
   assert.deepEqual(await contents(store), expected);
   await store.close();
   const copy = await copyOf(at, { index: false });
@@ -148,7 +151,7 @@ test("reads and writes go on during compaction", async () => {
   assert.deepEqual(await dump(copy), await dump(at));
 });
 
-test("a power cut at any step of a compaction loses nothing and brings nothing back", async () => {
+test("a power cut at any step of a compaction loses no block and brings none back", async () => {
   const at = folder();
   let cutting = false;
   const copies: string[] = [];
@@ -157,7 +160,7 @@ test("a power cut at any step of a compaction loses nothing and brings nothing b
   });
   const store = await openSegmentStore(at, { segmentBytes, fs: power.fs });
   await holey(store, 110);
-  const held = await contents(store);
+  const content = await contents(store);
   cutting = true;
   await store.compact();
   cutting = false;
@@ -166,18 +169,18 @@ test("a power cut at any step of a compaction loses nothing and brings nothing b
   for (const [step, copy] of copies.entries()) {
     for (const from of step % 2 === 0 ? [copy] : [await copyOf(copy, { index: false })]) {
       const cut = await openSegmentStore(from, { segmentBytes });
-      assert.deepEqual(await contents(cut), held, `step ${step}`);
-      assert.equal((await cut.stat()).blocks, held.size);
+      assert.deepEqual(await contents(cut), content, `step ${step}`);
+      assert.equal((await cut.stat()).blocks, content.size);
       if (step % 5 === 0) {
         await cut.compact();
-        assert.deepEqual(await contents(cut), held, `step ${step}, compacted`);
+        assert.deepEqual(await contents(cut), content, `step ${step}, compacted`);
       }
       await cut.close();
     }
   }
 });
 
-test("a fault at any step of a compaction ends it and nothing else", async () => {
+test("a fault at any step of a compaction ends the compaction and nothing else", async () => {
   let steps = Number.POSITIVE_INFINITY;
   for (let fault = 0; fault < steps; fault += 1) {
     const at = folder();
@@ -189,17 +192,17 @@ test("a fault at any step of a compaction ends it and nothing else", async () =>
       }),
     });
     await holey(store, 110);
-    const held = await contents(store);
+    const content = await contents(store);
     step = 0;
-    // A flush that fails may be made good before anybody asks for it.
+    // A failed flush may be repeated before anybody requests it.
     await store.compact().catch((error: Error) => assert.match(error.message, /EIO/));
     if (step <= fault) steps = fault;
     step = -1;
-    assert.deepEqual(await contents(store), held, `step ${fault}`);
+    assert.deepEqual(await contents(store), content, `step ${fault}`);
     await store.put([sample(7777)]);
     await store.compact();
     const expected = contentsOf([sample(7777)]);
-    for (const [key, value] of held) expected.set(key, value);
+    for (const [key, value] of content) expected.set(key, value);
     assert.deepEqual(
       new Map([...(await contents(store))].sort()),
       new Map([...expected].sort()),
@@ -217,7 +220,7 @@ test("a fault at any step of a compaction ends it and nothing else", async () =>
   assert.ok(steps > 15, `${steps} steps`);
 });
 
-test("compaction stops when it is told to", async () => {
+test("compaction stops when its signal aborts", async () => {
   const at = folder();
   const stop = new AbortController();
   let reads = 0;
@@ -228,9 +231,9 @@ test("compaction stops when it is told to", async () => {
     }),
   });
   await holey(store);
-  const held = await contents(store);
+  const content = await contents(store);
   reads = 25;
   await assert.rejects(store.compact(stop.signal), { name: "AbortError" });
-  assert.deepEqual(await contents(store), held);
+  assert.deepEqual(await contents(store), content);
   await store.close();
 });

@@ -9,19 +9,19 @@ import { folder } from "./workshop.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** The real disk, of which it says what the test wants. */
+/** The real file system, which reports the free space that the test sets. */
 const sized = (free: () => number, total: number) => ({ ...diskFs, space: async () => ({ free: free(), total }) });
 
 const segmentsOf = async (at: string) => (await readdir(at)).filter((name) => name.endsWith(".car"));
 
-test("new blocks leave the disk the room of a segment, and deletions may use it", async () => {
+test("new blocks leave the space of one segment on the disk, and deletions may use it", async () => {
   let free = 10_000;
   const options = { fs: sized(() => free, 100_000), segmentBytes: 5000 };
   const store = await openSegmentStore(folder(), options);
   await store.put([sample(1, 4000)]);
   await assert.rejects(store.put([sample(2, 4000)]), {
     code: "STORE_FULL",
-    message: /: 6.0 kB are free on the disk, 5.0 kB of them for upkeep; free space or move the repo/,
+    message: /: 6.0 kB are free on the disk, 5.0 kB of them reserved for maintenance; free space or move the repo/,
   });
   await store.sync();
   free = 1000;
@@ -33,15 +33,15 @@ test("new blocks leave the disk the room of a segment, and deletions may use it"
   await store.close();
 });
 
-test("those who put at the same time share the room", async () => {
+test("concurrent puts share the free space", async () => {
   const store = await openSegmentStore(folder(), { fs: sized(() => 10_000, 100_000), segmentBytes: 5000 });
-  const told = await Promise.allSettled(samples(20, 1000).map((block) => store.put([block])));
-  const taken = told.filter(({ status }) => status === "fulfilled").length;
+  const outcomes = await Promise.allSettled(samples(20, 1000).map((block) => store.put([block])));
+  const taken = outcomes.filter(({ status }) => status === "fulfilled").length;
   assert.ok(taken >= 4 && taken <= 5, `${taken} of 20 blocks`);
   await store.close();
 });
 
-test("a segment for whose rest there is no room is kept, and said so", async () => {
+test("a segment that cannot be compacted for lack of space stays, and a notice says so", async () => {
   const notices: string[] = [];
   let free = mebibyte;
   const at = folder();
@@ -56,7 +56,7 @@ test("a segment for whose rest there is no room is kept, and said so", async () 
   await store.delete(blocks.slice(0, 7).map(({ cid }) => cid));
   free = 1000;
   await store.compact();
-  assert.match(notices.join(), /00000001.car is kept as it is: the disk has no room/);
+  assert.match(notices.join(), /00000001.car is not compacted: the disk has no room/);
   assert.deepEqual(await segmentsOf(at), ["00000001.car"]);
   free = mebibyte;
   await store.compact();
@@ -65,7 +65,7 @@ test("a segment for whose rest there is no room is kept, and said so", async () 
   await store.close();
 });
 
-test("segments are a small part of a small disk, and half a GiB of a large one", async () => {
+test("segments are a small part of a small disk, and half a GiB on a large one", async () => {
   const of = (total: number) =>
     segmentLength(
       sized(() => 0, total),

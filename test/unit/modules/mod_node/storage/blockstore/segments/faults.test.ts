@@ -9,7 +9,7 @@ import { copyOf, folder, SmallDisk, systemError, watched } from "./workshop.ts";
 
 const full = { code: "STORE_FULL", message: /: ENOSPC: it was put there by the test; free space/ };
 
-async function expectHeld(at: string, blocks: readonly Block[]): Promise<void> {
+async function expectContent(at: string, blocks: readonly Block[]): Promise<void> {
   const notices: string[] = [];
   const store = await openSegmentStore(at, { onNotice: (text) => notices.push(text) });
   assert.deepEqual(await contents(store), contentsOf(blocks));
@@ -23,7 +23,7 @@ async function each<T>(work: readonly Promise<T>[]): Promise<string[]> {
   );
 }
 
-test("a full disk is told to all who wait, reads go on, and writing goes on when there is room", async () => {
+test("a full disk is reported to all waiting callers, reads continue, and writing resumes when there is space", async () => {
   const at = folder();
   const disk = new SmallDisk(20_500);
   const store = await openSegmentStore(at, { fs: disk.fs, segmentBytes: 50_000 });
@@ -41,15 +41,15 @@ test("a full disk is told to all who wait, reads go on, and writing goes on when
     );
   }
   assert.ok(acknowledged.length > 10);
-  await expectHeld(await copyOf(at), acknowledged);
+  await expectContent(await copyOf(at), acknowledged);
 
   const waiting = samples(6, 1000, 100);
-  const told = await each([...waiting.map((block) => store.put([block])), store.sync(), store.sync()]);
-  // The first one tries; the others find room in memory, and learn from sync how it ended.
-  assert.deepEqual([told[0], told[6], told[7]], ["STORE_FULL", "STORE_FULL", "STORE_FULL"]);
+  const outcome = await each([...waiting.map((block) => store.put([block])), store.sync(), store.sync()]);
+  // The first call tries to write; the others find space in memory, and sync reports the result.
+  assert.deepEqual([outcome[0], outcome[6], outcome[7]], ["STORE_FULL", "STORE_FULL", "STORE_FULL"]);
   for (const { cid, bytes } of acknowledged) assert.deepEqual(await store.get(cid), bytes);
   await assert.rejects(store.delete([(acknowledged[0] as Block).cid]), full);
-  await expectHeld(await copyOf(at), acknowledged);
+  await expectContent(await copyOf(at), acknowledged);
 
   disk.left = 1_000_000;
   await store.put(waiting);
@@ -57,25 +57,25 @@ test("a full disk is told to all who wait, reads go on, and writing goes on when
   for (const block of [...acknowledged.slice(1), refused, ...waiting]) {
     assert.deepEqual(await store.get(block.cid), block.bytes);
   }
-  const held = await contents(store);
+  const content = await contents(store);
   await store.close();
   const again = await openSegmentStore(at);
-  assert.deepEqual(await contents(again), held);
+  assert.deepEqual(await contents(again), content);
   await again.close();
 });
 
-test("a full disk bounds what is held in memory", async () => {
+test("memory stays bounded on a full disk", async () => {
   const disk = new SmallDisk(1000);
   const store = await openSegmentStore(folder(), { fs: disk.fs, bufferedBytes: 10_000 });
-  const told = await each(samples(100, 1000).map((block) => store.put([block])));
-  assert.ok(told.filter((one) => one === "STORE_FULL").length >= 80, told.join());
+  const outcome = await each(samples(100, 1000).map((block) => store.put([block])));
+  assert.ok(outcome.filter((one) => one === "STORE_FULL").length >= 80, outcome.join());
   assert.ok((await store.stat()).blocks <= 20);
   disk.left = 1_000_000;
   await store.sync();
   await store.close();
 });
 
-test("a full disk at a new segment", async () => {
+test("a disk that is full at the start of a new segment", async () => {
   const at = folder();
   for (let left = 0; left < 60; left += 9) {
     const disk = new SmallDisk(Number.POSITIVE_INFINITY);
@@ -86,15 +86,15 @@ test("a full disk at a new segment", async () => {
     disk.left = left;
     await store.put([sample(2, 1500)]);
     await assert.rejects(store.sync(), full);
-    await expectHeld(await copyOf(here), [sample(1, 1500)]);
+    await expectContent(await copyOf(here), [sample(1, 1500)]);
     disk.left = 10_000;
     await store.put([sample(3, 1500)]);
     await store.close();
-    await expectHeld(here, [sample(1, 1500), sample(2, 1500), sample(3, 1500)]);
+    await expectContent(here, [sample(1, 1500), sample(2, 1500), sample(3, 1500)]);
   }
 });
 
-test("a store that is closed on a full disk says so, and keeps what was acknowledged", async () => {
+test("closing on a full disk fails, and acknowledged blocks stay", async () => {
   const at = folder();
   const disk = new SmallDisk(Number.POSITIVE_INFINITY);
   const store = await openSegmentStore(at, { fs: disk.fs });
@@ -104,10 +104,13 @@ test("a store that is closed on a full disk says so, and keeps what was acknowle
   await store.put([sample(2)]);
   await assert.rejects(store.close(), full);
   await assert.rejects(store.get(sample(1).cid), { code: "STORE_CLOSED" });
-  await expectHeld(at, [sample(1)]);
+  await expectContent(at, [sample(1)]);
 });
 
-/** A store whose next flushes fail, with something that came to its file but not for sure to the disk. */
+/**
+ * A store whose next flushes fail, with data that was written to its file and may not be on the
+ * disk.
+ */
 async function unflushed(at: string): Promise<{ store: SegmentStore; heal: () => void; writes: () => number }> {
   let failing = false;
   let writes = 0;
@@ -121,8 +124,8 @@ async function unflushed(at: string): Promise<{ store: SegmentStore; heal: () =>
   await store.sync();
   failing = true;
   await store.put([sample(2, 2000)]);
-  const told = await each([store.sync(), store.sync()]);
-  assert.deepEqual(told, ["STORE_FULL", "STORE_FULL"]);
+  const outcome = await each([store.sync(), store.sync()]);
+  assert.deepEqual(outcome, ["STORE_FULL", "STORE_FULL"]);
   await assert.rejects(store.put([sample(3, 2000)]), { code: "STORE_FULL" });
   return {
     store,
@@ -133,7 +136,7 @@ async function unflushed(at: string): Promise<{ store: SegmentStore; heal: () =>
   };
 }
 
-test("after a failed flush everything is written once more before it is called safe", async () => {
+test("after a failed flush, everything is written again before it counts as durable", async () => {
   const at = folder();
   const { store, heal, writes } = await unflushed(at);
   heal();
@@ -142,10 +145,10 @@ test("after a failed flush everything is written once more before it is called s
   assert.equal(writes(), before + 1);
   await store.put([sample(3, 2000)]);
   await store.close();
-  await expectHeld(at, [sample(1, 2000), sample(2, 2000), sample(3, 2000)]);
+  await expectContent(at, [sample(1, 2000), sample(2, 2000), sample(3, 2000)]);
 });
 
-test("what the disk lost in a failed flush is not called safe", async () => {
+test("data that the disk lost in a failed flush does not count as durable", async () => {
   const at = folder();
   const { store, heal } = await unflushed(at);
   heal();
@@ -163,7 +166,7 @@ test("what the disk lost in a failed flush is not called safe", async () => {
   await again.close();
 });
 
-test("what could not be written through is not called safe, and is written once more", async () => {
+test("a failed write-through does not count as durable and is written again", async () => {
   const at = folder();
   let failing = false;
   const done: string[] = [];
@@ -181,16 +184,16 @@ test("what could not be written through is not called safe, and is written once 
   failing = true;
   await store.put([sample(2, 2000)]);
   assert.deepEqual(await each([store.sync(), store.sync()]), ["STORE_FULL", "STORE_FULL"]);
-  await expectHeld(await copyOf(at), [sample(1, 2000)]);
+  await expectContent(await copyOf(at), [sample(1, 2000)]);
   failing = false;
   done.length = 0;
   await store.sync();
   assert.deepEqual(done, ["write", "sync"]);
   await store.close();
-  await expectHeld(at, [sample(1, 2000), sample(2, 2000)]);
+  await expectContent(at, [sample(1, 2000), sample(2, 2000)]);
 });
 
-test("a segment that cannot be read is an error of that read", async () => {
+test("an unreadable segment fails that read only", async () => {
   let failing = false;
   const store = await openSegmentStore(folder(), {
     fs: watched((operation) => {

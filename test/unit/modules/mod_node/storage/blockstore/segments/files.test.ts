@@ -3,13 +3,13 @@ import { test } from "node:test";
 import { diskFs, SegmentFiles, type SegmentFs } from "#node/storage/blockstore/segments/files.ts";
 import { folder } from "./workshop.ts";
 
-/** Calls `then` after so many further turns of the queue of promises. */
+/** Calls `then` after a number of microtasks. */
 function later(turns: number, then: () => void): void {
   if (turns === 0) then();
   else queueMicrotask(() => later(turns - 1, then));
 }
 
-test("a segment that is removed is not closed under a reader, whenever that one comes", async () => {
+test("a removed segment is not closed under a reader, whenever the reader comes", async () => {
   const path = folder();
   for (let turns = 0; turns < 8; turns += 1) {
     let reading = 0;
@@ -46,7 +46,7 @@ test("a segment that is removed is not closed under a reader, whenever that one 
           await last.promise;
           reading -= 1;
         });
-        // Whoever comes after the end finds no file.
+        // A reader that comes after the end finds no file.
         resolve(use.catch(() => undefined));
       });
     });

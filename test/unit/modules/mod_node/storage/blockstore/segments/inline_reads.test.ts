@@ -12,7 +12,7 @@ import { eventually } from "#test/support/eventually.ts";
 import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { folder, systemError } from "./workshop.ts";
 
-/** A clock that only reads move on. */
+/** A clock that only reads advance. */
 function timed(patience = WITH_KNOWN) {
   let time = 0;
   const inline = new InlineReads(patience, () => time);
@@ -31,7 +31,7 @@ function timed(patience = WITH_KNOWN) {
   return { read, pass, pool };
 }
 
-test("in one turn of the event loop reads take so long at most; the next turn may read again", async () => {
+test("inline reads take a limited time per tick, and the next tick may read again", async () => {
   const { read } = timed();
   assert.deepEqual(
     [0.5, 0.5, 0.1].map((ms) => read(ms)),
@@ -41,7 +41,7 @@ test("in one turn of the event loop reads take so long at most; the next turn ma
   assert.equal(read(0.1), "read");
 });
 
-test("a disk that is waited for is left to the thread pool for a while; one read that took long is not that", async () => {
+test("a slow disk is left to the thread pool for a while, but a single slow read does not count", async () => {
   const { read, pass } = timed();
   const readInTurn = (ms: number) => nextTurn(read(ms));
   assert.equal(await readInTurn(20), "read");
@@ -55,14 +55,14 @@ test("a disk that is waited for is left to the thread pool for a while; one read
   assert.equal(await readInTurn(0.01), "read");
 });
 
-test("many bytes take their time: that is no wait for the disk", async () => {
+test("reading many bytes takes time without counting as a slow disk", async () => {
   const { read } = timed();
   const mebibyte = 2 ** 20;
   for (let times = 0; times < 50; times += 1) assert.equal(await nextTurn(read(1, mebibyte)), "read");
   assert.equal(await nextTurn(read(0.01)), "read");
 });
 
-test("what was not read before is read here only while the disk has answered quickly a moment ago", async () => {
+test("blocks that were not read before are read inline only shortly after a fast response of the disk", async () => {
   const { read, pass, pool } = timed(WITH_OTHERS);
   const isRead = async () => (await nextTurn(read(0.01))) === "read";
   assert.equal(await isRead(), false, "nobody knows whether it sleeps");
@@ -76,13 +76,13 @@ test("what was not read before is read here only while the disk has answered qui
   assert.equal(await isRead(), false);
 });
 
-test("a disk that is waited for with what was not read before is left alone for longer each time, until it was quick for long", async () => {
+test("the pauses for blocks that were not read before grow while the disk is slow", async () => {
   const { read, pass, pool } = timed(WITH_OTHERS);
   const readInTurn = (ms: number) => {
     pool(1);
     return nextTurn(read(ms));
   };
-  /** Reads that were waited for, and the seconds until the next one. */
+  /** The number of slow reads, and the seconds until the next read. */
   const tried = async () => {
     let slow = 0;
     while ((await readInTurn(10)) !== undefined) slow += 1;
@@ -98,7 +98,7 @@ test("a disk that is waited for with what was not read before is left alone for 
   assert.deepEqual(await tried(), [3, 1]);
 });
 
-/** Counts what is read where, and fails what is read inline with `fault`. */
+/** Counts reads by their kind, and fails inline reads with `fault`. */
 function counting() {
   const counts = { inline: 0, pool: 0, fault: undefined as Error | undefined };
   const fs: SegmentFs = {
@@ -126,7 +126,7 @@ function counting() {
   return { counts, fs };
 }
 
-test("large blocks that were not read before are read by the pool, and so is one that cannot be read inline", async (t) => {
+test("the thread pool reads large blocks that were not read before, and blocks that cannot be read inline", async (t) => {
   const { counts, fs } = counting();
   const store = await openSegmentStore(folder(), { fs, verifyOnRead: true });
   t.after(() => store.close());
@@ -148,14 +148,14 @@ test("large blocks that were not read before are read by the pool, and so is one
   assert.deepEqual(await read(block), [1, 1]);
 });
 
-test("small blocks that were not read before are read inline once the pool has read one", async (t) => {
+test("small blocks that were not read before are read inline after the thread pool has read one", async (t) => {
   const { counts, fs } = counting();
   const store = await openSegmentStore(folder(), { fs, verifyOnRead: true });
   t.after(() => store.close());
   const blocks = samples(2000, 100);
   await store.put(blocks);
   await store.sync();
-  // On a busy machine the pool may take long for one, or for ten.
+  // On a busy machine, the pool may be slow once or ten times.
   await eventually("one is read inline", async () => {
     const { cid, bytes } = blocks.pop() as Block;
     assert.deepEqual(await store.get(cid), bytes);
@@ -164,7 +164,7 @@ test("small blocks that were not read before are read inline once the pool has r
   assert.ok(counts.pool > 0);
 });
 
-test("larger blocks that were read twice are there at once, in one read; damaged, unread and removed ones are not", async (t) => {
+test("peek returns larger blocks that were read twice in one read, but no damaged, unread or removed ones", async (t) => {
   const { counts, fs } = counting();
   const at = folder();
   const store = await openSegmentStore(at, { fs, verifyOnRead: true });
@@ -193,7 +193,7 @@ test("larger blocks that were read twice are there at once, in one read; damaged
   await assert.rejects(store.get(damaged.cid, buffers), { code: "BLOCK_CORRUPT" });
 });
 
-test("small blocks that were never read are there at once, once the disk was quick; damaged and removed ones are not", async (t) => {
+test("peek returns small blocks that were never read after a fast response of the disk, but no damaged or removed ones", async (t) => {
   const { counts, fs } = counting();
   const at = folder();
   const store = await openSegmentStore(at, { fs, verifyOnRead: true });
@@ -206,7 +206,7 @@ test("small blocks that were never read are there at once, once the disk was qui
   await damage(at, damaged);
   await store.delete([removed.cid]);
   assert.deepEqual(store.peek([damaged.cid], buffers), [undefined], "nobody knows how quick the disk is");
-  // On a busy machine the pool may take long for one, or for ten.
+  // On a busy machine, the pool may be slow once or ten times.
   await eventually("they are at hand", async () => {
     const { cid } = blocks.pop() as Block;
     await store.get(cid, buffers);
@@ -224,7 +224,7 @@ test("small blocks that were never read are there at once, once the disk was qui
   await assert.rejects(store.get(damaged.cid, buffers), { code: "BLOCK_CORRUPT" });
 });
 
-test("small blocks that were read before are there at once, also beside one that was not and that the disk is not asked for", async (t) => {
+test("peek returns small blocks that were read before, even next to one that was not", async (t) => {
   const store = await openSegmentStore(folder(), { verifyOnRead: true });
   t.after(() => store.close());
   const blocks = samples(3, 4096);
@@ -233,7 +233,7 @@ test("small blocks that were read before are there at once, also beside one that
   const buffers = new BufferPool();
   const [one, unread, other] = blocks as [Block, Block, Block];
   for (const { cid } of [one, other, one, other]) await store.get(cid, buffers);
-  // By then nobody knows how quick the disk is.
+  // By then, it is unknown how fast the disk is.
   await sleep(2 * WITH_OTHERS.freshMs);
   const cids = blocks.map(({ cid }) => cid);
   let found: readonly (Uint8Array | undefined)[] = [];
@@ -246,7 +246,7 @@ test("small blocks that were read before are there at once, also beside one that
   assert.deepEqual(await store.get(unread.cid, buffers), unread.bytes);
 });
 
-test("the memory of small blocks that are given at once serves again once all of them were released", async (t) => {
+test("the memory of small blocks that peek returned is reused when all of them were released", async (t) => {
   const store = await openSegmentStore(folder(), { verifyOnRead: true });
   t.after(() => store.close());
   const blocks = samples(10, 4096);
@@ -268,17 +268,17 @@ test("the memory of small blocks that are given at once serves again once all of
     );
     return found as readonly Uint8Array[];
   };
-  const [kept, ...others] = (await peeked()) as [Uint8Array, ...Uint8Array[]];
+  const [retained, ...others] = (await peeked()) as [Uint8Array, ...Uint8Array[]];
   for (const bytes of others) buffers.release(bytes);
-  const before = kept.slice();
+  const before = retained.slice();
   const next = await peeked();
-  assert.deepEqual(kept, before, "one of them is still in use");
+  assert.deepEqual(retained, before, "one of them is still in use");
   for (const bytes of next) buffers.release(bytes);
   const again = await peeked();
   assert.ok(again[0]?.buffer === next[0]?.buffer);
 });
 
-test("a small block that was read is given without a promise; damaged and removed it is not", async (t) => {
+test("getSoon returns a small block that was read without a promise, but no damaged or removed one", async (t) => {
   const at = folder();
   const store = await openSegmentStore(at, { verifyOnRead: true });
   t.after(() => store.close());
@@ -287,7 +287,7 @@ test("a small block that was read is given without a promise; damaged and remove
   await store.sync();
   const [block, other] = blocks as [Block, Block];
   for (const { cid, bytes } of [block, other, block, other]) assert.deepEqual(await store.getSoon(cid), bytes);
-  // The thread may have been held up in the turn before: then the disk is left alone for a while.
+  // The thread may have been delayed in the previous tick: the disk is then not used for a while.
   await eventually("it is at hand", async () => {
     await nextTurn();
     const coming = store.getSoon(block.cid);

@@ -1,4 +1,4 @@
-/** Puts blocks and deletes every tenth, tells what was acknowledged, until it is killed. */
+/** Puts blocks, deletes every tenth, and reports what was acknowledged, until it is killed. */
 import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
 import { sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 

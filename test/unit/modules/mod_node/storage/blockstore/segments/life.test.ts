@@ -13,7 +13,7 @@ import {
 } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { copyOf, dump, folder, PowerCut } from "./workshop.ts";
 
-/** Numbers below `bound` that are the same in each run. */
+/** Pseudo-random numbers below `bound` that are the same in each run. */
 function dice(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -25,8 +25,8 @@ function dice(seed: number): (bound: number) => number {
 const options = { segmentBytes: 6000, bufferedBytes: 20_000 };
 
 /**
- * Random puts, deletions, compactions and openings, next to a plain map that does the same; now and then the power is
- * cut, and what is found then is compared with what was acknowledged.
+ * Random puts, deletions, compactions and openings, compared with a plain map that does the same.
+ * Sometimes the power is cut, and the remaining content is compared with what was acknowledged.
  */
 async function live(seed: number): Promise<void> {
   const roll = dice(seed);
@@ -41,40 +41,40 @@ async function live(seed: number): Promise<void> {
   const some = (most: number) => Array.from({ length: 1 + roll(most) }, one);
 
   let store = await open();
-  const held = new Map<string, Block>();
-  /** Put, but not synced: may be lost, may be there. */
+  const storedForms = new Map<string, Block>();
+  /** Forms that were put without sync: they may be lost or stored. */
   let loose = new Map<string, Block>();
   for (let step = 0; step < 150; step += 1) {
     const what = roll(20);
     if (what < 10) {
       const put = some(15);
       await store.put(put);
-      for (const block of put) if (!held.has(String(block.cid))) loose.set(String(block.cid), block);
+      for (const block of put) if (!storedForms.has(String(block.cid))) loose.set(String(block.cid), block);
     }
     if (what === 10 || what < 4) {
       await store.sync();
-      for (const [key, block] of loose) held.set(key, block);
+      for (const [key, block] of loose) storedForms.set(key, block);
       loose = new Map();
     }
     if (what === 11 || what === 12) {
       const cids = some(40).map(({ cid }) => cid);
-      const told = await store.delete(cids);
+      const acknowledgedForms = await store.delete(cids);
       for (const [at, cid] of cids.entries()) {
         const key = String(cid);
-        assert.equal(told[at], held.delete(key) || loose.delete(key), `seed ${seed}, step ${step}`);
+        assert.equal(acknowledgedForms[at], storedForms.delete(key) || loose.delete(key), `seed ${seed}, step ${step}`);
       }
-      // A deletion is a sync.
-      for (const [key, block] of loose) held.set(key, block);
+      // A deletion syncs.
+      for (const [key, block] of loose) storedForms.set(key, block);
       loose = new Map();
     }
     if (what === 13) {
       await store.compact();
-      for (const [key, block] of loose) held.set(key, block);
+      for (const [key, block] of loose) storedForms.set(key, block);
       loose = new Map();
     }
     if (what === 14) {
       await store.close();
-      for (const [key, block] of loose) held.set(key, block);
+      for (const [key, block] of loose) storedForms.set(key, block);
       loose = new Map();
       store = await open();
     }
@@ -82,17 +82,17 @@ async function live(seed: number): Promise<void> {
       const cut = await power.copy();
       const left = await openSegmentStore(roll(2) === 0 ? cut : await copyOf(cut, { index: false }), options);
       const found = await contents(left);
-      for (const [key, bytes] of contentsOf([...held.values()])) {
+      for (const [key, bytes] of contentsOf([...storedForms.values()])) {
         assert.equal(found.get(key), bytes, `seed ${seed}, step ${step}: ${key} is lost`);
       }
       for (const key of found.keys()) {
-        assert.ok(held.has(key) || loose.has(key), `seed ${seed}, step ${step}: ${key} came back`);
+        assert.ok(storedForms.has(key) || loose.has(key), `seed ${seed}, step ${step}: ${key} came back`);
       }
       assert.equal((await left.stat()).blocks, found.size);
       await left.close();
     }
   }
-  const expected = contentsOf([...held.values(), ...loose.values()]);
+  const expected = contentsOf([...storedForms.values(), ...loose.values()]);
   assert.deepEqual(await contents(store), expected);
   assert.equal((await store.stat()).blocks, expected.size);
   await store.close();
@@ -103,6 +103,6 @@ async function live(seed: number): Promise<void> {
   assert.deepEqual(await dump(copy), await dump(at), `seed ${seed}`);
 }
 
-test("whatever happens, in whatever order, nothing acknowledged is lost and nothing deleted comes back", async () => {
+test("no acknowledged block is lost and no deleted one comes back, whatever happens in whatever order", async () => {
   for (let seed = 1; seed <= Number(process.env.MODHOST_LIVES ?? 5); seed += 1) await live(seed);
 });

@@ -13,7 +13,7 @@ import { folder } from "./workshop.ts";
 const KIB = 1024;
 const LENGTH = 320 * KIB - 100;
 
-/** A store with one large block, and the bytes that are read of its file. */
+/** A store with one large block, and the number of bytes that are read from its file. */
 async function opened(t: TestContext) {
   const counts = { bytes: 0 };
   const count = (into: readonly Uint8Array[]) => {
@@ -42,7 +42,7 @@ async function opened(t: TestContext) {
   await store.put([block]);
   await store.sync();
   const buffers = new BufferPool();
-  /** The bytes that are read for a span, once it is found right. */
+  /** Returns the number of bytes that are read for a span, and checks the result. */
   const readFor = async (span: Span, message?: string) => {
     counts.bytes = 0;
     const bytes = (await store.getPart(block.cid, span, buffers)) as Uint8Array;
@@ -53,7 +53,7 @@ async function opened(t: TestContext) {
   return { at, store, block, buffers, readFor };
 }
 
-test("of a large block that was read once, the parts that a few bytes are in are read alone", async (t) => {
+test("getPart reads only the parts with the requested bytes after a large block was read once", async (t) => {
   const { readFor } = await opened(t);
   const within = { from: 70 * KIB, to: 71 * KIB };
   assert.equal(await readFor(within), LENGTH, "it was never read");
@@ -66,7 +66,7 @@ test("of a large block that was read once, the parts that a few bytes are in are
   assert.equal(await readFor({ from: 2 * LENGTH, to: 3 * LENGTH }), LENGTH, "what it has not");
 });
 
-test("damage is told of by whoever reads the part that has it; other parts are still right", async (t) => {
+test("a read of a damaged part reports the damage, and other parts are still right", async (t) => {
   const { at, store, block, buffers, readFor } = await opened(t);
   const spans = [0, 64, 128, 192, 256].map((begin) => ({ from: begin * KIB, to: (begin + 1) * KIB }));
   const [first, damaged, ...others] = spans as [Span, Span, ...Span[]];
@@ -77,7 +77,7 @@ test("damage is told of by whoever reads the part that has it; other parts are s
   assert.ok((await readFor(first)) <= 64 * KIB);
 });
 
-test("the service gives parts of any store, none of what is denied, and of what is hashed each time all is read", async (t) => {
+test("the service returns parts from any store, refuses denied blocks, and reads whole blocks that it must hash", async (t) => {
   const { store, block, buffers } = await opened(t);
   const service = new BlockService(store);
   const span = { from: 5, to: 15 };

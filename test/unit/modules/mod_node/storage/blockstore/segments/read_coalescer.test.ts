@@ -15,9 +15,9 @@ import { folder, systemError, watched } from "./workshop.ts";
 interface Shelf {
   readonly store: Awaited<ReturnType<typeof openSegmentStore>>;
   readonly at: string;
-  /** How often the disk was asked since this was set to 0. */
+  /** Number of disk reads since this was set to 0. */
   reads: number;
-  /** Thrown by the next reads. */
+  /** The error that the next reads throw. */
   fault: Error | undefined;
 }
 
@@ -45,50 +45,50 @@ const same = (read: readonly (Uint8Array | undefined)[], blocks: readonly Block[
   for (const [at, { bytes }] of blocks.entries()) assert.deepEqual(read[at], bytes);
 };
 
-test("blocks that stand together and are asked for together are read in one go", async (t) => {
+test("adjacent blocks that are requested together are read together", async (t) => {
   const blocks = samples(8, 20_000);
-  const place = await shelf(t, blocks);
-  same(await getAll(place, blocks), blocks);
-  assert.equal(place.reads, 1);
-  place.reads = 0;
-  for (const { cid, bytes } of blocks) assert.deepEqual(await place.store.get(cid), bytes);
-  assert.equal(place.reads, 8);
+  const setup = await shelf(t, blocks);
+  same(await getAll(setup, blocks), blocks);
+  assert.equal(setup.reads, 1);
+  setup.reads = 0;
+  for (const { cid, bytes } of blocks) assert.deepEqual(await setup.store.get(cid), bytes);
+  assert.equal(setup.reads, 8);
 });
 
-test("in another order, twice, from several segments or with room between them: each gets its own bytes", async (t) => {
+test("blocks that are requested in another order, twice, from several segments or with gaps each get their own bytes", async (t) => {
   const blocks = samples(30, 3000);
-  const place = await shelf(t, blocks, 20_000);
+  const setup = await shelf(t, blocks, 20_000);
   const orders = [blocks.toReversed(), [...blocks, ...blocks], blocks.filter((_, at) => at % 3 !== 1)];
-  for (const order of orders) same(await getAll(place, order, new BufferPool()), order);
+  for (const order of orders) same(await getAll(setup, order, new BufferPool()), order);
 });
 
-test("small blocks for who does not keep them are read together in whatever order, and those that ask later change none", async (t) => {
+test("small blocks for readers that do not retain them are read together in any order, and later reads change none of them", async (t) => {
   const blocks = samples(60, 4096);
-  const place = await shelf(t, blocks);
+  const setup = await shelf(t, blocks);
   const buffers = new BufferPool();
-  const first = await getAll(place, blocks.slice(0, 20).toReversed(), buffers);
-  assert.equal(place.reads, 1);
-  same(await getAll(place, blocks.slice(20), buffers), blocks.slice(20));
-  assert.equal(place.reads, 3, "so many bytes at a time");
+  const first = await getAll(setup, blocks.slice(0, 20).toReversed(), buffers);
+  assert.equal(setup.reads, 1);
+  same(await getAll(setup, blocks.slice(20), buffers), blocks.slice(20));
+  assert.equal(setup.reads, 3, "so many bytes at a time");
   same(first, blocks.slice(0, 20).toReversed());
 });
 
 test("no read is longer than a mebibyte, unless a block is", async (t) => {
   const blocks = samples(9, 256 * 1024);
-  const place = await shelf(t, blocks);
-  same(await getAll(place, blocks), blocks);
-  assert.equal(place.reads, 3);
+  const setup = await shelf(t, blocks);
+  same(await getAll(setup, blocks), blocks);
+  assert.equal(setup.reads, 3);
 });
 
-test("a damaged block among others is named alone; a file that ends early damages those behind the end", async (t) => {
+test("a damaged block among others is reported alone, and a truncated file damages the blocks after its end", async (t) => {
   const blocks = samples(6, 50_000);
-  const place = await shelf(t, blocks);
-  const name = join(place.at, (await readdir(place.at)).find((file) => file.endsWith(".car")) as string);
+  const setup = await shelf(t, blocks);
+  const name = join(setup.at, (await readdir(setup.at)).find((file) => file.endsWith(".car")) as string);
   const bytes = await readFile(name);
   const inSecond = bytes.indexOf((blocks[1] as Block).bytes) + 40_000;
   bytes[inSecond] = (bytes[inSecond] as number) ^ 1;
   await writeFile(name, bytes, { flag: "r+" });
-  const outcomes = async () => await Promise.allSettled(blocks.map(({ cid }) => place.store.get(cid)));
+  const outcomes = async () => await Promise.allSettled(blocks.map(({ cid }) => setup.store.get(cid)));
   const second = await outcomes();
   assert.deepEqual(
     second.map(({ status }) => status === "fulfilled"),
@@ -103,30 +103,30 @@ test("a damaged block among others is named alone; a file that ends early damage
   );
 });
 
-test("a disk that fails is told to all who asked, and the next ones are served", async (t) => {
+test("a failing disk is reported to all callers, and the next ones are served", async (t) => {
   const blocks = samples(4, 20_000);
-  const place = await shelf(t, blocks);
-  place.fault = systemError("EIO");
-  for (const outcome of await Promise.allSettled(blocks.map(({ cid }) => place.store.get(cid)))) {
+  const setup = await shelf(t, blocks);
+  setup.fault = systemError("EIO");
+  for (const outcome of await Promise.allSettled(blocks.map(({ cid }) => setup.store.get(cid)))) {
     assert.equal(outcome.status, "rejected");
     assert.match(outcome.reason.message, /EIO/);
   }
-  place.fault = undefined;
-  same(await getAll(place, blocks), blocks);
+  setup.fault = undefined;
+  same(await getAll(setup, blocks), blocks);
 });
 
-test("lent buffers are filled again only when they came back", async (t) => {
+test("leased buffers are filled again only after they were released", async (t) => {
   const blocks = samples(40, 30_000);
-  const place = await shelf(t, blocks);
+  const setup = await shelf(t, blocks);
   const buffers = new BufferPool();
-  const first = await getAll(place, blocks.slice(0, 20), buffers);
-  same(await getAll(place, blocks.slice(20), buffers), blocks.slice(20));
+  const first = await getAll(setup, blocks.slice(0, 20), buffers);
+  same(await getAll(setup, blocks.slice(20), buffers), blocks.slice(20));
   same(first, blocks.slice(0, 20));
-  const lent = new Set(first.map((bytes) => bytes?.buffer));
+  const pool = new Set(first.map((bytes) => bytes?.buffer));
   for (const bytes of first) buffers.release(bytes as Uint8Array);
-  const second = await getAll(place, blocks.slice(0, 20), buffers);
+  const second = await getAll(setup, blocks.slice(0, 20), buffers);
   same(second, blocks.slice(0, 20));
-  assert.ok(second.every((bytes) => lent.has(bytes?.buffer)));
+  assert.ok(second.every((bytes) => pool.has(bytes?.buffer)));
 });
 
 async function node(links: readonly CID[]): Promise<Block> {
@@ -135,18 +135,18 @@ async function node(links: readonly CID[]): Promise<Block> {
   return { cid: CID.createV1(dagPb, create(sha256.code, digest)), bytes };
 }
 
-test("who hands blocks on reads a node with links once a moment, and is told when it is gone", async (t) => {
+test("a reader that passes blocks on reads a node with links once per moment, and notices its removal", async (t) => {
   const leaves = samples(3, 20_000);
   const parent = await node(leaves.map(({ cid }) => cid));
-  const place = await shelf(t, [...leaves, parent]);
+  const setup = await shelf(t, [...leaves, parent]);
   const buffers = new BufferPool();
-  for (let round = 0; round < 3; round += 1) assert.deepEqual(await place.store.get(parent.cid, buffers), parent.bytes);
-  assert.equal(place.reads, 1);
-  // Others always see the disk.
-  await place.store.get(parent.cid);
-  await place.store.get(parent.cid);
-  assert.equal(place.reads, 3);
-  assert.equal(await place.store.get(as(parent.cid, 0x71), buffers), undefined);
-  await place.store.delete([parent.cid]);
-  assert.equal(await place.store.get(parent.cid, buffers), undefined);
+  for (let round = 0; round < 3; round += 1) assert.deepEqual(await setup.store.get(parent.cid, buffers), parent.bytes);
+  assert.equal(setup.reads, 1);
+  // Other readers always read the disk.
+  await setup.store.get(parent.cid);
+  await setup.store.get(parent.cid);
+  assert.equal(setup.reads, 3);
+  assert.equal(await setup.store.get(as(parent.cid, 0x71), buffers), undefined);
+  await setup.store.delete([parent.cid]);
+  assert.equal(await setup.store.get(parent.cid, buffers), undefined);
 });

@@ -7,7 +7,7 @@ import type { Block } from "#node/storage/blockstore/store.ts";
 import { sample, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { folder, watched } from "./workshop.ts";
 
-/** A store whose blocks are on the disk, how often it was read, and a clock that stands. */
+/** A store whose blocks are on the disk, its number of reads, and a stopped clock. */
 async function shelf(t: TestContext, blocks: readonly Block[]) {
   const at = folder();
   const first = await openSegmentStore(at);
@@ -24,34 +24,35 @@ async function shelf(t: TestContext, blocks: readonly Block[]) {
   return Object.assign(made, { store });
 }
 
-test("a small block that is asked for again and again is read from the disk once a second, and is told when it is gone", async (t) => {
+test("a frequently requested small block is read from the disk once a second, and its removal is noticed", async (t) => {
   const block = sample(1, 4096);
-  const place = await shelf(t, [block]);
-  const get = () => place.store.get(block.cid);
+  const setup = await shelf(t, [block]);
+  const get = () => setup.store.get(block.cid);
   for (let times = 0; times < 6; times += 1) assert.deepEqual(await get(), block.bytes);
-  assert.equal(place.reads, 3, "its sum is known from the second reading on");
-  assert.deepEqual(await place.store.get(block.cid, new BufferPool()), block.bytes);
-  assert.equal(place.reads, 3, "also for who reads into lent buffers");
-  place.now += 1001;
+  assert.equal(setup.reads, 3, "its sum is known from the second reading on");
+  assert.deepEqual(await setup.store.get(block.cid, new BufferPool()), block.bytes);
+  assert.equal(setup.reads, 3, "also for who reads into lent buffers");
+  setup.now += 1001;
   await get();
   await get();
-  assert.equal(place.reads, 4);
-  await place.store.delete([block.cid]);
+  assert.equal(setup.reads, 4);
+  await setup.store.delete([block.cid]);
   assert.equal(await get(), undefined);
 });
 
-test("what is read into lent buffers or is large is not kept", async (t) => {
-  const [small, large] = [sample(1, 4096), sample(2, 100_000)];
-  const place = await shelf(t, [small, large]);
+test("large blocks, and blocks in leased buffers, are not retained", async (t) => {
+  const small = sample(1, 4096);
+  const large = sample(2, 100_000);
+  const setup = await shelf(t, [small, large]);
   const buffers = new BufferPool();
   for (let times = 0; times < 5; times += 1) {
-    await place.store.get(small.cid, buffers);
-    await place.store.get(large.cid);
+    await setup.store.get(small.cid, buffers);
+    await setup.store.get(large.cid);
   }
-  assert.equal(place.reads, 10);
+  assert.equal(setup.reads, 10);
 });
 
-test("only so much is kept, and no array of which a block is a part", () => {
+test("the retained bytes are bounded, and no larger array is retained with a block", () => {
   const recent = new RecentBlocks();
   const blocks = samples(200, 4096);
   const location = (at: number) => ({ segment: 1, offset: at * 5000, length: 4096, headLength: 40 });
@@ -61,13 +62,13 @@ test("only so much is kept, and no array of which a block is a part", () => {
     part.set(bytes);
     recent.add(cid, location(at), part);
   }
-  const kept = blocks.flatMap(({ cid, bytes }, at) => {
+  const remembered = blocks.flatMap(({ cid, bytes }, at) => {
     const found = recent.get(cid, location(at));
     assert.ok(found === undefined || found.buffer.byteLength === bytes.length);
     return found === undefined ? [] : [Buffer.compare(found, bytes)];
   });
   assert.deepEqual(
-    kept,
+    remembered,
     Array.from({ length: 120 }, () => 0),
   );
   const [other, last] = blocks.slice(-2) as [Block, Block];

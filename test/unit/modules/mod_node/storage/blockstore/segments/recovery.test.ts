@@ -27,19 +27,19 @@ import {
 } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { copyOf, dump, folder } from "./workshop.ts";
 
-/** At every byte: `npm run test:crash`. */
-test("a block whose section is torn was never there, and writing goes on", async () => {
+/** `npm run test:crash` tests every byte. */
+test("a block with a torn section is not stored, and writing continues", async () => {
   assert.ok((await tornBlocks(borders)) > 12);
 });
 
-test("a deletion whose record is torn did not happen", async () => {
+test("a deletion with a torn record did not happen", async () => {
   assert.ok((await tornDeletions(borders)) > 10);
 });
 
-test("a last section that is not what its CID says is set aside; zeros are cut off", async () => {
-  const kept = samples(3);
+test("a last section that does not match its CID is set aside, and zeros are cut off", async () => {
+  const saved = samples(3);
   const { at, tail } = await torn(
-    (store) => store.put(kept),
+    (store) => store.put(saved),
     (store) => store.put([sample(50)]),
   );
   const spoilt = Buffer.from(tail);
@@ -48,16 +48,16 @@ test("a last section that is not what its CID says is set aside; zeros are cut o
     const copy = await copyOf(at);
     await appendFile(car(copy), end);
     const notices = await reopened(copy, async (store) => {
-      assert.deepEqual(await contents(store), contentsOf(kept));
+      assert.deepEqual(await contents(store), contentsOf(saved));
     });
-    const what = `ended in a write that was not finished: ${end.length} bytes without a whole block`;
-    const where = end.some((byte) => byte !== 0) ? "are now in lost\\+found/" : "were zeros and are cut off";
+    const what = `ended in an incomplete write: ${end.length} bytes without a whole block`;
+    const where = end.some((byte) => byte !== 0) ? "are now in lost\\+found/" : "were zeros and were removed";
     assert.match(notices.join(), new RegExp(`${what} ${where}`));
     assert.equal((await stat(car(copy))).size, (await stat(car(at))).size);
   }
 });
 
-test("a segment that was just begun may be empty or cut", async () => {
+test("a segment that was just begun may be empty or truncated", async () => {
   const at = await made((store) => store.put(samples(3)));
   for (const length of [0, 1, 10, 26]) {
     const copy = await copyOf(at);
@@ -73,7 +73,7 @@ test("a segment that was just begun may be empty or cut", async () => {
   }
 });
 
-/** All kinds of things that can happen to blocks, over many small segments. */
+/** All kinds of changes to blocks, over many small segments. */
 async function busyLife(store: SegmentStore): Promise<void> {
   const blocks = samples(300, 200);
   const forms = (from: number, to: number, codec: number): Block[] =>
@@ -94,28 +94,28 @@ async function busyLife(store: SegmentStore): Promise<void> {
   await store.delete(cids(samples(90, 300, 1000)));
 }
 
-test("an index that is made anew is the very same", async () => {
+test("a rebuilt index equals the original one", async () => {
   for (const segmentBytes of [4000, 1_000_000]) {
     for (const after of [undefined, (store: SegmentStore) => store.compact()]) {
       const at = folder();
       const store = await openSegmentStore(at, { segmentBytes });
       await busyLife(store);
       await after?.(store);
-      const held = await contents(store);
+      const content = await contents(store);
       const { blocks } = await store.stat();
       await store.close();
       const copy = await copyOf(at, { index: false });
       const notices = await reopened(copy, async (rebuilt) => {
-        assert.deepEqual(await contents(rebuilt), held);
+        assert.deepEqual(await contents(rebuilt), content);
         assert.equal((await rebuilt.stat()).blocks, blocks);
       });
-      assert.match(notices.join(), /the index of the blocks is missing: it is made anew from \d+ segments/);
+      assert.match(notices.join(), /the index of the blocks is missing: rebuilding it from \d+ segments?/);
       assert.deepEqual(await dump(copy), await dump(at));
     }
   }
 });
 
-test("a deletion outlives the index, however often segments are compacted", async () => {
+test("a deletion survives the loss of the index, however often segments are compacted", async () => {
   const at = folder();
   let store = await openSegmentStore(at, { segmentBytes: 3000 });
   const blocks = samples(60, 200);
@@ -134,11 +134,11 @@ test("a deletion outlives the index, however often segments are compacted", asyn
   await store.close();
 });
 
-test("an index that is damaged or contradicts the segments is made anew", async () => {
+test("an index that is damaged or contradicts the segments is rebuilt", async () => {
   const at = await made(busyLife, { segmentBytes: 4000 });
-  const held = new Map<string, string>();
+  const content = new Map<string, string>();
   await reopened(at, async (store) => {
-    for (const [key, value] of await contents(store)) held.set(key, value);
+    for (const [key, value] of await contents(store)) content.set(key, value);
   });
   const data = (copy: string) => join(copy, "index", "data.mdb");
   const overwrite = async (file: string, from: number, length: number) => {
@@ -161,27 +161,27 @@ test("an index that is damaged or contradicts the segments is made anew", async 
     const copy = await copyOf(at);
     await damage(copy);
     const notices = await reopened(copy, async (store) => {
-      assert.deepEqual(await contents(store), held, name);
+      assert.deepEqual(await contents(store), content, name);
     });
-    assert.match(notices.join(), /it is made anew from \d+ segments/, name);
+    assert.match(notices.join(), /rebuilding it from \d+ segments/, name);
   }
 });
 
-test("when a segment is lost the blocks of the others are there", async () => {
+test("the blocks of other segments stay when a segment is lost", async () => {
   const blocks = samples(40, 200);
   const at = await made((store) => store.put(blocks), { segmentBytes: 3000 });
   assert.ok((await readdir(at)).length > 3);
   await rm(car(at, 2));
   const notices = await reopened(at, async (store) => {
-    const held = await contents(store);
-    assert.ok(held.size > 20 && held.size < 40);
-    for (const [key, value] of contentsOf(blocks)) assert.ok(!held.has(key) || held.get(key) === value);
-    assert.equal((await store.stat()).blocks, held.size);
+    const content = await contents(store);
+    assert.ok(content.size > 20 && content.size < 40);
+    for (const [key, value] of contentsOf(blocks)) assert.ok(!content.has(key) || content.get(key) === value);
+    assert.equal((await store.stat()).blocks, content.size);
   });
-  assert.match(notices.join(), /knows a segment that is not there \(00000002.car\): it is made anew/);
+  assert.match(notices.join(), /contains a missing segment \(00000002.car\): rebuilding it/);
 });
 
-test("what was acknowledged survives kill -9", async () => {
+test("acknowledged blocks survive kill -9", async () => {
   for (const rounds of [15, 40]) {
     const at = folder();
     const child = fork(fileURLToPath(new URL("killed.ts", import.meta.url)), [at], {

@@ -1,4 +1,4 @@
-/** Heads of sections, which windows of readers cut anywhere. */
+/** Heads of sections that the window of a reader may truncate anywhere. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
@@ -7,10 +7,10 @@ import { cidOf, readSection, sectionHead } from "#node/storage/blockstore/segmen
 import { SectionReader } from "#node/storage/blockstore/segments/section_reader.ts";
 
 const digestOf = (text: string) => create(0x12, createHash("sha256").update(text).digest());
-/** As `Form` has it: 0 for version 0, else one more than the codec. */
+/** The number of a `Form`: 0 for version 0, otherwise the codec plus one. */
 const forms = { "version 0": 0, raw: 0x55 + 1, "dag-pb": 0x70 + 1, "a codec of two bytes": 0x0129 + 1 };
 
-describe("a head that is cut off anywhere is told from one that is none", () => {
+describe("a head that is truncated anywhere is distinguished from an invalid one", () => {
   for (const [name, form] of Object.entries(forms)) {
     test(name, () => {
       for (const length of [1, 100, 300, 20_000, 2 ** 20]) {
@@ -32,7 +32,7 @@ test("sections are found wherever the window of the reader ends", async () => {
   const cid = cidOf(0, digestOf("window").bytes);
   const second = sectionHead(cid.bytes, 10);
   for (let cut = 1; cut <= second.length; cut += 1) {
-    // The first section ends so many bytes before the window does.
+    // The first section ends this many bytes before the window does.
     const length = 2 ** 20 - cut - sectionHead(cid.bytes, 2 ** 20 - cut).length;
     const file = Buffer.concat([
       sectionHead(cid.bytes, length),

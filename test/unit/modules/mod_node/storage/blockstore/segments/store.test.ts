@@ -24,7 +24,7 @@ import { copyOf, folder, systemError, watched } from "./workshop.ts";
 blockContract("segments", () => openSegmentStore(folder()));
 blockContract("small segments", () => openSegmentStore(folder(), { segmentBytes: 20_000, bufferedBytes: 5000 }));
 
-test("what was put is there when the store is opened again", async () => {
+test("blocks that were put exist when the store is opened again", async () => {
   const at = folder();
   const blocks = [...samples(50), sample(99, 400_000)];
   const first = await openSegmentStore(at, { segmentBytes: 3000 });
@@ -39,20 +39,21 @@ test("what was put is there when the store is opened again", async () => {
   assert.deepEqual(notices, []);
 });
 
-test("blocks that are checked one after the other are read into the same buffers", async (t) => {
+test("consecutive checks of blocks use the same buffers", async (t) => {
   const store = await openSegmentStore(folder());
   const blocks = samples(40, 200_000);
   await store.put(blocks);
   await store.sync();
   const large = (...mocks: { mock: { calls: readonly { arguments: unknown[] }[] } }[]) =>
     mocks.flatMap(({ mock }) => mock.calls).filter((call) => (call.arguments[0] as number) >= 200_000).length;
-  const [apart, pooled] = [t.mock.method(Buffer, "allocUnsafe"), t.mock.method(Buffer, "allocUnsafeSlow")];
+  const apart = t.mock.method(Buffer, "allocUnsafe");
+  const pooled = t.mock.method(Buffer, "allocUnsafeSlow");
   for (const { cid } of blocks) assert.equal(await store.check(cid), true);
   assert.ok(large(apart, pooled) <= 2, `${large(apart, pooled)} buffers`);
   await store.close();
 });
 
-test("a segment is a CAR file that any reader can read, records and all", async () => {
+test("a segment is a CAR file that any reader can read, including its records", async () => {
   const at = folder();
   const store = await openSegmentStore(at);
   const blocks = [...samples(20, 2000), sample(77, 0)];
@@ -80,7 +81,7 @@ test("a segment is a CAR file that any reader can read, records and all", async 
   assert.deepEqual((await reader.getRoots()).map(String), ["bafkqaaa"]);
 });
 
-test("puts that are not synced are visible, and wait for the disk when there are too many", async () => {
+test("puts without sync are visible, and wait for the disk when there are too many", async () => {
   let release = () => {};
   let writing = 0;
   const gate = new Promise<void>((resolve) => {
@@ -110,7 +111,7 @@ test("puts that are not synced are visible, and wait for the disk when there are
   await store.close();
 });
 
-test("syncs that come together share one flush", async () => {
+test("concurrent syncs share one flush", async () => {
   let flushes = 0;
   const store = await openSegmentStore(folder(), {
     fs: watched((operation) => {
@@ -126,7 +127,7 @@ test("syncs that come together share one flush", async () => {
   await store.close();
 });
 
-test("syncs that come turn after turn share one write and one flush", async (t) => {
+test("syncs in consecutive ticks share one write and one flush", async (t) => {
   t.mock.method(performance, "now", () => 0);
   const done: string[] = [];
   const store = await openSegmentStore(folder(), { fs: watched((operation) => done.push(operation)) });
@@ -142,7 +143,7 @@ test("syncs that come turn after turn share one write and one flush", async (t) 
   await store.close();
 });
 
-test("a sync waits for the disk: what was synced is there after a crash", async () => {
+test("a sync waits for the disk: synced blocks survive a crash", async () => {
   const at = folder();
   const store = await openSegmentStore(at, { segmentBytes: 5000 });
   for (let round = 0; round < 5; round += 1) {
@@ -155,7 +156,7 @@ test("a sync waits for the disk: what was synced is there after a crash", async 
   await store.close();
 });
 
-test("a block whose bytes are damaged is named when reads are verified, and told by check", async () => {
+test("a damaged block is reported when reads are verified, and by check", async () => {
   const at = folder();
   const blocks = samples(3, 1000);
   const [, damaged] = blocks as [(typeof blocks)[0], (typeof blocks)[0]];
@@ -181,7 +182,7 @@ test("a block whose bytes are damaged is named when reads are verified, and told
   await store.close();
 });
 
-test("an identity CID, or one too long to be a key, is refused", async () => {
+test("an identity CID, and a CID too long for a key, are refused", async () => {
   const store = await openSegmentStore(folder());
   for (const digest of [create(0, noise(10, 1)), create(0x12, noise(2000, 1))]) {
     const cid = CID.createV1(0x55, digest);
@@ -191,7 +192,7 @@ test("an identity CID, or one too long to be a key, is refused", async () => {
   await store.close();
 });
 
-test("a folder that cannot be written to is named", async () => {
+test("an error names a folder that cannot be written", async () => {
   const fs = watched((operation) => {
     if (operation === "list") throw systemError("EROFS");
   });

@@ -10,10 +10,14 @@ const home = mkdtempSync(join(tmpdir(), "modhost-segments-"));
 process.once("exit", () => rmSync(home, { recursive: true, force: true }));
 let folders = 0;
 
-/** A folder of its own that does not exist yet. A dot in its name must not matter. */
+/**
+ * Returns the path of a folder that does not exist yet. Its name has a dot, which must not matter.
+ */
 export const folder = (): string => join(home, `repo.${++folders}`);
 
-/** What the machine would find if the process ended now; without the index if asked. */
+/**
+ * Copies the files as they would be found if the process ended now, optionally without the index.
+ */
 export async function copyOf(from: string, { index = true } = {}): Promise<string> {
   const to = folder();
   await cp(from, to, { recursive: true, preserveTimestamps: true });
@@ -21,7 +25,7 @@ export async function copyOf(from: string, { index = true } = {}): Promise<strin
   return to;
 }
 
-/** All that an index says. */
+/** Returns the whole content of an index. */
 export async function dump(at: string): Promise<unknown> {
   const index = await SegmentIndex.open(join(at, "index"), (reason) => {
     throw new Error(reason);
@@ -30,7 +34,7 @@ export async function dump(at: string): Promise<unknown> {
   const entries = index.page(undefined, 1_000_000).map(({ multihash, stored }) => ({
     multihash: Buffer.from(multihash).toString("hex"),
     forms: stored.forms,
-    place: stored.location && { ...stored.location, bytes: undefined },
+    target: stored.location && { ...stored.location, bytes: undefined },
   }));
   await index.close();
   return { state: loaded?.state, usage: [...(loaded?.usage ?? [])].sort(([a], [b]) => a - b), entries };
@@ -39,8 +43,9 @@ export async function dump(at: string): Promise<unknown> {
 export type Operation = "list" | "open" | "create" | "remove" | "syncFolder" | "read" | "write" | "sync" | "truncate";
 
 /**
- * The real file system, with something done before each operation: it may throw. With `through`, it can write through, which is
- * a write and a flush; without, it is a system that cannot.
+ * The real file system with a function that runs before each operation and may throw. With
+ * `through`, it can write through, which is a write and a flush; without, it cannot, as on some
+ * systems.
  */
 export function watched(before: (operation: Operation, path: string) => unknown, { through = false } = {}): SegmentFs {
   const watchedFile = (file: SegmentFile, path: string): SegmentFile => ({
@@ -96,7 +101,7 @@ export function watched(before: (operation: Operation, path: string) => unknown,
 export const systemError = (code: string): Error =>
   Object.assign(new Error(`${code}: it was put there by the test`), { code, syscall: "test" });
 
-/** A disk that takes so many bytes more, and not one more: the write that meets the end is cut short. */
+/** A disk that accepts a limited number of bytes. The write that reaches the limit is truncated. */
 export class SmallDisk {
   left: number;
 
@@ -125,14 +130,14 @@ export class SmallDisk {
   };
 }
 
-/** Knows of every file what is on the disk for sure, and makes copies that hold nothing more. */
+/** Tracks which data of each file is durable, and makes copies with nothing else. */
 export class PowerCut {
   readonly #synced = new Map<string, number>();
   readonly #at: string;
   readonly #before: (operation: Operation, path: string) => unknown;
   readonly #through: boolean;
 
-  /** `through` as of `watched`. */
+  /** `through` is the option of `watched`. */
   constructor(at: string, before: (operation: Operation, path: string) => unknown, { through = false } = {}) {
     this.#at = at;
     this.#before = before;
@@ -152,13 +157,13 @@ export class PowerCut {
         ...(writeThrough && {
           writeThrough: async (from, at) => {
             const written = await writeThrough(from, at);
-            // Behind a gap nothing is found.
+            // Data after a gap is not found.
             if (at <= (this.#synced.get(path) ?? 0)) this.#synced.set(path, at + written);
             return written;
           },
         }),
         sync: async () => {
-          // What is written while the flush is under way need not be in it.
+          // Data that is written during the flush need not be durable.
           const size = await file.size();
           await file.sync();
           this.#synced.set(path, size);
@@ -176,7 +181,7 @@ export class PowerCut {
     },
   };
 
-  /** What would be left. */
+  /** Returns the data that would be left. */
   async copy(): Promise<string> {
     const synced = new Map(this.#synced);
     const to = await copyOf(this.#at);

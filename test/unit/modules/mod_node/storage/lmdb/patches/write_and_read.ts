@@ -1,4 +1,7 @@
-/** Opens the environments named, writes to each, reads it: `node written.ts FOLDER...`; says what became of each. */
+/**
+ * Opens, writes and reads the given environments, and prints the result of each:
+ * `node written.ts FOLDER...`.
+ */
 import { EnvironmentDamaged, openEnvironment } from "#node/storage/lmdb/open.ts";
 
 for (const folder of process.argv.slice(2)) {

@@ -15,15 +15,16 @@ function store() {
 }
 const sorted = (numbers: Iterable<number>) => [...numbers].sort((a, b) => a - b);
 
-test("what no pin of any host keeps is removed everywhere, and everything else stays", async () => {
+test("blocks that no pin of any host retains are removed everywhere, and all others stay", async () => {
   const { open } = store();
-  const [a, b] = [await open(), await open()];
+  const a = await open();
+  const b = await open();
   await a.add(2);
   await b.put(4);
   await b.add(1);
-  const told: number[] = [];
-  assert.deepEqual(await a.collections.collect({ tell: (cid) => told.push(numberOf(cid)) }), { removed: 2 });
-  assert.deepEqual(sorted(told), [3, 4]);
+  const reports: number[] = [];
+  assert.deepEqual(await a.collections.collect({ onRemoved: (cid) => reports.push(numberOf(cid)) }), { removed: 2 });
+  assert.deepEqual(sorted(reports), [3, 4]);
   await b.unpin(2);
   assert.deepEqual(await b.collections.collect(), { removed: 2 });
   for (const host of [a, b]) {
@@ -33,9 +34,10 @@ test("what no pin of any host keeps is removed everywhere, and everything else s
   await Promise.all([a.close(), b.close()]);
 });
 
-test("one host collects at a time, others wait for it; nobody is asked where nothing is to be removed", async () => {
+test("only one host collects at a time, and no host is asked when there is nothing to remove", async () => {
   const { log, open } = store();
-  const [a, b] = [await open(), await open()];
+  const a = await open();
+  const b = await open();
   await a.put(3);
   const left = new AbortController();
   const over: string[] = [];
@@ -59,7 +61,8 @@ test("one host collects at a time, others wait for it; nobody is asked where not
 
 test("a collector that is gone removes nothing, and another host ends its collection", async () => {
   const { log, open } = store();
-  const [a, b] = [await open(), await open()];
+  const a = await open();
+  const b = await open();
   await b.put(4);
   const gone = a.log.session;
   const isCondemned = () => log.commits.some(({ entries }) => entries.some(({ kind }) => kind === "condemned"));
@@ -67,7 +70,7 @@ test("a collector that is gone removes nothing, and another host ends its collec
     if (session === gone && isCondemned()) throw new Error("gone");
   };
   await assert.rejects(a.collections.collect(), /gone/);
-  // What is condemned is not missing: who reads it waits.
+  // A condemned block is not missing: a reader waits.
   const read = b.blocks.has(4);
   log.endSession(gone);
   assert.equal(await read, true);
@@ -77,9 +80,10 @@ test("a collector that is gone removes nothing, and another host ends its collec
   await Promise.all([a.close(), b.close()]);
 });
 
-test("a host that does not answer holds a collection up until its session is over, and then cannot commit", async () => {
+test("a host that does not respond delays a collection until its session ends, and then cannot commit", async () => {
   const { log, open } = store();
-  const [a, b] = [await open(), await open()];
+  const a = await open();
+  const b = await open();
   await b.put(3);
   await b.add(1);
   const stalled = b.log.session;
@@ -107,7 +111,7 @@ test("a host that does not answer holds a collection up until its session is ove
   await Promise.all([a.close(), b.close()]);
 });
 
-test("a collection without the answer of a host that stays is given up, says of which one, and removes nothing", async () => {
+test("a collection without the response of a living host is given up, names that host, and removes nothing", async () => {
   const { log, bucket, open } = store();
   const b = await open();
   const a = await Host.open(log, bucket, dag, undefined, 50);
@@ -144,7 +148,7 @@ const STEPS = 60;
 const { MODHOST_GC_SEEDS: seeds = "25", MODHOST_GC_FIRST: first = "1" } = process.env;
 
 for (let seed = Number(first); seed < Number(first) + Number(seeds); seed += 1) {
-  test(`hosts add, pin, collect, stall and die in any order, and nothing that is pinned is lost: ${seed}`, async () => {
+  test(`hosts add, pin, collect, stall and die in any order, and no pinned block is lost: ${seed}`, async () => {
     await play(seed);
   });
 }
@@ -189,7 +193,7 @@ async function play(seed: number): Promise<void> {
       const { session } = host.log;
       hosts[at] = await open();
       host.blocks.close();
-      // The database finds out later.
+      // The database notices it later.
       for (let turns = random(200); turns > 0; turns -= 1) await nextTurn();
       log.endSession(session);
       await host.close();
@@ -220,8 +224,8 @@ async function play(seed: number): Promise<void> {
   await Promise.allSettled(under);
   log.onStep = () => {};
   const fresh = await open();
-  const kept = new Set((await fresh.pins()).flatMap((pin) => [...below(nodes, pin)]));
-  for (const number of kept) assert.ok(await fresh.blocks.has(number), `${number} is pinned, and missing`);
+  const retained = new Set((await fresh.pins()).flatMap((pin) => [...below(nodes, pin)]));
+  for (const number of retained) assert.ok(await fresh.blocks.has(number), `${number} is pinned, and missing`);
   await eventually("it collects", () =>
     fresh.collections.collect().then(
       (done) => done !== undefined,
@@ -229,6 +233,6 @@ async function play(seed: number): Promise<void> {
     ),
   );
   await fresh.log.refresh();
-  assert.deepEqual(sorted(fresh.blocks.all), sorted(kept));
+  assert.deepEqual(sorted(fresh.blocks.all), sorted(retained));
   await Promise.all([...hosts, fresh].map((host) => host.close()));
 }

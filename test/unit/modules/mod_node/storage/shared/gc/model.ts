@@ -1,8 +1,11 @@
-/** Hosts of a shared store with blocks that are numbers in memory, and a memory log: what a collection must not break. */
+/**
+ * Hosts of a shared store whose blocks are numbers in memory, with a memory log. They test what a
+ * collection must not break.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
-import type { CidSet } from "#node/formats/cid/set.ts";
+import type { RetainedBlocks } from "#node/storage/blockstore/retained_blocks.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { CondemnableBlocks } from "#node/storage/shared/gc/blocks.ts";
 import { Collections } from "#node/storage/shared/gc/collections.ts";
@@ -11,7 +14,7 @@ import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
 import type { MemoryLog } from "#test/support/engines/memory_log.ts";
 
-/** A CID that is a number, so that tests read well. */
+/** A CID that is a number, for readable tests. */
 export function cidOf(number: number): CID {
   const digest = new Uint8Array(32).fill(255);
   new DataView(digest.buffer).setUint32(0, number);
@@ -20,7 +23,7 @@ export function cidOf(number: number): CID {
 export const numberOf = (cid: CID): number =>
   new DataView(cid.multihash.digest.buffer, cid.multihash.digest.byteOffset).getUint32(0);
 
-/** Each block links to some with smaller numbers. */
+/** Each block links to some blocks with smaller numbers. */
 export type Dag = readonly (readonly number[])[];
 
 export function below(dag: Dag, root: number, found = new Set<number>()): Set<number> {
@@ -30,7 +33,7 @@ export function below(dag: Dag, root: number, found = new Set<number>()): Set<nu
   return found;
 }
 
-/** What all hosts share beside the log: segments by name. */
+/** The segments by name, which all hosts share in addition to the log. */
 export class Bucket {
   readonly segments = new Map<string, readonly number[]>();
 }
@@ -38,7 +41,7 @@ export class Bucket {
 interface Copy {
   readonly number: number;
   readonly position: Position;
-  /** The collection that has condemned it. */
+  /** The collection that has condemned the block. */
   epoch: number;
 }
 
@@ -47,9 +50,9 @@ class ModelBlocks implements Applier, CondemnableBlocks {
   readonly #log: SharedLog;
   readonly #bucket: Bucket;
   #copies: Copy[] = [];
-  /** Put here and not in a segment. */
+  /** Blocks that were put and are not in a segment. */
   readonly #open = new Set<number>();
-  /** Restored blocks, by epoch. */
+  /** Restored blocks by epoch. */
   readonly #suspended = new Map<number, Set<number>>();
   #change = Promise.withResolvers<void>();
   #sealed = 0;
@@ -90,13 +93,13 @@ class ModelBlocks implements Applier, CondemnableBlocks {
     this.#changed();
   }
 
-  /** Nobody waits any longer. */
+  /** Wakes all waiting callers. */
   close(): void {
     this.#isClosed = true;
     this.#changed();
   }
 
-  /** Every block that counts as stored. */
+  /** Yields every block that counts as stored. */
   get all(): Set<number> {
     return new Set([...this.#open, ...this.#copies.map(({ number }) => number)]);
   }
@@ -110,7 +113,7 @@ class ModelBlocks implements Applier, CondemnableBlocks {
     return this.#open.has(number) || this.#copies.some((copy) => copy.number === number && !this.#isHidden(copy));
   }
 
-  /** Stores it, unless it is here. */
+  /** Stores a block unless it is already stored. */
   put(number: number): void {
     if (!this.#has(number)) this.#open.add(number);
   }
@@ -147,6 +150,8 @@ class ModelBlocks implements Applier, CondemnableBlocks {
     return isHere ? new Uint8Array() : undefined;
   };
 
+  forms = async (cid: CID): Promise<readonly CID[]> => (this.#has(numberOf(cid)) ? [cid] : []);
+
   async suspend(epoch: number): Promise<void> {
     if (this.#copies.some((copy) => copy.epoch === epoch) && !this.#suspended.has(epoch)) {
       this.#suspended.set(epoch, new Set());
@@ -181,7 +186,7 @@ class ModelBlocks implements Applier, CondemnableBlocks {
 const numbers = (list: BlockList): Set<number> =>
   new Set("cids" in list ? list.cids.map((bytes) => numberOf(CID.decode(bytes))) : []);
 
-/** As a node works: what adds holds a share of the lock, what fetches is guarded and repeated. */
+/** Works like a node: adding takes the shared lock; fetching is guarded and repeated. */
 export class Host {
   readonly log: SharedLog;
   readonly metadata: SharedMetadata;
@@ -198,7 +203,7 @@ export class Host {
     bucket: Bucket,
     dag: Dag,
     wait: () => Promise<void>,
-    answerMs?: number,
+    responseMs?: number,
   ) {
     this.log = log;
     this.metadata = metadata;
@@ -212,7 +217,7 @@ export class Host {
       isRoot: (key) => key.startsWith("pins/"),
       pollMs: 1,
       settleMs: 5,
-      answerMs,
+      responseMs: responseMs,
     });
     this.collections.serve({
       alone: async (run) => {
@@ -220,21 +225,21 @@ export class Host {
         return run().finally(release);
       },
       voidCalls: () => this.#lock.voidCalls(),
-      mark: (kept, find) => this.#mark(kept, find),
+      mark: (retained, find) => this.#mark(retained, find),
       guarded: (find) => this.#guarded(find),
     });
   }
 
-  /** `wait` is called between all steps; `answerMs`: of collections. */
+  /** `wait` is called between all steps; `responseMs` is the option of collections. */
   static async open(
     shared: MemoryLog,
     bucket: Bucket,
     dag: Dag,
     wait = (): Promise<void> => nextTurn(),
-    answerMs?: number,
+    responseMs?: number,
   ): Promise<Host> {
     const log = shared.open();
-    const host = new Host(log, await SharedMetadata.open(log, memoryMetadata()), bucket, dag, wait, answerMs);
+    const host = new Host(log, await SharedMetadata.open(log, memoryMetadata()), bucket, dag, wait, responseMs);
     await host.collections.start();
     return host;
   }
@@ -251,10 +256,10 @@ export class Host {
     }
   }
 
-  async #mark(kept: CidSet, find: (cid: CID) => Promise<unknown>): Promise<void> {
+  async #mark(retained: RetainedBlocks, find: (cid: CID) => Promise<unknown>): Promise<void> {
     for (const root of await this.pins()) {
       for (const number of below(this.#dag, root)) {
-        if (!kept.add(cidOf(number))) continue;
+        if (!retained.walked.add(cidOf(number))) continue;
         await this.#wait();
         if ((await find(cidOf(number))) === undefined) throw new Error(`${number} is missing below ${root}`);
       }
@@ -294,7 +299,7 @@ export class Host {
     }
   }
 
-  /** Puts blocks that nothing keeps. */
+  /** Puts blocks that nothing retains. */
   async put(root: number): Promise<void> {
     await this.#lock.withShared(async () => {
       for (const number of below(this.#dag, root)) this.blocks.put(number);
@@ -315,7 +320,7 @@ export class Host {
     await this.#lock.retryOptimistically(fetch, () => this.#pin(root)).finally(() => this.#guards.delete(guard));
   }
 
-  /** In the session in which it began: another one has not been asked. */
+  /** Runs in the session in which it began, because another session was not asked. */
   async #pin(root: number, session = this.log.session): Promise<void> {
     await this.blocks.sync();
     await this.#wait();

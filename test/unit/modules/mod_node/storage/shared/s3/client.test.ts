@@ -20,7 +20,7 @@ function open(
   return openS3({ ...settings, endpoint, limits }, environment);
 }
 
-/** One server for all tests of the contract, started by the first. */
+/** One server for all tests of the contract, started by the first one. */
 function shared(start: () => Promise<S3Engine | S3Server>): () => Promise<ObjectStore> {
   let server: Promise<S3Engine | S3Server> | undefined;
   after(async () => (await server)?.[Symbol.asyncDispose]());
@@ -46,17 +46,17 @@ for (const [name, skip, start] of [
   ["the server of the tests", false, () => S3Server.start("bucket")],
   ...s3Programs.map(({ name, missing, start }) => [name, missing, () => start("bucket")] as const),
 ] as const) {
-  test(`${name}: a large object is sent in parts, as a new one only once, and nothing of it stays behind`, {
+  test(`${name}: a large object is sent in parts, as a new one only once, and leaves no parts behind`, {
     skip,
   }, async () => {
     await using server = await start();
     const store = open(server.endpoint, { part: PART });
     const payload = { file: fileOf(large, PART), start: 0, length: large.length };
     assert.equal(await store.putNew("large", payload), "written");
-    assert.deepEqual([store.figures.part.requests, store.figures.upload.requests], [3, 2]);
+    assert.deepEqual([store.metrics.part.requests, store.metrics.upload.requests], [3, 2]);
     assert.ok((await readStream((await store.stream("large"))?.body ?? assert.fail())).equals(large));
     assert.equal(await store.putNew("large", large), "same");
-    assert.equal(store.figures.part.requests, 3);
+    assert.equal(store.metrics.part.requests, 3);
     assert.equal(await store.putNew("large", Buffer.alloc(large.length, "another")), "different");
     await store.put("large", Buffer.alloc(large.length, "another"));
     assert.equal(Buffer.from((await store.read("large", { start: PART, length: 7 })) ?? "").length, 7);
@@ -67,7 +67,7 @@ for (const [name, skip, start] of [
   });
 }
 
-test("an upload that fails or is ended leaves no parts, and those of a host that died are abandoned", async () => {
+test("a failed or aborted upload leaves no parts, and uploads of dead hosts are aborted", async () => {
   await using server = await S3Server.start("bucket");
   const store = open(server.endpoint, { part: PART });
   const bucket = server.bucket("bucket");
@@ -78,7 +78,7 @@ test("an upload that fails or is ended leaves no parts, and those of a host that
   };
   const sha256 = new Uint8Array(32);
   const failed = store.putNew("a", { file, start: 0, length: large.length }, { sha256 });
-  await assert.rejects(failed, /a file to be stored cannot be read: the disk is gone/);
+  await assert.rejects(failed, /cannot read a file to upload: the disk is gone/);
   assert.equal(bucket.uploads.size, 0);
   const over = new AbortController();
   bucket.putPart = () => {
@@ -99,7 +99,7 @@ test("an upload that fails or is ended leaves no parts, and those of a host that
   await store.close();
 });
 
-test("lists go on page by page, and many are deleted with few requests", async () => {
+test("lists continue page by page, and many objects are deleted with few requests", async () => {
   await using server = await S3Server.start("bucket");
   const store = open(server.endpoint);
   const bucket = server.bucket("bucket");
@@ -117,11 +117,11 @@ test("lists go on page by page, and many are deleted with few requests", async (
   );
   await store.delete(keys);
   assert.deepEqual([...bucket.objects.keys()], ["some/prefiy"]);
-  assert.deepEqual([store.figures.list.requests, store.figures.delete.requests], [3, 3]);
+  assert.deepEqual([store.metrics.list.requests, store.metrics.delete.requests], [3, 3]);
   await store.close();
 });
 
-test("what does not pass by itself says what to do", async () => {
+test("permanent errors name the remedy", async () => {
   await using server = await S3Server.start("bucket");
   const rejects = async (message: RegExp, store = open(server.endpoint)) => {
     await assert.rejects(store.check(), (error: Error & { code?: string }) => {
@@ -133,7 +133,7 @@ test("what does not pass by itself says what to do", async () => {
   };
   await rejects(/none\/.*NoSuchBucket.*create the bucket/, open(server.endpoint, {}, { url: "s3://none" }));
   server.clock = () => Date.now() + 3_600_000;
-  await rejects(/403 RequestTimeTooSkewed: .* set it, and keep it right by NTP/);
+  await rejects(/403 RequestTimeTooSkewed: .* set it, and synchronize it by NTP/);
   const skewed = open(server.endpoint);
   await assert.rejects(skewed.head("a"), /RequestTimeTooSkewed: the clock of the store is 3\d{3} s ahead/);
   await skewed.close();
@@ -147,12 +147,12 @@ test("what does not pass by itself says what to do", async () => {
     message:
       /takes no writes.*: PUT s3:\/\/bucket\/some\/prefix\/a: 403 SignatureDoesNotMatch: .*[^.]\. Remedy: check the credentials/,
   });
-  assert.equal(store.figures.put.requests, 1);
+  assert.equal(store.metrics.put.requests, 1);
   await store.close();
 });
 
 for (const { name, missing, start } of s3Programs) {
-  test(`${name}: what it refuses says what to do, long lists go on, and uploads that were left behind are found`, {
+  test(`${name}: refusals name the remedy, long lists continue, and abandoned uploads are found`, {
     skip: missing,
   }, async (t) => {
     await using server = await start("bucket");
@@ -164,7 +164,7 @@ for (const { name, missing, start } of s3Programs) {
     await rejects(/NoSuchBucket.*create the bucket/, { url: "s3://none" });
     await rejects(/403 SignatureDoesNotMatch: .*check the credentials/, undefined, "another-secret");
     t.mock.timers.enable({ apis: ["Date"], now: Date.now() - 3_600_000 });
-    await rejects(/403 RequestTimeTooSkewed: .* set it, and keep it right by NTP/);
+    await rejects(/403 RequestTimeTooSkewed: .* set it, and synchronize it by NTP/);
     t.mock.timers.reset();
     const store = open(server.endpoint);
     const keys = Array.from({ length: 1001 }, (_, index) => `k${String(index).padStart(5, "0")} &`);
@@ -189,17 +189,17 @@ for (const { name, missing, start } of s3Programs) {
   });
 }
 
-test("that there is no such object is an answer, and counts as no error", async () => {
+test("a missing object is a valid response and counts as no error", async () => {
   await using server = await S3Server.start("bucket");
   const store = open(server.endpoint);
   assert.equal(await store.head("none"), undefined);
   assert.equal(await store.read("none", { start: 0, length: 1 }), undefined);
-  const { head, get } = store.figures;
+  const { head, get } = store.metrics;
   assert.deepEqual([head.requests, head.errors, get.requests, get.errors], [1, 0, 1, 0]);
   await store.close();
 });
 
-test("a store that is not there is unavailable", async () => {
+test("a missing store is unavailable", async () => {
   const server = await S3Server.start("bucket");
   const { endpoint } = server;
   await server[Symbol.asyncDispose]();
@@ -208,7 +208,7 @@ test("a store that is not there is unavailable", async () => {
     code: "STORE_UNAVAILABLE",
     message: /HEAD s3:\/\/bucket\/some\/prefix\/a: .*ECONNREFUSED/,
   });
-  assert.equal(store.figures.head.errors, store.figures.head.requests);
+  assert.equal(store.metrics.head.errors, store.metrics.head.requests);
   await store.close();
   await assert.rejects(store.head("a"), { code: "STORE_CLOSED" });
 });

@@ -1,4 +1,4 @@
-/** Connections receive into buffers that they use again: what somebody has not read yet is never written over. */
+/** Connections receive into buffers that they reuse. Data that is unread is never overwritten. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
@@ -13,17 +13,20 @@ import type { ObjectStore } from "#node/storage/shared/s3/objects.ts";
 import { keystream } from "#test/support/content.ts";
 import { eventually } from "#test/support/eventually.ts";
 
-/** More than a connection takes at a time, several times over; less than the system holds for one. */
+/**
+ * Several times more than a connection receives at a time, but less than the system buffers for
+ * one.
+ */
 const content = Buffer.concat([...keystream(1024 * 1024, 1)]);
 
 interface Setting extends AsyncDisposable {
   readonly store: ObjectStore;
-  /** Answers whose last byte was given to the system. */
+  /** Responses whose last byte was given to the system. */
   readonly sent: () => number;
 }
 
-/** A server that sends the content to whoever asks, in pieces of so many bytes, each by itself. */
-async function setUp(pieceBytes: number, listen: (answer: RequestListener) => Server): Promise<Setting> {
+/** A server that sends the content to every client in separate pieces of this length. */
+async function setUp(pieceBytes: number, listen: (reply: RequestListener) => Server): Promise<Setting> {
   let sent = 0;
   const send = async (response: ServerResponse, from: number, to: number) => {
     for (let at = from; at < to; at += pieceBytes) {
@@ -37,7 +40,7 @@ async function setUp(pieceBytes: number, listen: (answer: RequestListener) => Se
     const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
     const [from, to] = first === undefined ? [0, content.length] : [Number(first), Number(last) + 1];
     const range = first === undefined ? {} : { "content-range": `bytes ${from}-${to - 1}/${content.length}` };
-    // With "chunked" each piece has a head of its own.
+    // With "chunked", each piece has its own head.
     const length = request.url?.endsWith("chunked") ? {} : { "content-length": to - from };
     response.writeHead(first === undefined ? 200 : 206, { etag: '"1"', ...length, ...range });
     void send(response, from, to);
@@ -76,14 +79,14 @@ for (const [name, pieceBytes] of [
   ["large pieces", 300_000],
 ] as const) {
   for (const key of ["sized", "chunked"]) {
-    test(`who is slow gets what was sent, in ${name}, ${key}`, async () => {
-      await using setting = await setUp(pieceBytes, (answer) => createServer(answer));
+    test(`a slow reader gets the sent bytes, in ${name}, ${key}`, async () => {
+      await using setting = await setUp(pieceBytes, (reply) => createServer(reply));
       await readSlowly(setting, key);
     });
   }
 
-  test(`many who read at the same time get what was sent, in ${name}`, async () => {
-    await using setting = await setUp(pieceBytes, (answer) => createServer(answer));
+  test(`concurrent readers get the sent bytes, in ${name}`, async () => {
+    await using setting = await setUp(pieceBytes, (reply) => createServer(reply));
     const reads = Array.from({ length: 8 }, async (_, at) => {
       const start = at * 1000;
       const seen: number[] = [];
@@ -100,14 +103,12 @@ for (const [name, pieceBytes] of [
   });
 }
 
-test("over TLS it is the same", async (t) => {
+test("TLS connections do the same", async (t) => {
   const pair = await makeSelfSigned(["127.0.0.1"]);
   const known = getCACertificates("default");
   setDefaultCACertificates([...known, pair.certificate]);
   t.after(() => setDefaultCACertificates(known));
-  await using setting = await setUp(5000, (answer) =>
-    createTlsServer({ key: pair.key, cert: pair.certificate }, answer),
-  );
+  await using setting = await setUp(5000, (reply) => createTlsServer({ key: pair.key, cert: pair.certificate }, reply));
   assert.equal(digest((await setting.store.read("sized", whole)) ?? assert.fail()), digest(content));
   await readSlowly(setting, "chunked");
 });

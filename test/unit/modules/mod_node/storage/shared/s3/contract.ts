@@ -1,4 +1,4 @@
-/** What every object store does, whatever is behind it. */
+/** The contract of every object store. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ export type OpenStore = () => Promise<ObjectStore>;
 const text = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString();
 const bytesOf = (value: string) => new TextEncoder().encode(value);
 
-/** A file of the given bytes that never gives more than so many at a time. */
+/** A file of the given bytes that returns a limited number of them at a time. */
 export function fileOf(content: Uint8Array, most = 1000): ReadableFile {
   return {
     async read([into], at) {
@@ -24,7 +24,7 @@ export async function readStream(body: AsyncIterable<Uint8Array>): Promise<Buffe
   return Buffer.concat(await Array.fromAsync(body));
 }
 
-/** Keys of each test begin with a prefix of its own. */
+/** The keys of each test begin with a prefix of its own. */
 export function storeContract(name: string, open: OpenStore, options: { skip?: string | false } = {}): void {
   let count = 0;
   const run = (what: string, body: (store: ObjectStore, at: string) => Promise<void>) =>
@@ -37,7 +37,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
       }
     });
 
-  run("what was put is read, whole and in parts", async (store, at) => {
+  run("an object that was put is read whole and in parts", async (store, at) => {
     const content = Buffer.alloc(300_000, "0123456789");
     const payloads: Record<string, Payload> = {
       bytes: content,
@@ -60,7 +60,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     }
   });
 
-  run("what is put from a file of several pieces is what the file has", async (store, at) => {
+  run("an object that is put from a file in several pieces has the content of the file", async (store, at) => {
     const content = Buffer.from(Array.from({ length: 400_000 }, (_, at) => `${at} `).join(""));
     const key = `${at}pieces`;
     const sha256 = createHash("sha256").update(content).digest();
@@ -72,7 +72,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.ok((await readStream(body)).equals(content));
   });
 
-  run("a new object never takes the place of one that is there", async (store, at) => {
+  run("a new object never replaces an existing one", async (store, at) => {
     const key = `${at}seg/1.car`;
     const sha256 = createHash("sha256").update("one").digest();
     assert.equal(await store.putNew(key, bytesOf("one"), { sha256 }), "written");
@@ -85,7 +85,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.equal(text(await store.read(key, { start: 0, length: 5 })), "three");
   });
 
-  run("of those who write one key at once, one has written", async (store, at) => {
+  run("exactly one of several concurrent writers of one key succeeds", async (store, at) => {
     const writers = Array.from({ length: 8 }, (_, index) => store.putNew(`${at}one`, bytesOf(`writer ${index}`)));
     const results = await Promise.all(writers);
     const [winner] = results.flatMap((result, index) => (result === "written" ? [index] : []));
@@ -93,15 +93,18 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.equal(text(await store.read(`${at}one`, { start: 0, length: 8 })), `writer ${winner}`);
   });
 
-  run("what is not there is undefined, and what is shorter than asked for an error", async (store, at) => {
+  run("a missing object is undefined, and one that is too short is an error", async (store, at) => {
     assert.equal(await store.read(`${at}no`, { start: 0, length: 1 }), undefined);
     assert.equal(await store.stream(`${at}no`), undefined);
     assert.equal(await store.head(`${at}no`), undefined);
     await store.put(`${at}short`, bytesOf("short"));
-    await assert.rejects(store.read(`${at}short`, { start: 2, length: 4 }), /has 5 bytes, and bytes 2 to 5 were asked/);
+    await assert.rejects(
+      store.read(`${at}short`, { start: 2, length: 4 }),
+      /has 5 bytes, but bytes 2 to 5 were requested/,
+    );
     await assert.rejects(
       store.read(`${at}short`, { start: 9, length: 4 }),
-      /has 5 bytes, and bytes 9 to 12 were asked/,
+      /has 5 bytes, but bytes 9 to 12 were requested/,
     );
     await assert.rejects(async () => store.stream(`${at}short`, { range: { start: 2, length: 4 } }), /has 5 bytes/);
     assert.equal((await store.read(`${at}short`, { start: 0, length: 0 }))?.length, 0);
@@ -118,7 +121,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.deepEqual(await Array.fromAsync(store.list(at)), []);
   });
 
-  run("a list is in order, can begin behind a key, and what is deleted is not in it", async (store, at) => {
+  run("a list is in order, can begin after a key, and has no deleted objects", async (store, at) => {
     const names = ["a/1", "a/2", "a/3", "a0", "b/1"];
     await Promise.all(names.map((name) => store.put(at + name, bytesOf(name))));
     const list = async (prefix: string, after?: string) =>
@@ -133,21 +136,21 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.deepEqual(await list(""), ["a/1 3", "a0 2"]);
   });
 
-  run("a signal that is given ends a call", async (store, at) => {
+  run("a signal ends a call", async (store, at) => {
     const signal = AbortSignal.abort(new Error("no longer wanted"));
     await assert.rejects(store.put(`${at}x`, bytesOf("x"), { signal }), /no longer wanted/);
     await assert.rejects(store.read(`${at}x`, { start: 0, length: 1 }, { signal }), /no longer wanted/);
     assert.equal(await store.head(`${at}x`), undefined);
   });
 
-  run("its check passes, and it counts what it asks", async (store, at) => {
+  run("its check passes, and its requests are counted", async (store, at) => {
     await store.check();
-    const { received } = store.figures.get;
+    const { received } = store.metrics.get;
     await store.put(`${at}x`, bytesOf("12345"));
     await store.read(`${at}x`, { start: 1, length: 3 });
-    assert.ok(store.figures.put.requests >= 1);
-    assert.ok(store.figures.put.sent >= 5);
-    assert.equal(store.figures.get.received, received + 3);
-    assert.equal(store.figures.get.retries, 0);
+    assert.ok(store.metrics.put.requests >= 1);
+    assert.ok(store.metrics.put.sent >= 5);
+    assert.equal(store.metrics.get.received, received + 3);
+    assert.equal(store.metrics.get.retries, 0);
   });
 }

@@ -47,7 +47,7 @@ behindProxy("every call is repeated after every fault that passes", PATIENT, asy
   for (const [index, fault] of passing.entries()) {
     const key = `k${index}`;
     proxy.next(fault);
-    // What had no answer may have been written.
+    // A request without a response may have succeeded.
     const written = await store.putNew(key, content);
     assert.equal(written, fault === "lost" || fault === "truncated" ? "same" : "written");
     assert.ok(bucket.get(key).body.equals(content));
@@ -67,54 +67,50 @@ behindProxy("every call is repeated after every fault that passes", PATIENT, asy
     assert.equal(bucket.objects.size, 0);
   }
   for (const kind of ["put", "get", "list", "delete"] as const)
-    assert.ok(store.figures[kind].retries >= passing.length);
+    assert.ok(store.metrics[kind].retries >= passing.length);
 });
 
-behindProxy(
-  "a bucket that takes no writes is told by name, with the remedy, and is read meanwhile",
-  {},
-  async (setting) => {
-    const { server, proxy, store } = setting;
-    server.bucket("bucket").put("a", content, {}, true);
-    const refusing = (status: number, code: string) => {
-      proxy.choose = (method) => (method === "PUT" || method === "DELETE" ? { status, code } : undefined);
-    };
-    refusing(403, "AccessDenied");
-    const denied = {
+behindProxy("a bucket that refuses writes is named with the remedy, and stays readable", {}, async (setting) => {
+  const { server, proxy, store } = setting;
+  server.bucket("bucket").put("a", content, {}, true);
+  const refusing = (status: number, code: string) => {
+    proxy.choose = (method) => (method === "PUT" || method === "DELETE" ? { status, code } : undefined);
+  };
+  refusing(403, "AccessDenied");
+  const denied = {
+    code: "STORE_READ_ONLY",
+    kind: "unavailable",
+    message: /takes no writes.*PUT s3:\/\/bucket\/b: 403 AccessDenied: .*Remedy: give these credentials the right to/,
+  };
+  await assert.rejects(store.putNew("b", content), denied);
+  await assert.rejects(store.put("b", content), denied);
+  await assert.rejects(store.delete(["a"]), { code: "STORE_READ_ONLY", message: /DELETE s3:\/\/bucket\/a: 403/ });
+  for (const [status, code] of [
+    [403, "QuotaExceeded"],
+    [400, "XMinioAdminBucketQuotaExceeded"],
+    [507, "XMinioStorageFull"],
+  ] as const) {
+    refusing(status, code);
+    const full = {
       code: "STORE_READ_ONLY",
-      kind: "unavailable",
-      message: /takes no writes.*PUT s3:\/\/bucket\/b: 403 AccessDenied: .*Remedy: give these credentials the right to/,
+      message: new RegExp(`${code}: .*Remedy: raise the quota of the bucket, or`),
     };
-    await assert.rejects(store.putNew("b", content), denied);
-    await assert.rejects(store.put("b", content), denied);
-    await assert.rejects(store.delete(["a"]), { code: "STORE_READ_ONLY", message: /DELETE s3:\/\/bucket\/a: 403/ });
-    for (const [status, code] of [
-      [403, "QuotaExceeded"],
-      [400, "XMinioAdminBucketQuotaExceeded"],
-      [507, "XMinioStorageFull"],
-    ] as const) {
-      refusing(status, code);
-      const full = {
-        code: "STORE_READ_ONLY",
-        message: new RegExp(`${code}: .*Remedy: raise the quota of the bucket, or`),
-      };
-      await assert.rejects(store.putNew("b", content), full);
-    }
-    assert.equal((await store.read("a", { start: 8, length: 7 }))?.length, 7);
-  },
-);
+    await assert.rejects(store.putNew("b", content), full);
+  }
+  assert.equal((await store.read("a", { start: 8, length: 7 }))?.length, 7);
+});
 
 behindProxy("a body that breaks off goes on where it was", PATIENT, async ({ server, proxy, store }) => {
   server.bucket("bucket").put("a", content, {}, true);
   proxy.next("truncated", "truncated", "reset", "truncated");
   const { body } = (await store.stream("a", { range: { start: 1000, length: 80_000 } })) ?? assert.fail();
   assert.ok((await readStream(body)).equals(content.subarray(1000, 81_000)));
-  assert.equal(store.figures.get.received, 80_000);
+  assert.equal(store.metrics.get.received, 80_000);
   proxy.next("truncated", "truncated", "reset", "truncated");
   const seen: number[] = [];
   const read = await store.read("a", { start: 1000, length: 80_000 }, { onProgress: (there) => seen.push(there) });
   assert.ok(content.subarray(1000, 81_000).equals(read ?? assert.fail()));
-  assert.equal(store.figures.get.received, 160_000);
+  assert.equal(store.metrics.get.received, 160_000);
   assert.deepEqual(
     seen,
     seen.toSorted((one, other) => one - other),
@@ -126,7 +122,7 @@ behindProxy("a body that breaks off goes on where it was", PATIENT, async ({ ser
 });
 
 behindProxy(
-  "a large object whose requests fail is there once, and no part is left",
+  "a large object whose requests fail exists once, and no part is left",
   { part: PART, ...PATIENT },
   async (setting) => {
     const { server, proxy, store } = setting;
@@ -142,7 +138,7 @@ behindProxy(
       assert.match(await store.putNew(key, large), /written|same/);
       assert.ok(bucket.get(key).body.equals(large));
       assert.ok(failed.size >= 4);
-      // One whose number was lost belongs to nobody.
+      // An upload whose id was lost belongs to nobody.
       await store.abandonUploads(() => true);
       assert.equal(bucket.uploads.size, 0);
     }
@@ -150,7 +146,7 @@ behindProxy(
 );
 
 behindProxy(
-  "what fails on and on is told soon, and retries are few",
+  "lasting faults are reported soon, with few retries",
   { patience: 600_000 },
   async ({ server, proxy, store }) => {
     proxy.choose = () => ({ ...SLOW_DOWN });
@@ -160,14 +156,14 @@ behindProxy(
       assert.equal(result.reason.code, "STORE_UNAVAILABLE");
       assert.match(result.reason.message, /HEAD s3:\/\/bucket\/a: 503/);
     }
-    const { requests, retries, errors } = store.figures.head;
+    const { requests, retries, errors } = store.metrics.head;
     assert.deepEqual([requests, errors, server.requests.length], [60 + retries, requests, 0]);
     assert.ok(retries <= 50 + 60 * 0.2, `${retries} retries`);
   },
 );
 
 behindProxy(
-  "what the store asks for is waited, and not when that is too long",
+  "the delay that the store requests is respected, unless it is too long",
   { patience: 20_000 },
   async ({ proxy, store }) => {
     proxy.next({ ...SLOW_DOWN, retryAfter: 1 });
@@ -176,12 +172,12 @@ behindProxy(
     assert.ok(performance.now() - began >= 999);
     proxy.next({ ...SLOW_DOWN, retryAfter: 3600 });
     await assert.rejects(store.head("a"), { code: "STORE_UNAVAILABLE" });
-    assert.equal(store.figures.head.retries, 1);
+    assert.equal(store.metrics.head.retries, 1);
   },
 );
 
 behindProxy(
-  "a store that says nothing is given up, and a signal frees the connection at once",
+  "a silent store is given up, and a signal frees the connection immediately",
   { patience: 0, stall: 500 },
   async (setting) => {
     const { proxy, store } = setting;
@@ -210,7 +206,7 @@ behindProxy(
   },
 );
 
-test("an upload that a network swallows is given up, and what is sent after it has mended arrives", async () => {
+test("an upload that the network swallows is given up, and a later upload succeeds when the network works again", async () => {
   await using server = await S3Server.start("bucket");
   await using network = await FaultyTcp.start(server.port);
   const store = open(`http://127.0.0.1:${network.port}`, { patience: 0, stall: 500, part: 64 * PART });
@@ -228,11 +224,11 @@ test("an upload that a network swallows is given up, and what is sent after it h
   const lost = network.loseAnswer(/^HTTP\/1.1 200/);
   assert.equal(await patient.putNew("b", content), "same");
   await lost;
-  assert.equal(patient.figures.put.sent, 2 * content.length);
+  assert.equal(patient.metrics.put.sent, 2 * content.length);
   await patient.close();
 });
 
-test("credentials that the store no longer takes are replaced while it runs", async () => {
+test("credentials that the store no longer accepts are replaced at runtime", async () => {
   await using server = await S3Server.start("bucket");
   const environment: Record<string, string> = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test-secret" };
   const store = openS3({ url: "s3://bucket", endpoint: server.endpoint }, environment);
@@ -254,7 +250,7 @@ for (const [name, skip, start] of [
   ["the server of the tests", false, () => S3Server.start("bucket")],
   ...s3Programs.map(({ name, missing, start }) => [name, missing, () => start("bucket")] as const),
 ] as const) {
-  test(`${name}: in a storm of faults, what was answered is so`, { skip }, async (context) => {
+  test(`${name}: results are right in a storm of faults`, { skip }, async (context) => {
     const seed = Date.now() % 2 ** 31;
     context.diagnostic(`seed ${seed}`);
     await using server = await start();
@@ -265,15 +261,18 @@ for (const [name, skip, start] of [
     const history = (host: number) => storm(store, `host${host}/`, seeded(seed + host));
     await Promise.all([1, 2, 3, 4].map(history));
     proxy.choose = () => undefined;
-    assert.ok(store.figures.put.errors > 0);
+    assert.ok(store.metrics.put.errors > 0);
     await store.close();
   });
 }
 
-/** Random calls, each result compared with what it must be; a call may fail, and then it may have taken place. */
+/**
+ * Random calls whose results are compared with the expected ones. A call may fail, and may then
+ * have succeeded anyway.
+ */
 async function storm(store: ObjectStore, at: string, random: () => number): Promise<void> {
   const below = (bound: number) => Math.floor(random() * bound);
-  /** By key, what may be there; undefined for nothing. */
+  /** Possible contents by key; undefined for a missing object. */
   const known = new Map<string, (string | undefined)[]>();
   const attempt = async (run: () => Promise<void>) => {
     try {

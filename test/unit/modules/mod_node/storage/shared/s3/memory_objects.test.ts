@@ -7,7 +7,7 @@ storeContract("in memory", async () => new MemoryObjects());
 
 const one = Uint8Array.of(1);
 
-test("stores in memory share their contents, and have faults of their own", async () => {
+test("stores in memory share their contents, and have separate faults", async () => {
   const first = new MemoryObjects();
   const other = new MemoryObjects(first.contents);
   first.faults = {
@@ -22,7 +22,7 @@ test("stores in memory share their contents, and have faults of their own", asyn
   assert.equal(await other.putNew("a", one), "same");
   await assert.rejects(first.read("a", { start: 0, length: 1 }), { code: "STORE_UNAVAILABLE" });
   assert.deepEqual(await other.read("a", { start: 0, length: 1 }), one);
-  assert.deepEqual([first.figures.get.errors, other.figures.get.errors], [1, 0]);
+  assert.deepEqual([first.metrics.get.errors, other.metrics.get.errors], [1, 0]);
 });
 
 test("a signal ends a call that the store in memory does not answer, and so does closing it", async () => {

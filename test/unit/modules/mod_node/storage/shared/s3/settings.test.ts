@@ -4,25 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { CredentialSource, parseCredentials } from "#node/storage/shared/s3/credentials.ts";
-import { placeOf, type S3Settings } from "#node/storage/shared/s3/settings.ts";
+import { type S3Settings, s3AddressOf } from "#node/storage/shared/s3/settings.ts";
 
-test("where a store is: of AWS by its region, elsewhere by its endpoint, and the bucket in the path or the host", () => {
-  const place = (settings: S3Settings, environment = {}) => {
-    const { name, origin, root, prefix, region } = placeOf(settings, environment);
+test("the address of a store: on AWS by region, elsewhere by endpoint, with the bucket in the path or the host", () => {
+  const describe = (settings: S3Settings, environment = {}) => {
+    const { name, origin, root, prefix, region } = s3AddressOf(settings, environment);
     return [name, origin, root, prefix, region].join(" ");
   };
   assert.equal(
-    place({ url: "s3://my-bucket/a/b/" }),
+    describe({ url: "s3://my-bucket/a/b/" }),
     "s3://my-bucket/a/b/ https://my-bucket.s3.us-east-1.amazonaws.com / a/b/ us-east-1",
   );
   assert.equal(
-    place({ url: "s3://b.c.d" }, { AWS_REGION: "eu-west-1" }),
+    describe({ url: "s3://b.c.d" }, { AWS_REGION: "eu-west-1" }),
     "s3://b.c.d/ https://s3.eu-west-1.amazonaws.com /b.c.d/  eu-west-1",
   );
   const endpoint = "http://127.0.0.1:9000";
-  assert.equal(place({ url: "s3://buck", endpoint }), "s3://buck/ http://127.0.0.1:9000 /buck/  us-east-1");
+  assert.equal(describe({ url: "s3://buck", endpoint }), "s3://buck/ http://127.0.0.1:9000 /buck/  us-east-1");
   assert.equal(
-    place({ url: "s3://buck", pathStyle: false, region: "here" }, { AWS_ENDPOINT_URL: "https://store:8443/" }),
+    describe({ url: "s3://buck", pathStyle: false, region: "here" }, { AWS_ENDPOINT_URL: "https://store:8443/" }),
     "s3://buck/ https://buck.store:8443 /  here",
   );
   const wrong: S3Settings[] = [
@@ -33,10 +33,10 @@ test("where a store is: of AWS by its region, elsewhere by its endpoint, and the
     { url: "s3://buck", endpoint: "127.0.0.1:9000" },
     { url: "s3://buck", endpoint: "https://store/path" },
   ];
-  for (const settings of wrong) assert.throws(() => placeOf(settings, {}), /write (s3|https):\/\/|must not have/);
+  for (const settings of wrong) assert.throws(() => s3AddressOf(settings, {}), /write (s3|https):\/\/|must not have/);
 });
 
-test("credentials are read from both forms of files, and errors never show them", () => {
+test("credentials are read from both file formats, and errors never show them", () => {
   const ini =
     "[default]\naws_access_key_id=A\naws_secret_access_key = B/+=\n\n[ profile other ]\r\naws_access_key_id=C\r\naws_secret_access_key=D\r\naws_session_token=E\r\n";
   const read = (text: string, profile = "default") => {
@@ -55,9 +55,9 @@ test("credentials are read from both forms of files, and errors never show them"
   assert.deepEqual(read(JSON.stringify(json)), ["A", "B", "C", Date.UTC(2026, 0, 2, 3, 4, 5)]);
   for (const [text, message] of [
     [ini, /\/file: it has no section \[none\]/],
-    ['{"AccessKeyId":"very-secret"', /it is no JSON/],
+    ['{"AccessKeyId":"very-secret"', /it is not JSON/],
     ['{"AccessKeyId":"very-secret"}', /no access key id, or no secret access key/],
-    ['{"AccessKeyId":"very-secret","SecretAccessKey":"x","Expiration":"soon"}', /its expiration is no date/],
+    ['{"AccessKeyId":"very-secret","SecretAccessKey":"x","Expiration":"soon"}', /its expiration is not a date/],
   ] as const) {
     assert.throws(
       () => read(text, "none"),
@@ -66,7 +66,7 @@ test("credentials are read from both forms of files, and errors never show them"
   }
 });
 
-test("a file of credentials is read again when it has changed, has expired or was refused", async () => {
+test("a credentials file is read again when it has changed, has expired or was refused", async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-credentials-"));
   const file = join(folder, "credentials");
   let version = 0;
@@ -97,7 +97,7 @@ test("a file of credentials is read again when it has changed, has expired or wa
   await rm(folder, { recursive: true });
 });
 
-test("a file that is named comes before the environment, and that before the file of the AWS tools", async () => {
+test("a named file has priority over the environment, and the environment over the file of the AWS tools", async () => {
   const environment = { AWS_ACCESS_KEY_ID: "E", AWS_SECRET_ACCESS_KEY: "x", AWS_SESSION_TOKEN: "y" };
   const found = await new CredentialSource({}, { ...environment, AWS_SHARED_CREDENTIALS_FILE: "/none" }).current();
   assert.deepEqual([found.accessKeyId, found.sessionToken], ["E", "y"]);

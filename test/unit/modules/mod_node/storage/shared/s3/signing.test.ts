@@ -36,7 +36,7 @@ const examples: readonly (readonly [Unsigned, string, string])[] = [
   ],
 ];
 
-test("signatures are those of the examples of Amazon", () => {
+test("signatures equal the examples of Amazon", () => {
   const signer = new Signer("us-east-1");
   for (const [unsigned, names, signature] of examples) {
     const { headers } = signer.sign(unsigned, credentials, at);

@@ -1,4 +1,7 @@
-/** A store that stands still, or whose answers trickle: who asks is told in bounded time, and it recovers by itself. */
+/**
+ * A store that stalls, or whose responses are slow: callers get an error in bounded time, and the
+ * store recovers by itself.
+ */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,19 +41,19 @@ async function setUp(limits: Partial<Limits>): Promise<Setting> {
   };
 }
 
-test("an answer that trickles is given up, however far it gets each time", async () => {
+test("a slow response is given up, even if it makes some progress", async () => {
   await using setting = await setUp({ stall: 1000, rate: 100_000, patience: 1500 });
   const { server, proxy, store } = setting;
   const content = Buffer.alloc(300_000, "content ");
   server.bucket("bucket").put("here/a", content, {}, true);
   proxy.rate = 1000;
   const { body } = (await store.stream("a")) ?? assert.fail();
-  await assert.rejects(readStream(body), { code: "STORE_UNAVAILABLE", message: /its answer comes too slowly/ });
+  await assert.rejects(readStream(body), { code: "STORE_UNAVAILABLE", message: /the response is too slow/ });
   await assert.rejects(store.read("a", { start: 0, length: 200_000 }), { code: "STORE_UNAVAILABLE" });
-  assert.ok(store.figures.get.requests > 2);
+  assert.ok(store.metrics.get.requests > 2);
 });
 
-test("a store that stands still ends a call with its patience, and not with the wait of one more answer", async () => {
+test("a stalled store ends a call after its patience, without one more stalled response", async () => {
   await using setting = await setUp({ stall: 60_000, patience: 3000 });
   const { server, proxy, store } = setting;
   server.bucket("bucket").put("here/a", Buffer.from("content"), {}, true);
@@ -59,11 +62,11 @@ test("a store that stands still ends a call with its patience, and not with the 
   const begin = performance.now();
   await assert.rejects(store.head("a"), { code: "STORE_UNAVAILABLE", message: /Headers Timeout/ });
   assert.ok(requests >= 2);
-  // However busy the machine is: 63 seconds otherwise.
+  // However busy the machine is; otherwise it would take 63 seconds.
   assert.ok(performance.now() - begin < 50_000);
 });
 
-test("where answers trickled, a probe asks for more than a head", async () => {
+test("a probe reads more than a head after slow responses", async () => {
   await using setting = await setUp({ stall: 3000, rate: 1_000_000, patience: 0 });
   const { server, proxy, store } = setting;
   server.bucket("bucket").put("here/a", Buffer.alloc(100_000, "content "), {}, true);
@@ -80,13 +83,13 @@ test("where answers trickled, a probe asks for more than a head", async () => {
 
 const requestsOf = ({ requests }: S3Server): string[] => requests.map((each) => each.replace("/bucket/here/", ""));
 
-test("while the store stands still, writes are refused, cached blocks are read, and afterwards all goes on", async (t) => {
+test("writes are refused and cached blocks are read while the store stalls, and afterwards everything works", async (t) => {
   await using setting = await setUp({ stall: 3000, patience: 0 });
   const { proxy, store } = setting;
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const told: (string | undefined)[] = [];
-  const availability = new Availability((problem) => told.push(problem), { probeMs: 20, tryMs: 20 });
+  const problems: (string | undefined)[] = [];
+  const availability = new Availability((problem) => problems.push(problem), { probeMs: 20, tryMs: 20 });
   t.after(() => availability.close());
   const objects = availability.watch(store, {
     probe: (target) => target.probe(),
@@ -103,18 +106,18 @@ test("while the store stands still, writes are refused, cached blocks are read, 
     await blocks.put([late]);
     await assert.rejects(blocks.sync(), { code: "STORE_UNAVAILABLE" });
     assert.match(String(availability.problem), /s3:\/\/bucket\/here/);
-    const { requests } = store.figures.put;
+    const { requests } = store.metrics.put;
     await blocks.put([more]);
     await assert.rejects(blocks.sync(), { code: "STORE_UNAVAILABLE" });
-    assert.equal(store.figures.put.requests, requests, "nobody waits for what is known to stand still");
+    assert.equal(store.metrics.put.requests, requests, "nobody waits for what is known to stand still");
     assert.deepEqual(await blocks.get(cached.cid), cached.bytes);
     assert.equal(await blocks.has(late.cid), true);
-    // A probe that is under way waits for its time.
+    // A running probe waits for its timeout.
     proxy.choose = () => undefined;
     proxy.cut();
     await eventually("its return is noticed", () => availability.problem === undefined);
     await blocks.sync();
-    assert.equal(told.length, 2);
+    assert.equal(problems.length, 2);
   } finally {
     await blocks.close();
     await log.close();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { childrenOf, escaped, parseXml, textOf } from "#node/storage/shared/s3/xml.ts";
 
-test("answers of S3 are read: elements, text, entities, attributes and comments that are of no interest", () => {
+test("responses of S3 are parsed: elements, text, entities, ignored attributes and comments", () => {
   const list = parseXml(`<?xml version="1.0" encoding="UTF-8"?>
     <!-- <no> --><s3:List xmlns:s3='x' a="1>2"><Key>a &amp;&lt;b&#x20ac;&#8364;</Key><Key/><Size a="1" />\r\n</s3:List>\n`);
   assert.equal(list.name, "s3:List");
@@ -15,7 +15,7 @@ test("answers of S3 are read: elements, text, entities, attributes and comments 
   assert.equal(parseXml(`<a>${escaped(odd)}</a>`).text, odd);
 });
 
-test("what is no whole XML is refused, also what is cut off anywhere", () => {
+test("incomplete XML is refused, wherever it is truncated", () => {
   const whole = '<?xml version="1.0"?><A b="c"><D>e&amp;f</D><G/></A>';
   for (let length = 0; length < whole.length; length += 1)
     assert.throws(() => parseXml(whole.slice(0, length)), SyntaxError);

@@ -1,4 +1,4 @@
-/** An index that is empty: blocks are found by what the log says before it is made, while it is, and afterwards. */
+/** An empty index: blocks are found by the log before, while and after it is built. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,15 +7,15 @@ import { test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { cidOf, formOf, keyOf } from "#node/storage/blockstore/segments/format.ts";
 import type { Commit, Entry } from "#node/storage/shared/log.ts";
-import { PlaceFeed } from "#node/storage/shared/segments/feed.ts";
+import { BlockIndex } from "#node/storage/shared/segments/block_index.ts";
+import { cidOfCondemned } from "#node/storage/shared/segments/index_changes.ts";
+import { IndexFeed } from "#node/storage/shared/segments/index_feed.ts";
 import { type IndexedBlock, sectionBytes } from "#node/storage/shared/segments/index_file.ts";
 import { SegmentNumbers } from "#node/storage/shared/segments/numbers.ts";
-import { cidOfCondemned } from "#node/storage/shared/segments/place_changes.ts";
-import { Places } from "#node/storage/shared/segments/places.ts";
 import { failure } from "#node/util/errors.ts";
 import { seeded } from "#test/support/seeded.ts";
 
-/** Milliseconds; what goes wrong here may stand still. */
+/** Milliseconds. Bugs in this code may stall. */
 const bound = { timeout: 120_000 };
 
 type Random = (below: number) => number;
@@ -30,7 +30,7 @@ interface Stored {
 
 const idOf = (cid: CID) => `${formOf(cid)} ${keyOf(cid.multihash.bytes)}`;
 
-/** Two forms of each multihash; some begin alike. */
+/** Two forms of each multihash; some multihashes have the same beginning. */
 const cids = Array.from({ length: 24 }, (_, at) => {
   const multihash = Buffer.from(`1220${"00".repeat(32)}`, "hex");
   multihash.writeUInt32BE(at % 3 === 0 ? 5 : at * 1e8, 2);
@@ -38,13 +38,13 @@ const cids = Array.from({ length: 24 }, (_, at) => {
   return [cidOf(0, multihash), cidOf(86, multihash)];
 }).flat();
 
-/** A random log, and what is stored by it. */
+/** A random log, and the blocks that it stores. */
 class History {
   readonly commits: Commit[] = [];
   readonly stored = new Map<string, Stored>();
-  /** What each commit leaves. */
+  /** The state after each commit. */
   readonly moments: ReadonlyMap<string, Stored>[] = [];
-  /** Of each segment. */
+  /** The blocks of each segment. */
   readonly blocks = new Map<string, readonly IndexedBlock[]>();
   readonly segments = new Set<string>();
   readonly #random: Random;
@@ -75,9 +75,9 @@ class History {
     return cids.filter(() => this.#random(8) === 0);
   }
 
-  #segment(position: number, held: readonly CID[]) {
+  #segment(position: number, expectedBlocks: readonly CID[]) {
     const id = `1-${position}`;
-    const blocks = held.map((cid, at) => {
+    const blocks = expectedBlocks.map((cid, at) => {
       const block = { multihash: cid.multihash.bytes, form: formOf(cid), offset: position * 100 + at, length: 10 };
       this.stored.set(idOf(cid), { cid, segment: id, block, position, epoch: 0 });
       return block;
@@ -129,17 +129,17 @@ class History {
 const isTrue = () => true;
 const isFalse = () => false;
 
-/** A feed of which fetching may fail. */
+/** A feed whose fetches may fail. */
 class Subject {
-  readonly feed: PlaceFeed;
-  readonly places: Places;
-  /** So many of the next fetches fail. */
+  readonly feed: IndexFeed;
+  readonly blockIndex: BlockIndex;
+  /** Number of the next fetches that fail. */
   failures = 0;
 
-  constructor(places: Places, { blocks }: History) {
-    this.places = places;
-    this.feed = new PlaceFeed({
-      places,
+  constructor(blockIndex: BlockIndex, { blocks }: History) {
+    this.blockIndex = blockIndex;
+    this.feed = new IndexFeed({
+      index: blockIndex,
       numbers: new SegmentNumbers([]),
       load: async ({ id }) => this.#fetched(blocks.get(id) ?? []),
       readList: async (list) => this.#fetched("cids" in list ? list.cids : []),
@@ -149,7 +149,7 @@ class Subject {
     });
   }
 
-  /** However often fetching fails. */
+  /** Tries again however often fetching fails. */
   async settled(): Promise<void> {
     while (!(await this.feed.settled().then(isTrue, isFalse)));
   }
@@ -158,14 +158,14 @@ class Subject {
     while (!(await this.feed.indexed().then(isTrue, isFalse)));
   }
 
-  check(find: Places["find"], stored: ReadonlyMap<string, Stored>, name: string): void {
+  check(find: BlockIndex["find"], stored: ReadonlyMap<string, Stored>, name: string): void {
     for (const cid of cids) {
       const found = find(cid.multihash.bytes).find(({ form }) => form === formOf(cid));
-      const told = stored.get(idOf(cid));
-      const segment = found && this.places.rows.get(found.segment)?.id;
+      const fetchErrors = stored.get(idOf(cid));
+      const segment = found && this.blockIndex.rows.get(found.segment)?.id;
       assert.deepEqual(
         found && [segment, found.offset, found.length, found.epoch],
-        told && [told.segment, told.block.offset, told.block.length, told.epoch],
+        fetchErrors && [fetchErrors.segment, fetchErrors.block.offset, fetchErrors.block.length, fetchErrors.epoch],
         `${name}: ${cid}`,
       );
     }
@@ -178,7 +178,7 @@ class Subject {
   }
 }
 
-/** Now and then the log begins anew, and is read to its end. */
+/** Sometimes the log starts again, and is read to its end. */
 async function play(subject: Subject, history: History, random: Random, name: string): Promise<void> {
   const { feed } = subject;
   const { commits, moments } = history;
@@ -203,32 +203,32 @@ async function play(subject: Subject, history: History, random: Random, name: st
   }
 }
 
-test("blocks are found as the log has them, however far the index is", bound, async () => {
+test("blocks are found as the log has them, at any state of the index", bound, async () => {
   for (let seed = 1; seed <= 40; seed += 1) {
     const numbers = seeded(seed);
     const random = (below: number) => Math.floor(numbers() * below);
     const folder = await mkdtemp(join(tmpdir(), "modhost-backlog-"));
-    const places = await Places.open(folder, () => {});
+    const blockIndex = await BlockIndex.open(folder, () => {});
     const history = new History(random, 60);
-    const subject = new Subject(places, history);
+    const subject = new Subject(blockIndex, history);
     const { feed } = subject;
     const name = `seed ${seed}`;
     try {
       await play(subject, history, random, name);
       feed.caughtUp();
       await subject.indexed();
-      // What the index itself has is the same, and what it counts.
+      // The index itself has the same content, and its counts are right.
       const { stored, segments } = history;
-      subject.check((multihash) => places.find(multihash), stored, `${name}, the index`);
+      subject.check((multihash) => blockIndex.find(multihash), stored, `${name}, the index`);
       const condemned = [...stored.values()].filter(({ epoch }) => epoch !== 0);
-      assert.deepEqual(places.state, {
+      assert.deepEqual(blockIndex.state, {
         position: 60,
         commit: "id 60",
-        places: stored.size,
+        locations: stored.size,
         condemned: condemned.length,
       });
-      assert.deepEqual(new Set([...places.rows.values()].map(({ id }) => id)), segments);
-      for (const { id, live } of places.rows.values()) {
+      assert.deepEqual(new Set([...blockIndex.rows.values()].map(({ id }) => id)), segments);
+      for (const { id, live } of blockIndex.rows.values()) {
         const own = [...stored.values()].filter(({ segment }) => segment === id);
         assert.equal(
           live,
@@ -236,12 +236,12 @@ test("blocks are found as the log has them, however far the index is", bound, as
         );
       }
       for (const { epoch, cid } of condemned) {
-        const listed = places.condemnedPage(epoch, undefined, 1000).map(cidOfCondemned);
+        const listed = blockIndex.condemnedPage(epoch, undefined, 1000).map(cidOfCondemned);
         assert.ok(listed.includes(keyOf(cid.bytes)), `${name}: ${cid} is not listed as condemned`);
       }
     } finally {
       await feed.close();
-      await places.close();
+      await blockIndex.close();
       await rm(folder, { recursive: true, force: true });
     }
   }

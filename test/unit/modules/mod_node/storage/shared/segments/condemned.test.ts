@@ -1,4 +1,4 @@
-/** What becomes of blocks that a collection condemns, until it has decided and after. */
+/** Blocks that a collection condemns, until its decision and after it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
@@ -21,50 +21,51 @@ const condemn = (host: Host, epoch: number, cids: readonly CID[]) =>
 const remove = (host: Host, epoch: number, rescued: readonly CID[] = []) =>
   commit(host, { kind: "removed", epoch, rescued: { cids: bytesOf(rescued) } });
 
-test("a condemned block is stored as before, then in doubt, then gone or rescued, on every host alike", async (t) => {
+test("a condemned block is stored, then undecided, then gone or rescued, on every host alike", async (t) => {
   const store = new SharedStore();
-  const [one, other] = [await store.open(), await store.open()];
+  const one = await store.open();
+  const other = await store.open();
   t.after(() => Promise.all([one.close(), other.close()]));
   const blocks = samples(5, 1000);
-  const [gone, rescued, again, restored, kept] = blocks.map(({ cid }) => cid) as [CID, CID, CID, CID, CID];
+  const [gone, rescued, again, restored, retained] = blocks.map(({ cid }) => cid) as [CID, CID, CID, CID, CID];
   await one.blocks.put(blocks);
   await one.blocks.sync();
   await condemn(one, 7, [gone, rescued, again, restored, sample(99).cid]);
-  // As before.
+  // First phase: the block is stored as before.
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
   await other.blocks.put(blocks);
   await other.blocks.sync();
-  assert.equal(other.objects.figures.put.requests, 0);
+  assert.equal(other.objects.metrics.put.requests, 0);
   const { condemnable } = other.blocks;
-  const asked = [gone, kept, again, sample(99).cid];
-  assert.deepEqual((await condemnable.condemned(7, asked)).map(String), [gone, again].map(String));
-  assert.deepEqual((await Array.fromAsync(condemnable.stored(other.log.applied))).map(String), [String(kept)]);
+  const pending = [gone, retained, again, sample(99).cid];
+  assert.deepEqual((await condemnable.condemned(7, pending)).map(String), [gone, again].map(String));
+  assert.deepEqual((await Array.fromAsync(condemnable.stored(other.log.applied))).map(String), [String(retained)]);
   assert.deepEqual(await Array.fromAsync(condemnable.stored(0)), []);
-  // In doubt.
+  // Second phase: the block is undecided.
   await condemnable.suspend(7);
   await condemnable.restore(7, [restored]);
-  assert.deepEqual(await keysOf(other.blocks), [restored, kept].map(String).sort());
+  assert.deepEqual(await keysOf(other.blocks), [restored, retained].map(String).sort());
   assert.equal(await other.blocks.has(gone), false);
   assert.deepEqual(await condemnable.find(gone), blocks[0]?.bytes);
-  let answers = 0;
-  const got = [gone, rescued].map((cid) => other.blocks.get(cid).finally(() => (answers += 1)));
-  const told: string[] = [];
-  await other.blocks.put([blocks[2] as (typeof blocks)[0]], { onNew: (cid) => told.push(String(cid)) });
+  let results = 0;
+  const got = [gone, rescued].map((cid) => other.blocks.get(cid).finally(() => (results += 1)));
+  const settled: string[] = [];
+  await other.blocks.put([blocks[2] as (typeof blocks)[0]], { onNew: (cid) => settled.push(String(cid)) });
   await other.blocks.sync();
-  assert.deepEqual(told, [String(again)]);
-  assert.equal(answers, 0);
+  assert.deepEqual(settled, [String(again)]);
+  assert.equal(results, 0);
   await remove(one, 7, [rescued, restored]);
   assert.deepEqual(await Promise.all(got), [undefined, blocks[1]?.bytes]);
   for (const host of [one, other]) assert.deepEqual(await contents(host.blocks), contentsOf(blocks.slice(1)));
   assert.deepEqual(await one.blocks.stat(), await other.blocks.stat());
-  // A host that begins now says the same.
+  // A host that starts now returns the same.
   const third = await store.open();
   t.after(() => third.close());
   assert.deepEqual(await contents(third.blocks), contentsOf(blocks.slice(1)));
   assert.equal((await third.blocks.stat()).blocks, 4);
 });
 
-test("who waits for the decision on a block is told when the store goes away", async (t) => {
+test("a caller that waits for the decision on a block is notified when the store becomes unreachable", async (t) => {
   const store = new SharedStore();
   const one = await store.open();
   t.after(() => one.close());
@@ -84,7 +85,7 @@ test("who waits for the decision on a block is told when the store goes away", a
   assert.deepEqual(await one.blocks.get(block.cid), block.bytes);
 });
 
-test("what was stored behind the moment of a collection is not concerned, nor is another form of the bytes", async (t) => {
+test("blocks that were stored after the start of a collection are not affected, nor are other forms of the bytes", async (t) => {
   const store = new SharedStore();
   const one = await store.open();
   t.after(() => one.close());
@@ -104,7 +105,7 @@ test("what was stored behind the moment of a collection is not concerned, nor is
   assert.deepEqual(await contents(one.blocks), contentsOf([form]));
 });
 
-test("a collection goes on after a restart, with a list that is an object, and on a host that takes a snapshot", async (t) => {
+test("a collection continues after a restart, with a list in an object, and on a host that reads a snapshot", async (t) => {
   const store = new SharedStore();
   let one = await store.open();
   const blocks = samples(600, 20);
@@ -130,28 +131,30 @@ test("a collection goes on after a restart, with a list that is an object, and o
   assert.deepEqual(await other.blocks.stat(), await one.blocks.stat());
 });
 
-test("a host whose index is made anew says nothing of blocks before it knows which were removed", {
+test("a host whose index is rebuilt returns no blocks before it knows the removed ones", {
   timeout: 120_000,
 }, async (t) => {
   const store = new SharedStore();
-  const [one, other] = [await store.open(), await store.open()];
+  const one = await store.open();
+  const other = await store.open();
   t.after(() => Promise.all([one, other].map((host) => host.close())));
-  const [block, kept] = samples(2, 100) as [Block, Block];
-  for (const each of [block, kept]) {
+  const [block, retained] = samples(2, 100) as [Block, Block];
+  for (const each of [block, retained]) {
     await one.blocks.put([each]);
     await one.blocks.sync();
   }
   assert.equal(await other.blocks.has(block.cid), true);
   await one.blocks.delete([block.cid]);
   assert.equal(await other.blocks.has(block.cid), false);
-  // The other one misses some commits, and begins anew with the first of them.
-  const [half, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  // The other host misses some commits, and starts again with the first of them.
+  const half = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
   store.log.pageSize = 1;
   let reads = 0;
   store.log.onStep = (step, session) => {
     if (session !== other.log.session || step !== "read") return;
     reads += 1;
-    // The look that finds it behind, the beginning, and the second page.
+    // The read that finds it behind, the start, and the second page.
     if (reads < 3) return;
     half.resolve();
     return gate.promise;
@@ -161,17 +164,18 @@ test("a host whose index is made anew says nothing of blocks before it knows whi
   await one.blocks.sync();
   const looking = other.log.refresh();
   await half.promise;
-  const asked = [other.blocks.has(block.cid), other.blocks.get(block.cid)];
+  const pending = [other.blocks.has(block.cid), other.blocks.get(block.cid)];
   const putting = other.blocks.put([block]).then(() => other.blocks.sync());
   gate.resolve();
-  assert.deepEqual(await Promise.all(asked), [false, undefined]);
+  assert.deepEqual(await Promise.all(pending), [false, undefined]);
   await Promise.all([looking, putting]);
   assert.deepEqual(await one.blocks.get(block.cid), block.bytes);
 });
 
-test("a list has a name of its own; those that nothing names are orphans once their session is over, and those that are damaged are told", async (t) => {
+test("every list has its own name, unnamed ones are orphans when their session is over, and damaged ones are reported", async (t) => {
   const store = new SharedStore();
-  const [one, other] = [await store.open(), await store.open()];
+  const one = await store.open();
+  const other = await store.open();
   t.after(() => other.close());
   const blocks = samples(300, 20);
   await one.blocks.put(blocks);
@@ -181,13 +185,15 @@ test("a list has a name of its own; those that nothing names are orphans once th
     const list = await condemnable.writeList(cids);
     return "object" in list ? list : assert.fail("300 CIDs are in the entry");
   };
-  const [list, again, others] = [await write(one), await write(one), await write(other)];
+  const list = await write(one);
+  const again = await write(one);
+  const others = await write(other);
   assert.equal(new Set([list, again, others].map(({ object }) => object)).size, 3);
   await one.log.commit((upTo) => ({ entries: [{ kind: "condemned", epoch: 1, upTo, list }], result: undefined }));
   await one.log.commit(() => ({ entries: [{ kind: "removed", epoch: 1, rescued: list }], result: undefined }));
   const old = `ab/${"0".repeat(64)}.cids`;
   await other.objects.put(old, new Uint8Array(1));
-  // Its session may still commit the other one.
+  // Its session may still commit the other list.
   assert.deepEqual(await other.blocks.upkeep.orphans(), [old]);
   const faults = () => Array.fromAsync(other.blocks.upkeep.verify());
   assert.deepEqual(await faults(), []);

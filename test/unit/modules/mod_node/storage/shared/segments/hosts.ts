@@ -20,7 +20,7 @@ export interface Host {
   readonly log: SharedLog;
   readonly objects: MemoryObjects;
   readonly folder: string;
-  /** In good order; the log as well. */
+  /** Closes the store and the log without faults. */
   close(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export class SharedStore {
     const log = this.log.open();
     const objects = new MemoryObjects(this.contents, faults);
     const folder = options.folder ?? join(home, `host.${++folders}`);
-    // One at a time, as under a lock.
+    // Only one collection at a time, as under a lock.
     const remove = (cids: readonly CID[]) => {
       this.#removing = this.#removing.catch(() => undefined).then(() => this.#remove(log, cids));
       return this.#removing;
@@ -59,17 +59,17 @@ export class SharedStore {
     return host;
   }
 
-  /** Nobody waits for this host any more. */
+  /** Wakes all callers that wait for this host. */
   end(host: Host): void {
     this.#hosts.delete(host);
   }
 
-  /** A collection that nobody objects to: no host begins to refer to what goes. */
+  /** A collection without objections: no host begins to refer to condemned blocks. */
   async #remove(log: SharedLog, cids: readonly CID[]): Promise<void> {
     this.#epochs += 1;
     const epoch = this.#epochs;
     const list = { cids: cids.map(({ bytes }) => bytes) };
-    // What one began whose answer was lost goes no further.
+    // A collection whose commit had no response does not continue.
     for (const [before, rescued] of this.#undecided) {
       await untilDone(() =>
         log.commit(() => ({ entries: [{ kind: "removed", epoch: before, rescued }], result: undefined })),
@@ -79,7 +79,7 @@ export class SharedStore {
     this.#undecided.set(epoch, list);
     await log.commit((upTo) => ({ entries: [{ kind: "condemned", epoch, upTo, list }], result: undefined }));
     for (const { blocks } of this.#hosts) {
-      // One that has ended refers to nothing.
+      // A host that has ended refers to nothing.
       await untilDone(() => blocks.condemnable.suspend(epoch)).catch(() => undefined);
     }
     const decision = { kind: "removed", epoch, rescued: { cids: [] } } as const;
@@ -88,7 +88,7 @@ export class SharedStore {
   }
 }
 
-/** However often the store is away. */
+/** Tries again however often the store is unreachable. */
 async function untilDone(run: () => Promise<void>): Promise<void> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** What is sorted on the disk on its way into the index: found, and merged. */
+/** Mentions that are sorted on the disk on their way to the index: finding and merging them. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";
@@ -42,7 +42,7 @@ const inOrder = (mentions: readonly Mention[]) => mentions.toSorted((one, other)
 const plain = (mentions: readonly Mention[]) =>
   mentions.map((each) => ({ ...each, multihash: Buffer.from(each.multihash).toString("hex") }));
 
-/** Of several functions, digests of few bytes among them, and many that begin with the same bytes. */
+/** Multihashes of several functions, some with short digests, and many with the same beginning. */
 const multihashes = [
   ...Array.from({ length: 3000 }, (_, at) => sha256(`${at}`)),
   ...Array.from({ length: 500 }, (_, at) => {
@@ -66,7 +66,7 @@ function filled(): { readonly runs: Runs; readonly all: readonly Mention[] } {
   return { runs, all };
 }
 
-test("everything that is said of a multihash is found in all runs, and nothing of others", () => {
+test("all mentions of a multihash are found in all runs, and no others", () => {
   const { runs, all } = filled();
   const expected = Map.groupBy(all, ({ multihash }) => Buffer.from(multihash).toString("hex"));
   for (const multihash of multihashes) {
@@ -82,7 +82,7 @@ test("everything that is said of a multihash is found in all runs, and nothing o
     assert.deepEqual(mentionsOf(strange, runs.runs, runs.table), []);
 });
 
-test("runs are merged to groups of one multihash each, in which the order is that of the log", () => {
+test("runs are merged to groups of one multihash each, in the order of the log", () => {
   const { runs, all } = filled();
   const seen = new Map<string, readonly Mention[]>();
   for (const group of merged(runs.runs, runs.table)) {
@@ -97,7 +97,7 @@ test("runs are merged to groups of one multihash each, in which the order is tha
   for (const [name, group] of seen) assert.deepEqual(plain(group), plain(expected.get(name) ?? []));
 });
 
-test("multihashes of one function come in their own order", () => {
+test("multihashes of one function are returned in their own order", () => {
   const runs = new Runs();
   const some = Array.from({ length: 2000 }, (_, at) => sha256(`${at}`));
   for (let run = 0; run < 4; run += 1)

@@ -1,4 +1,4 @@
-/** Merging of segments, what it leaves behind, and what finds that. */
+/** Merging of segments, its leftovers, and finding them. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Block } from "#node/storage/blockstore/store.ts";
@@ -7,7 +7,7 @@ import { failure } from "#node/util/errors.ts";
 import { contents, contentsOf, samples } from "../../blockstore/samples.ts";
 import { type Host, SharedStore } from "./hosts.ts";
 
-/** Each block in a segment of its own. */
+/** Puts each block in its own segment. */
 async function inSegments({ blocks: store }: Host, blocks: readonly Block[]): Promise<void> {
   for (const block of blocks) {
     await store.put([block]);
@@ -17,27 +17,28 @@ async function inSegments({ blocks: store }: Host, blocks: readonly Block[]): Pr
 
 async function twoHosts(t: TestContext, options: Parameters<SharedStore["open"]>[0] = {}) {
   const store = new SharedStore();
-  const [one, other] = [await store.open(options), await store.open(options)];
+  const one = await store.open(options);
+  const other = await store.open(options);
   t.after(() => Promise.allSettled([one.close(), other.close()]));
   return { store, one, other };
 }
 
 const faults = ({ blocks }: Host) => Array.fromAsync(blocks.upkeep.verify());
 
-test("small segments become one, on one host at a time; what they were is deleted when its grace is over", async (t) => {
+test("small segments are merged on one host at a time, and the old ones are deleted after the grace period", async (t) => {
   const { store, one, other } = await twoHosts(t, { graceMs: 1000 });
   let now = 0;
   store.log.clock = () => now;
   const blocks = samples(20, 300);
   await inSegments(one, blocks.slice(0, 10));
   await inSegments(other, blocks.slice(10));
-  assert.equal((await one.blocks.upkeep.figures()).segments, 20);
+  assert.equal((await one.blocks.upkeep.metrics()).segments, 20);
   await Promise.all([one.blocks.compact(), other.blocks.compact()]);
   for (const host of [one, other]) {
     assert.deepEqual(await contents(host.blocks), contentsOf(blocks));
-    assert.equal((await host.blocks.upkeep.figures()).segments, 1);
+    assert.equal((await host.blocks.upkeep.metrics()).segments, 1);
   }
-  // Whoever has not heard of it can still read.
+  // A host that does not know of the merge can still read.
   assert.equal(store.contents.size, 21);
   await other.blocks.compact();
   assert.equal(store.contents.size, 21);
@@ -46,13 +47,13 @@ test("small segments become one, on one host at a time; what they were is delete
   assert.equal(store.contents.size, 1);
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
   assert.deepEqual(await faults(one), []);
-  // There is nothing more to do.
-  const { requests } = one.objects.figures.put;
+  // There is nothing more to merge.
+  const { requests } = one.objects.metrics.put;
   await one.blocks.compact();
-  assert.equal(one.objects.figures.put.requests, requests);
+  assert.equal(one.objects.metrics.put.requests, requests);
 });
 
-test("what is mostly dead is written again, what is all dead is dropped, and a host that begins now sees the same", async (t) => {
+test("mostly dead segments are rewritten, dead ones are dropped, and a new host sees the same", async (t) => {
   const { store, one, other } = await twoHosts(t, { graceMs: 0 });
   const blocks = samples(18, 10_000);
   await one.blocks.put(blocks);
@@ -61,14 +62,14 @@ test("what is mostly dead is written again, what is all dead is dropped, and a h
   await other.blocks.delete(blocks.filter((block) => !left.includes(block)).map(({ cid }) => cid));
   const before = await one.blocks.stat();
   await one.blocks.compact();
-  assert.equal((await one.blocks.upkeep.figures()).segments, 1);
+  assert.equal((await one.blocks.upkeep.metrics()).segments, 1);
   assert.ok((await one.blocks.stat()).bytes < before.bytes / 3);
   assert.equal(store.contents.size, 1);
   store.log.trim();
   const third = await store.open();
   t.after(() => third.close());
   for (const host of [one, other, third]) assert.deepEqual(await contents(host.blocks), contentsOf(left));
-  assert.deepEqual(await third.blocks.upkeep.figures(), { ...(await other.blocks.upkeep.figures()), cached: 0 });
+  assert.deepEqual(await third.blocks.upkeep.metrics(), { ...(await other.blocks.upkeep.metrics()), cached: 0 });
   assert.deepEqual(await faults(third), []);
 });
 
@@ -87,9 +88,9 @@ test("a block that is removed while its segment is merged does not come back", a
   };
   await one.blocks.compact();
   const count = store.contents.size;
-  assert.equal((await one.blocks.upkeep.figures()).segments, 20);
+  assert.equal((await one.blocks.upkeep.metrics()).segments, 20);
   await one.blocks.compact();
-  assert.equal((await one.blocks.upkeep.figures()).segments, 1);
+  assert.equal((await one.blocks.upkeep.metrics()).segments, 1);
   assert.ok(store.contents.size < count);
   store.log.trim();
   const third = await store.open();
@@ -97,7 +98,7 @@ test("a block that is removed while its segment is merged does not come back", a
   for (const host of [one, other, third]) assert.deepEqual(await contents(host.blocks), contentsOf(left));
 });
 
-test("a host that ends between the upload and the commit leaves orphans, which another one finds once its session is over", async (t) => {
+test("a host that ends between upload and commit leaves orphans, which another host finds when the session is over", async (t) => {
   const { store, one, other } = await twoHosts(t);
   const blocks = samples(16, 300);
   await inSegments(one, blocks);
@@ -110,7 +111,7 @@ test("a host that ends between the upload and the commit leaves orphans, which a
   await one.blocks.put(samples(1, 300, 99));
   await assert.rejects(one.blocks.sync(), { code: "STORE_UNAVAILABLE" });
   assert.equal(store.contents.size, 18);
-  // It may still commit.
+  // The host may still commit it.
   assert.deepEqual(await other.blocks.upkeep.orphans(), []);
   store.log.endSession(one.log.session);
   assert.equal((await other.blocks.upkeep.orphans()).length, 2);
@@ -120,7 +121,7 @@ test("a host that ends between the upload and the commit leaves orphans, which a
     return 0;
   };
   assert.equal((await other.blocks.upkeep.deleteOrphans()).length, 2);
-  // Uploads that nobody is at are ended as well: not those of hosts that live, or begin now.
+  // Uploads without an owner are aborted as well, but not those of hosts that live or start now.
   const sessions = [one.log.session, other.log.session, other.log.session + 1];
   assert.deepEqual(
     sessions.map((session) => isOver(carKey(segmentId({ session, number: 1 })))),
@@ -133,7 +134,7 @@ test("a host that ends between the upload and the commit leaves orphans, which a
   assert.deepEqual(await faults(other), []);
 });
 
-test("a damaged segment is told and kept as it is, while the others are merged", async (t) => {
+test("a damaged segment is reported and stays, while the others are merged", async (t) => {
   const notices: string[] = [];
   const { store, one, other } = await twoHosts(t, { graceMs: 0 });
   const blocks = samples(17, 300);
@@ -150,33 +151,33 @@ test("a damaged segment is told and kept as it is, while the others are merged",
   const third = await store.open({ graceMs: 0, onNotice: (text) => notices.push(text) });
   t.after(() => third.close());
   await third.blocks.compact();
-  assert.equal((await third.blocks.upkeep.figures()).segments, 2);
+  assert.equal((await third.blocks.upkeep.metrics()).segments, 2);
   assert.ok(notices.some((text) => text.includes(key)));
   assert.ok(store.contents.has(key));
   for (const { cid, bytes } of blocks.slice(1)) assert.deepEqual(await third.blocks.get(cid), bytes);
-  // An object that is gone, and one that is not what was written.
+  // One object is gone, and one has other content.
   for (const each of [...store.contents.keys()]) if (each !== key) store.contents.delete(each);
   store.contents.set(key, { ...object, bytes: bytes.subarray(0, 100) });
   const said = (await faults(third)).map(({ fault }) => fault).sort();
   assert.deepEqual(said, [`has 100 bytes, not ${bytes.length}`, "is missing"]);
 });
 
-test("sixteen full segments, a GiB as segments are by default, cost no more than thirty requests", async (t) => {
+test("sixteen full segments, a GiB by default, need at most thirty requests", async (t) => {
   const { store, one } = await twoHosts(t);
   await one.blocks.put(samples(64, 16_000));
   await one.blocks.sync();
   await one.blocks.compact();
-  assert.equal((await one.blocks.upkeep.figures()).segments, 16);
-  const requests = Object.values(one.objects.figures).reduce((sum, { requests }) => sum + requests, 0);
+  assert.equal((await one.blocks.upkeep.metrics()).segments, 16);
+  const requests = Object.values(one.objects.metrics).reduce((sum, { requests }) => sum + requests, 0);
   assert.ok(requests <= 30, `${requests} requests`);
   assert.equal(store.contents.size, 16);
 });
 
-test("a host that writes many small segments has them merged by itself", async (t) => {
+test("a host that writes many small segments merges them automatically", async (t) => {
   const { one, other } = await twoHosts(t);
   const blocks = samples(70, 100);
   await inSegments(one, blocks);
   await one.blocks.compact();
-  assert.ok((await one.blocks.upkeep.figures()).segments < 64);
+  assert.ok((await one.blocks.upkeep.metrics()).segments < 64);
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
 });

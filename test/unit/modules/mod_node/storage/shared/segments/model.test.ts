@@ -1,4 +1,7 @@
-/** Hosts that write, delete, merge, fail and end in random order, against a plain set of what they were told is stored. */
+/**
+ * Hosts that write, delete, merge, fail and end in random order, compared with a plain set of what
+ * was acknowledged.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Block } from "#node/storage/blockstore/store.ts";
@@ -9,7 +12,7 @@ import { type Host, SharedStore } from "./hosts.ts";
 const HOSTS = 3;
 const BLOCKS = 60;
 
-/** The same numbers for the same seed. */
+/** Returns the same numbers for the same seed. */
 function numbersFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -42,7 +45,7 @@ class Model {
   async run(): Promise<void> {
     for (let at = 0; at < HOSTS; at += 1) this.#hosts.push(await this.#open());
     for (let round = 0; round < this.#rounds; round += 1) {
-      // Now and then something is away, some times: whoever tries again meets it no more at last.
+      // Sometimes a store fails a few times; a caller that tries again succeeds in the end.
       this.#failures = this.#random(3) === 0 ? 1 + this.#random(8) : 0;
       await Promise.all(
         this.#hosts.map((_, at) =>
@@ -74,7 +77,7 @@ class Model {
     });
   }
 
-  /** One host does one thing, with blocks that no other host writes meanwhile. */
+  /** One host does one thing with blocks that no other host writes meanwhile. */
   async #step(at: number, mine: readonly Block[]): Promise<void> {
     const { blocks } = this.#hosts[at] as Host;
     const some = mine.filter(() => this.#random(4) === 0);
@@ -92,10 +95,11 @@ class Model {
     else await this.#try([], "stored", () => this.#read(blocks, mine));
   }
 
-  /** What is known of blocks once something is done, or has failed in the midst of it. */
+  /** Updates the expected state of blocks after an operation succeeded or failed midway. */
   async #try(some: readonly Block[], after: Known, run: () => Promise<unknown>): Promise<void> {
     for (const block of some) this.#known.set(block, "unknown");
-    // Until it ends well, a host may have it and write it later, whoever removes it meanwhile.
+    // Until it succeeds, a host may have the block and write it later, whoever removes it
+    // meanwhile.
     const isLoose = some.map((block) => this.#loose.has(block));
     if (after !== "gone") for (const block of some) this.#loose.add(block);
     try {
@@ -110,7 +114,10 @@ class Model {
     }
   }
 
-  /** It ends before it can write anything more. Another one takes its place, with or without its folder. */
+  /**
+   * The host ends before it can write anything more. Another one replaces it, with or without its
+   * folder.
+   */
   async #end(at: number): Promise<void> {
     const host = this.#hosts[at] as Host;
     const { log, folder, objects, blocks } = host;
@@ -150,27 +157,27 @@ class Model {
     for (const host of this.#hosts.slice(1)) await host.close();
     await first.blocks.upkeep.deleteOrphans();
     await first.blocks.compact();
-    const { segments } = await first.blocks.upkeep.figures();
-    // Besides what the first host itself uploaded in vain.
+    const { segments } = await first.blocks.upkeep.metrics();
+    // In addition to failed uploads of the first host.
     assert.ok(this.#store.contents.size >= segments);
     await first.close();
     const sweeper = await this.#open();
     await sweeper.blocks.upkeep.deleteOrphans();
     await sweeper.blocks.compact();
-    const kept = (await sweeper.blocks.upkeep.figures()).segments;
-    assert.equal(this.#store.contents.size, kept);
+    const retained = (await sweeper.blocks.upkeep.metrics()).segments;
+    assert.equal(this.#store.contents.size, retained);
     assert.deepEqual(await Array.fromAsync(sweeper.blocks.upkeep.verify()), []);
     await sweeper.close();
   }
 }
 
-/** The long form: `SEEDS=1,2,3 node test/run.mjs` with the path of this file. */
-const asked = process.env.SEEDS?.split(",").map(Number);
-const seeds = asked ?? [1028, 2009, 4028];
-const rounds = asked === undefined ? 12 : 40;
-// A host that waits for what never comes would hold up the whole run.
+/** For more seeds, run `SEEDS=1,2,3 node test/run.mjs` with the path of this file. */
+const requestedSeeds = process.env.SEEDS?.split(",").map(Number);
+const seeds = requestedSeeds ?? [1028, 2009, 4028];
+const rounds = requestedSeeds === undefined ? 12 : 40;
+// Without a limit, a host that waits forever would block the whole run.
 const timeout = 120_000 * seeds.length;
-test("whatever hosts do and meet, what was acknowledged is there and what was removed is not", {
+test("acknowledged blocks exist and removed ones do not, whatever hosts do and meet", {
   timeout,
 }, async (t) => {
   for (const seed of seeds) await t.test(`seed ${seed}`, () => new Model(seed, rounds).run());

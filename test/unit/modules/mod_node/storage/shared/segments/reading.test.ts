@@ -1,4 +1,4 @@
-/** How blocks of other hosts are read: what is fetched, kept, and noticed when it is damaged. */
+/** Reading blocks of other hosts: what is fetched, cached, and noticed as damaged. */
 import assert from "node:assert/strict";
 import { readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { type Host, SharedStore } from "./hosts.ts";
 const MIB = 2 ** 20;
 const BLOCK = 256 * 1024;
 
-/** A store with one segment of 8 MiB, and a host that has nothing of it on its disk. */
+/** A store with one segment of 8 MiB, and a host without any part of it on its disk. */
 async function coldHost(options: Parameters<SharedStore["open"]>[0] = {}) {
   const store = new SharedStore();
   const writer = await store.open({ segmentBytes: 64 * MIB });
@@ -35,24 +35,24 @@ async function readAll(
     assert.ok(Buffer.compare((await store.get(cid)) ?? new Uint8Array(), bytes) === 0);
 }
 
-test("a reader that goes on has the store asked for large stretches, once, and ahead of it", async (t) => {
+test("a sequential reader causes large requests, each once, ahead of it", async (t) => {
   const { store, host, blocks } = await coldHost();
   await readAll(host, blocks);
-  const { requests, received } = host.objects.figures.get;
+  const { requests, received } = host.objects.metrics.get;
   assert.ok(requests <= 6, `${requests} requests`);
   assert.ok(received <= 9 * MIB, `${received} bytes`);
   await readAll(host, [...blocks].reverse());
-  // Also after a restart, and without the store.
+  // It works after a restart and without the store, too.
   await host.close();
   const again = await store.open({ folder: host.folder });
   t.after(() => again.close());
   again.objects.faults = { before: () => Promise.reject(failure("STORE_UNAVAILABLE", { reason: "it is away" })) };
   await readAll(again, blocks);
-  assert.equal(again.objects.figures.get.requests, 0);
+  assert.equal(again.objects.metrics.get.requests, 0);
   await assert.rejects(again.blocks.check((blocks[0] as (typeof blocks)[0]).cid), { code: "STORE_UNAVAILABLE" });
 });
 
-test("a reader that goes on has what was written next fetched ahead of it, wherever that was looked into before", async (t) => {
+test("a sequential reader causes requests for the segment that was written next, whatever was read there before", async (t) => {
   const store = new SharedStore();
   const writer = await store.open({ segmentBytes: 8 * MIB });
   const blocks = samples(96, BLOCK);
@@ -64,26 +64,26 @@ test("a reader that goes on has what was written next fetched ahead of it, where
   const host = await store.open();
   t.after(() => host.close());
   await host.blocks.stat();
-  // As the nodes above a file's data are read first.
-  const { get } = host.objects.figures;
+  // The nodes above the data of a file are read first in this way.
+  const { get } = host.objects.metrics;
   await readAll(
     host,
     [50, 80].map((at) => blocks[at] as (typeof blocks)[0]),
   );
   assert.equal(get.requests, 2);
   await readAll(host, blocks);
-  // One by one and chunk by chunk until it is known that somebody reads on.
+  // Single chunks are fetched until the reader is known to be sequential.
   assert.ok(get.requests <= 12, `${get.requests} requests`);
   assert.ok(get.received <= 26 * MIB, `${get.received} bytes`);
 });
 
-test("a block here and there costs a chunk each; those asked for together that lie together one", async (t) => {
+test("a single block costs a chunk, and adjacent blocks that are requested together share one", async (t) => {
   const { host, blocks } = await coldHost();
   t.after(() => host.close());
   const at = (index: number) => blocks[index] as (typeof blocks)[0];
   await readAll(host, [at(30), at(1)]);
-  assert.equal(host.objects.figures.get.requests, 2);
-  assert.ok(host.objects.figures.get.received <= 2 * MIB);
+  assert.equal(host.objects.metrics.get.requests, 2);
+  assert.ok(host.objects.metrics.get.received <= 2 * MIB);
   const buffers = new BufferPool();
   await Promise.all(
     [at(17), at(18)].map(async ({ cid, bytes }) => {
@@ -92,10 +92,10 @@ test("a block here and there costs a chunk each; those asked for together that l
       buffers.release(got);
     }),
   );
-  assert.equal(host.objects.figures.get.requests, 3);
+  assert.equal(host.objects.metrics.get.requests, 3);
 });
 
-test("what is read of short segments takes little more memory than they have bytes", async (t) => {
+test("reading short segments takes little more memory than they have bytes", async (t) => {
   const store = new SharedStore();
   const writer = await store.open();
   const blocks = samples(40, 500);
@@ -109,12 +109,12 @@ test("what is read of short segments takes little more memory than they have byt
   await host.blocks.stat();
   const allocate = t.mock.method(Buffer, "allocUnsafeSlow");
   await Promise.all(blocks.map(({ cid }) => host.blocks.get(cid)));
-  assert.equal(host.objects.figures.get.requests, blocks.length);
+  assert.equal(host.objects.metrics.get.requests, blocks.length);
   const bytes = allocate.mock.calls.reduce((sum, call) => sum + (call.arguments[0] as number), 0);
   assert.ok(bytes < 8 * MIB, `${bytes} bytes`);
 });
 
-test("the cache stays within its bytes, and what was not used for longest goes first", async (t) => {
+test("the cache stays within its size, and the least recently used entries go first", async (t) => {
   const { host, blocks } = await coldHost({ cacheBytes: 3 * MIB });
   t.after(() => host.close());
   await readAll(host, blocks);
@@ -125,7 +125,7 @@ test("the cache stays within its bytes, and what was not used for longest goes f
   assert.ok(bytes <= 3 * MIB);
 });
 
-test("what is damaged, cut off or removed in the cache is read from the store again, and no error", async (t) => {
+test("damaged, truncated or removed files of the cache are read from the store again, without an error", async (t) => {
   const { host, blocks } = await coldHost();
   t.after(() => host.close());
   await readAll(host, blocks);
@@ -140,13 +140,13 @@ test("what is damaged, cut off or removed in the cache is read from the store ag
   await writeFile(first, bytes);
   await truncate(second, 10);
   await rm(third);
-  const before = host.objects.figures.get.requests;
+  const before = host.objects.metrics.get.requests;
   await readAll(host, blocks);
-  assert.ok(host.objects.figures.get.requests > before);
+  assert.ok(host.objects.metrics.get.requests > before);
   await readAll(host, blocks);
 });
 
-test("a segment of this host is read from its own file; when that is damaged, from the store", async (t) => {
+test("a segment of this host is read from its own file, or from the store when that is damaged", async (t) => {
   const store = new SharedStore();
   const host = await store.open();
   t.after(() => host.close());
@@ -154,7 +154,7 @@ test("a segment of this host is read from its own file; when that is damaged, fr
   await host.blocks.put(blocks);
   await host.blocks.sync();
   await readAll(host, blocks);
-  assert.equal(host.objects.figures.get.requests, 0);
+  assert.equal(host.objects.metrics.get.requests, 0);
   const [name] = await readdir(join(host.folder, "segments"));
   const path = join(host.folder, "segments", name as string);
   const bytes = await readFile(path);
@@ -162,10 +162,10 @@ test("a segment of this host is read from its own file; when that is damaged, fr
   await writeFile(path, bytes);
   await eventually("the segment is in the index", async () => (await host.blocks.stat()).blocks === 3);
   await readAll(host, blocks);
-  assert.ok(host.objects.figures.get.requests > 0);
+  assert.ok(host.objects.metrics.get.requests > 0);
 });
 
-test("damage in the store itself is told by the block that it concerns", async (t) => {
+test("damage in the store is reported with the block that it affects", async (t) => {
   const { store, host, blocks } = await coldHost();
   t.after(() => host.close());
   for (const [key, object] of store.contents) {
@@ -180,9 +180,10 @@ test("damage in the store itself is told by the block that it concerns", async (
   await readAll(host, blocks.slice(1));
 });
 
-test("whoever reads all goes from segment to segment, on each from the beginning to the end", async (t) => {
+test("a reader of all blocks reads one segment after the other, each from beginning to end", async (t) => {
   const store = new SharedStore();
-  const [one, other] = [await store.open(), await store.open()];
+  const one = await store.open();
+  const other = await store.open();
   t.after(() => Promise.allSettled([one.close(), other.close()]));
   const blocks = samples(30, 300);
   for (let from = 0; from < blocks.length; from += 10) {

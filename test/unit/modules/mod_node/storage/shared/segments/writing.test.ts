@@ -1,4 +1,6 @@
-/** How blocks come to the shared store: what is written, when, and what remains when a step fails. */
+/**
+ * Writing blocks to the shared store: what is written, when, and what remains when a step fails.
+ */
 import assert from "node:assert/strict";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +22,7 @@ async function hosts(t: TestContext, count: number, options: Parameters<SharedSt
 const segmentsOf = ({ log }: SharedStore) =>
   log.commits.flatMap(({ entries }) => entries.flatMap((entry) => (entry.kind === "segment" ? [entry.segment] : [])));
 
-test("what a host has synced is on every other one at once, and nothing before", async (t) => {
+test("synced blocks exist on every host immediately, and unsynced ones do not", async (t) => {
   const { hosts: all } = await hosts(t, 3);
   const [one, other, third] = all;
   // A second segment, and an index that does not fit into the log.
@@ -34,17 +36,17 @@ test("what a host has synced is on every other one at once, and nothing before",
   assert.deepEqual(await third.blocks.stat(), await one.blocks.stat());
 });
 
-test("syncs at the same time share one segment and one commit", async (t) => {
+test("concurrent syncs share one segment and one commit", async (t) => {
   const { store, hosts: all } = await hosts(t, 1);
   const [one] = all;
   const blocks = samples(50);
   await Promise.all(blocks.map((block) => one.blocks.put([block]).then(() => one.blocks.sync())));
   assert.ok(segmentsOf(store).length <= 3, `${segmentsOf(store).length} segments`);
   await Promise.all([one.blocks.sync(), one.blocks.sync()]);
-  assert.equal(one.objects.figures.put.requests, segmentsOf(store).length);
+  assert.equal(one.objects.metrics.put.requests, segmentsOf(store).length);
 });
 
-test("calls that fail while the store takes nothing heap up no segments, and all that they put is stored once it does", async (t) => {
+test("calls that fail while the store refuses writes accumulate no segments, and their blocks are stored later", async (t) => {
   let isAway = true;
   const { store, hosts: all } = await hosts(t, 2, {
     faults: { before: (kind) => (kind === "put" && isAway ? Promise.reject(lost()) : undefined) },
@@ -55,8 +57,8 @@ test("calls that fail while the store takes nothing heap up no segments, and all
     await one.blocks.put([block]);
     await assert.rejects(one.blocks.sync(), { code: "STORE_UNAVAILABLE" });
   }
-  // Each call tries again what is on its way, and begins nothing for itself.
-  assert.ok(one.objects.figures.put.requests <= 3 * blocks.length, `${one.objects.figures.put.requests} requests`);
+  // Each call tries the same segment again and starts none of its own.
+  assert.ok(one.objects.metrics.put.requests <= 3 * blocks.length, `${one.objects.metrics.put.requests} requests`);
   assert.ok((await readdir(join(one.folder, "segments"))).length <= 4);
   isAway = false;
   await one.blocks.sync();
@@ -64,7 +66,7 @@ test("calls that fail while the store takes nothing heap up no segments, and all
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
 });
 
-test("full segments are sent while the next one fills; with two under way, adding waits", async (t) => {
+test("full segments are uploaded while the next one fills, and adding waits for a third", async (t) => {
   const gate = Promise.withResolvers<void>();
   const { store, hosts: all } = await hosts(t, 1, {
     faults: { before: (kind) => (kind === "put" ? gate.promise : undefined) },
@@ -77,7 +79,7 @@ test("full segments are sent while the next one fills; with two under way, addin
       put += 1;
     }
   })();
-  await eventually("six blocks are taken", () => put === 6 && one.objects.figures.put.requests === 2);
+  await eventually("six blocks are taken", () => put === 6 && one.objects.metrics.put.requests === 2);
   gate.resolve();
   await putting;
   await one.blocks.sync();
@@ -85,16 +87,16 @@ test("full segments are sent while the next one fills; with two under way, addin
   assert.equal((await keysOf(one.blocks)).length, 12);
 });
 
-test("the first segment after a sync is soon full, and each is twice as long as the one before", async (t) => {
+test("the first segment after a sync is short, and each next one is twice as long", async (t) => {
   const { store, hosts: all } = await hosts(t, 1, { segmentBytes: 64 * 2 ** 20 });
   const [one] = all;
-  // What is in a block is of no interest.
+  // The content of blocks does not matter.
   const bytes = new Uint8Array(2 ** 20);
   const put = async (from: number, count: number) => {
     for (const { cid } of samples(count, 10, from)) await one.blocks.put([{ cid, bytes }]);
     await one.blocks.sync();
   };
-  // Two that are on their way come in any order.
+  // Two concurrent uploads arrive in any order.
   const lengths = (from = 0) =>
     segmentsOf(store)
       .slice(from)
@@ -106,7 +108,7 @@ test("the first segment after a sync is soon full, and each is twice as long as 
   assert.deepEqual(lengths(3), [2, 15]);
 });
 
-test("a step that fails leaves nothing half done: the next sync brings everything, once", async (t) => {
+test("a failed step leaves nothing half done: the next sync writes everything once", async (t) => {
   for (const [name, at] of [
     ["an upload", 0],
     ["an upload whose answer is lost", 1],
@@ -138,7 +140,7 @@ test("a step that fails leaves nothing half done: the next sync brings everythin
   }
 });
 
-test("after a lost session the blocks go to the store under a name of the new one", async (t) => {
+test("blocks are stored under an id of the new session after a session was lost", async (t) => {
   const { store, hosts: all } = await hosts(t, 2);
   const [one, other] = all;
   await one.blocks.put(samples(5));
@@ -154,18 +156,18 @@ test("after a lost session the blocks go to the store under a name of the new on
   assert.deepEqual(ids, [`${session.toString(36)}-1`, `${one.log.session.toString(36)}-1`]);
 });
 
-test("a host that ends without notice loses only what was not acknowledged, and its names are not used again", async (t) => {
+test("a host that ends without notice only loses unacknowledged blocks, and its ids are not used again", async (t) => {
   const store = new SharedStore();
   const one = await store.open();
-  const kept = samples(5, 20_000);
-  await one.blocks.put(kept);
+  const acknowledged = samples(5, 20_000);
+  await one.blocks.put(acknowledged);
   await one.blocks.sync();
   await one.blocks.put(samples(2, 100, 50));
-  // Its end: nothing is closed.
+  // The host ends without closing anything.
   store.log.endSession(one.log.session);
   const again = await store.open({ folder: `${one.folder}` });
   t.after(() => again.close());
-  assert.deepEqual(await contents(again.blocks), contentsOf(kept));
+  assert.deepEqual(await contents(again.blocks), contentsOf(acknowledged));
   assert.deepEqual((await readdir(join(again.folder, "segments"))).length, 2);
   await again.blocks.put([sample(99)]);
   await again.blocks.sync();
@@ -173,7 +175,7 @@ test("a host that ends without notice loses only what was not acknowledged, and 
   assert.equal(new Set(ids).size, ids.length);
 });
 
-test("an index that is lost is made anew from the store, from the CAR files alone where need be", async (t) => {
+test("a lost index is rebuilt from the store, and from CAR files alone if necessary", async (t) => {
   const store = new SharedStore();
   const one = await store.open();
   const blocks = [...samples(20, 10_000), ...samples(1200, 20, 100)];
@@ -198,10 +200,10 @@ test("an index that is lost is made anew from the store, from the CAR files alon
   t.after(() => fresh.close());
   assert.deepEqual(await contents(fresh.blocks), contentsOf(blocks));
   for (const what of ["missing", "damaged"])
-    assert.ok(notices.some((text) => new RegExp(`\\.idx is ${what}: .*\\.car is read`).test(text)));
+    assert.ok(notices.some((text) => new RegExp(`\\.idx is ${what}: reading .*\\.car instead`).test(text)));
 });
 
-test("a host that fell behind the beginning of the log takes what is there now", async (t) => {
+test("a host before the beginning of the log reads the current state", async (t) => {
   const { store, hosts: all } = await hosts(t, 2);
   const [one, other] = all;
   const blocks = samples(30, 10_000);
@@ -213,7 +215,7 @@ test("a host that fell behind the beginning of the log takes what is there now",
   assert.deepEqual(await other.blocks.stat(), await one.blocks.stat());
 });
 
-test("a store that is closed holds up neither its log nor who waits for the index", async (t) => {
+test("closing a store delays neither its log nor callers that wait for the index", async (t) => {
   const { store, hosts: all } = await hosts(t, 2);
   const [one, other] = all;
   store.log.pageSize = 1;

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { after, type TestContext, test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 
-/** What goes wrong here goes on for ever. */
+/** Bugs in this code run forever. */
 const bound = { skip: noPostgres, timeout: 120_000 };
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
@@ -18,7 +18,7 @@ let server: Postgres | undefined;
 let count = 0;
 after(async () => server?.[Symbol.asyncDispose]());
 
-/** A store with five commits, a host that has written them, and others. */
+/** A store with five commits, the host that wrote them, and others. */
 async function storeWith(t: TestContext) {
   server ??= await Postgres.start();
   count += 1;
@@ -31,7 +31,7 @@ async function storeWith(t: TestContext) {
     return metadata;
   };
   const run = async (sql: string) => {
-    const line = new Line(sqlSettings(url), { name: "test", counts: new SqlCounts() });
+    const line = new SqlConnection(sqlSettings(url), { name: "test", counts: new SqlCounts() });
     await line.run((connection) => connection.unsafe(sql.replaceAll("S.", `${schema}.`)), 10_000);
     line.close();
   };
@@ -47,7 +47,7 @@ for (const [name, damage] of [
   ["a commit is cut off", "update S.log set entries = substring(entries for 9) where position = 5"],
   ["the head is beyond the log", "update S.head set position = position + 3"],
 ]) {
-  test(`where ${name}, hosts have what the other rows say, and can commit`, bound, async (t) => {
+  test(`hosts follow the other rows and can commit where ${name}`, bound, async (t) => {
     const { one, join, run } = await storeWith(t);
     await run(damage as string);
     const other = await join("other");
@@ -58,12 +58,12 @@ for (const [name, damage] of [
   });
 }
 
-test("a log that goes on behind its head is told of, and keeps no call for ever", bound, async (t) => {
+test("a log that continues after its head is reported and blocks no call forever", bound, async (t) => {
   const { one, join, run } = await storeWith(t);
   await run("update S.head set position = 2");
   const contradicting = { code: "STORE_UNAVAILABLE", message: /contradict each other/ };
   await assert.rejects(one.get("a"), contradicting);
-  // It may be joining anew, since commits that it knows seem to be lost.
+  // The host may be joining again, because commits that it knows seem to be lost.
   await assert.rejects(one.compareAndSet("f", undefined, bytes("f")), { kind: "unavailable" });
   await assert.rejects((await join("other")).get("a"), contradicting);
 });

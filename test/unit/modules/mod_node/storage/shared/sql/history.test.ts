@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { History } from "#node/storage/shared/sql/history.ts";
 
-test("a commit that is known by another id is noticed, also by a look that began before it was known", () => {
+test("a commit with another id is noticed, even by a read that began before the id was known", () => {
   const history = new History();
   history.note(2, "a");
   history.note(3, "b");

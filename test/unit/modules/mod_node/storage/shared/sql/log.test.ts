@@ -5,7 +5,7 @@ import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { Applier, Commit, Entry } from "#node/storage/shared/log.ts";
 import type { LogClient } from "#node/storage/shared/log_client.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { type SqlLogOptions, sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import { NodeError } from "#node/util/errors.ts";
@@ -19,7 +19,7 @@ let server: Promise<Postgres> | undefined;
 const postgres = () => (server ??= Postgres.start());
 const opened: LogClient[] = [];
 after(async () => {
-  // Those of a test that failed, too: they would look for their database for ever.
+  // Also closes the logs of failed tests, because they would look for their database forever.
   await Promise.allSettled(opened.map((log) => log.close()));
   await (await server)?.[Symbol.asyncDispose]();
 });
@@ -51,7 +51,7 @@ async function openLog(options: SqlLogOptions) {
   return made;
 }
 
-/** That waits for the database as long as it takes, on a busy machine, too. */
+/** Options of a host that waits for the database as long as necessary, even on a busy machine. */
 async function hostOf(url: string, options: Partial<SqlLogOptions> = {}) {
   const { log, counts } = await openLog({
     url,
@@ -79,7 +79,10 @@ async function hostOf(url: string, options: Partial<SqlLogOptions> = {}) {
 
 type Host = Awaited<ReturnType<typeof hostOf>>;
 
-/** That soon gives up: while the database is away, and on a busy machine now and then while it is there. */
+/**
+ * Options of a host that soon gives up: while the database is unreachable, and sometimes on a busy
+ * machine.
+ */
 async function hastyHostOf(url: string, options: Partial<SqlLogOptions>): Promise<Host> {
   let host: Host | undefined;
   await eventually("a host that soon gives up is open", async () => {
@@ -99,9 +102,9 @@ const unlessAway = (error: unknown): undefined => {
   if (!NodeError.is(error) || error.code !== "STORE_UNAVAILABLE") throw error;
 };
 
-test("hosts that open a new store at once share one log, and lose no step of a counter", { skip }, async () => {
+test("hosts that open a new store concurrently share one log, and lose no step of a counter", { skip }, async () => {
   const url = await newStore();
-  // Whose beats are rare: round trips are counted.
+  // Rare renewals, because round trips are counted.
   const slowly = { pollMs: 600_000, leaseMs: 3_600_000 };
   const hosts = await Promise.all([hostOf(url, slowly), hostOf(url, slowly), hostOf(url, slowly)]);
   const count = ({ metadata }: (typeof hosts)[0]) =>
@@ -113,14 +116,14 @@ test("hosts that open a new store at once share one log, and lose no step of a c
   await b.log.refresh();
   assert.deepEqual(sorted(a.notes.commits), sorted(b.notes.commits));
   assert.deepEqual(await a.log.sessions(), hosts.map(({ log }) => log.session).sort());
-  // One round trip of its own, where nobody else writes.
+  // One round trip for each commit, when nobody else writes.
   const before = a.counts.roundTrips;
   await a.log.commit(() => write(set("alone")));
   assert.ok(a.counts.roundTrips <= before + 2);
   await Promise.all(hosts.map((host) => host.close()));
 });
 
-test("a host that is behind the beginning of the log gets what the tables have, the same as the log said", {
+test("a host before the beginning of the log reads the same state from the tables as from the log", {
   skip,
 }, async () => {
   const url = await newStore();
@@ -160,25 +163,25 @@ test("a host that is behind the beginning of the log gets what the tables have, 
   assert.equal(b.log.counts.snapshots, 1);
   const expected = presentState(a.notes.commits).map(({ entries, ...rest }) => ({
     ...rest,
-    // Nobody needs an acknowledgement once it is decided.
+    // Acknowledgements are not needed after the decision.
     entries: entries.filter(({ kind }) => kind !== "acknowledged"),
   }));
-  const kept = expected.filter(({ entries, position }) => entries.length > 0 || position === steps.length);
-  assert.deepEqual(sorted(b.notes.commits), sorted(kept));
+  const rowCount = expected.filter(({ entries, position }) => entries.length > 0 || position === steps.length);
+  assert.deepEqual(sorted(b.notes.commits), sorted(rowCount));
   assert.equal(text(await b.metadata.get("a")), "2");
   assert.equal(await b.metadata.has("c"), false);
   await Promise.all([a.close(), b.close()]);
 });
 
-test("a snapshot of several pages comes to its end, however long the host takes to apply each", { skip }, async () => {
+test("a snapshot of several pages is complete, however long the host takes to apply each", { skip }, async () => {
   const url = await newStore();
   const a = await hostOf(url);
   const keys = Array.from({ length: 1100 }, (_, at) => `k${at}`);
-  // Commits that end within the first page, the second, and the last.
+  // Commits that end in the first page, in the second one, and in the last one.
   for (const from of [0, 300, 600, 1090]) await a.log.commit(() => write(...keys.slice(from).map((key) => set(key))));
   await ask(url, "select SCHEMA.trim_log(0, interval '0')");
   const b = await hostOf(url);
-  // Longer than the database takes to say that there are no more rows.
+  // Longer than the database takes to report that there are no more rows.
   b.notes.settled = () => sleep(100);
   await b.log.refresh();
   const found = b.notes.commits.flatMap(({ entries }) =>
@@ -191,7 +194,7 @@ test("a snapshot of several pages comes to its end, however long the host takes 
 
 test("notices reach other hosts, and a restart of the database is survived", { skip }, async () => {
   const url = await newStore();
-  // Nothing but the notice tells in time.
+  // Only the notice arrives in time.
   const [a, b] = await Promise.all([
     hostOf(url, { pollMs: 600_000 }),
     hastyHostOf(url, { pollMs: 600_000, refreshMs: 2000 }),
@@ -212,7 +215,7 @@ test("notices reach other hosts, and a restart of the database is survived", { s
   await Promise.all([a.close(), b.close()]);
 });
 
-test("a host that was silent for too long is shut out, loses its lock, and joins anew", { skip }, async () => {
+test("a host that was silent for too long is excluded, loses its lock, and joins again", { skip }, async () => {
   const url = await newStore();
   const stalled = await hostOf(url);
   const other = await hostOf(url);
@@ -224,7 +227,7 @@ test("a host that was silent for too long is shut out, loses its lock, and joins
     assert.ok(!(await other.log.sessions()).includes(first));
     const taken = await other.log.withLock("gc", async ({ fence }) => fence);
     assert.equal(taken?.result, lock.fence + 1);
-    // Whichever it hears of first.
+    // Whichever it notices first.
     await assert.rejects(
       stalled.log.commit(() => write(set("k")), lock),
       ({ code }: NodeError) => code === "SESSION_LOST" || code === "LOCK_LOST",
@@ -235,7 +238,7 @@ test("a host that was silent for too long is shut out, loses its lock, and joins
   await Promise.all([stalled.close(), other.close()]);
 });
 
-test("a commit whose answer is lost takes place once, and a database that says nothing is given up in time", {
+test("a commit whose response is lost happens once, and a silent database is given up in time", {
   skip,
 }, async () => {
   const url = new URL(await newStore());
@@ -261,7 +264,7 @@ test("a commit whose answer is lost takes place once, and a database that says n
   await assert.rejects(hasty.log.refresh(), { code: "STORE_UNAVAILABLE" });
   await assert.rejects(
     hasty.log.commit(() => write(set("swallowed"))),
-    /the answer to a commit was lost/,
+    /the response to a commit was lost/,
   );
   proxy.restore();
   await eventually("it is reached again", () => commits("last"));
@@ -269,7 +272,7 @@ test("a commit whose answer is lost takes place once, and a database that says n
   await hasty.close();
 });
 
-test("when a standby takes over, hosts that know both addresses go on with all that was answered", {
+test("hosts with both addresses continue with all acknowledged commits when a standby takes over", {
   skip,
 }, async () => {
   await using first = await Postgres.start();
@@ -280,7 +283,7 @@ test("when a standby takes over, hosts that know both addresses go on with all t
   await first.kill();
   const during = host.log.commit(() => write(set("during")));
   await standby.promote();
-  // The former standby waits for none of its own.
+  // The old standby does not wait for a standby of its own.
   await during;
   await eventually("it is reached", () => isReached(host));
   assert.equal(host.log.applied, 2);
@@ -292,10 +295,10 @@ const keysIn = ({ commits }: Notes) =>
     entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes.map(([key]) => key) : [])),
   );
 
-/** `SCHEMA` is that of the store. */
+/** `SCHEMA` is the schema of the store. */
 async function ask(url: string, statement: string): Promise<readonly Record<string, unknown>[]> {
   const settings = sqlSettings(url);
-  const line = new Line(settings, { name: "test", counts: new SqlCounts() });
+  const line = new SqlConnection(settings, { name: "test", counts: new SqlCounts() });
   const rows = await line.run(
     async (sql) => [...(await sql.unsafe(statement.replaceAll("SCHEMA", settings.schema)))],
     120_000,
@@ -304,14 +307,14 @@ async function ask(url: string, statement: string): Promise<readonly Record<stri
   return rows;
 }
 
-/** Without the ids, which not every answer has. */
+/** Without ids, which some responses do not have. */
 const sorted = (commits: readonly Commit[]) =>
   commits.map(({ entries, id: _, ...rest }) => ({
     ...rest,
     entries: entries.toSorted((x, y) => (x.kind < y.kind ? -1 : 1)),
   }));
 
-test("a host that is started again holds nobody up: what it had begun before is over at once", { skip }, async () => {
+test("a restarted host delays nobody: its earlier sessions have ended", { skip }, async () => {
   const url = await newStore();
   const other = await hostOf(url);
   const before = await openLog({ url, name: "test", peer: "started again" });
@@ -333,7 +336,7 @@ test("a host that is started again holds nobody up: what it had begun before is 
   await Promise.all([other.close(), again.log.close(), before.log.close()]);
 });
 
-test("removals are forgotten once no segment is as old, and sessions once they are long over", { skip }, async () => {
+test("removals are deleted when no segment is as old, and sessions when they ended long ago", { skip }, async () => {
   const url = await newStore();
   const a = await hostOf(url);
   await (await hostOf(url)).close();
@@ -353,13 +356,13 @@ test("removals are forgotten once no segment is as old, and sessions once they a
   await a.log.commit(() => write({ kind: "removed", epoch: 1, rescued: list }));
   assert.deepEqual(await rows(), { removals: 2, sessions: 1 });
   await a.log.commit(() => write({ kind: "replaced", segments: [segment(1).id], by: [segment(2)] }));
-  // Not decided yet.
+  // The collection is not decided yet.
   await a.log.commit(() => write({ kind: "condemned", epoch: 2, upTo: 4, list }));
   assert.deepEqual(await rows(), { removals: 1, sessions: 1 });
   await a.close();
 });
 
-test("a lock is free again though the database was away when it was given back", { skip }, async () => {
+test("a lock is free again even if the database was unreachable when it was released", { skip }, async () => {
   const direct = await newStore();
   const url = new URL(direct);
   await using proxy = await FaultyTcp.start(Number(url.port));

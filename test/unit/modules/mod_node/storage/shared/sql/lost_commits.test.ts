@@ -6,7 +6,7 @@ import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { encodeEntries } from "#node/storage/shared/entries.ts";
 import type { Applier, Commit } from "#node/storage/shared/log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { SCHEMA_VERSION } from "#node/storage/shared/sql/schema.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
@@ -19,18 +19,21 @@ const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toSt
 let server: Postgres | undefined;
 after(async () => server?.[Symbol.asyncDispose]());
 
-/** The URL of a database without anything of an earlier test. */
+/** Returns the URL of a database without anything from an earlier test. */
 async function emptySchema(): Promise<string> {
   server ??= await Postgres.start();
-  const line = new Line(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
+  const line = new SqlConnection(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
   await line.run((sql) => sql.unsafe("drop schema if exists restored cascade"), 10_000);
   line.close();
   return `${server.url()}?schema=restored`;
 }
 
-/** The database as it was after its first commit, and what another host, which gets the same session, has committed since. */
+/**
+ * The database as it was after its first commit, with the commits of another host, which got the
+ * same session, since then.
+ */
 async function goBack(url: string, keys: readonly string[]): Promise<void> {
-  const line = new Line(sqlSettings(url), { name: "test", counts: new SqlCounts() });
+  const line = new SqlConnection(sqlSettings(url), { name: "test", counts: new SqlCounts() });
   await line.run(async (sql) => {
     await sql.begin(async (tx) => {
       await tx.unsafe("set local search_path = restored");
@@ -52,7 +55,7 @@ async function goBack(url: string, keys: readonly string[]): Promise<void> {
 }
 
 for (const length of ["longer than", "as long as"]) {
-  test(`commits that the database has lost are lost here, too, where its new history is ${length} the old one`, {
+  test(`commits that the database has lost are dropped by hosts where its new history is ${length} the old one`, {
     skip: noPostgres,
   }, async () => {
     const url = await emptySchema();
@@ -76,7 +79,7 @@ for (const length of ["longer than", "as long as"]) {
       for (const key of ["kept", "new1", "new2", "own"]) assert.equal(text(await metadata.get(key)), "1", key);
       for (const key of ["lost1", "lost2"]) assert.equal(await metadata.has(key), false, key);
     } finally {
-      // A host that looks for its database keeps the process.
+      // A host that looks for its database keeps the process alive.
       await metadata.close();
       await log.close();
     }
@@ -84,7 +87,7 @@ for (const length of ["longer than", "as long as"]) {
 }
 
 /** A copy that outlives its host. */
-function kept(store: MetadataStore): MetadataStore {
+function survivor(store: MetadataStore): MetadataStore {
   return new Proxy(store, {
     get(target, key) {
       if (key === "close") return async () => undefined;
@@ -100,7 +103,8 @@ class Behind implements Applier {
   commit: string | undefined;
   readonly keys = new Set<string>();
   apply({ position, id, entries }: Commit): void {
-    [this.position, this.commit] = [position, id];
+    this.position = position;
+    this.commit = id;
     for (const entry of entries) if (entry.kind === "metadata") for (const [key] of entry.changes) this.keys.add(key);
   }
   reset(): void {
@@ -113,14 +117,21 @@ for (const [length, keys] of [
   ["as long as", ["new1", "new2"]],
   ["shorter than", ["new1"]],
 ] as const) {
-  test(`a host that was down when commits were lost makes its copies anew, where the new history is ${length} the old one`, {
+  test(`a host that was down when commits were lost rebuilds its copies where the new history is ${length} the old one`, {
     skip: noPostgres,
   }, async () => {
     const url = await emptySchema();
-    const copy = kept(memoryMetadata());
+    const copy = survivor(memoryMetadata());
     const behind = new Behind();
     const open = async (isFollowed: boolean) => {
-      const { log } = await openSqlLog({ url, name: "a", peer: "a", pollMs: 600_000 });
+      const { log } = await openSqlLog({
+        url,
+        name: "a",
+        peer: "a",
+        pollMs: 600_000,
+        commitMs: 120_000,
+        refreshMs: 120_000,
+      });
       if (isFollowed) log.follow(behind);
       const metadata = await SharedMetadata.open(log, copy);
       const close = async () => {
@@ -135,7 +146,7 @@ for (const [length, keys] of [
     } finally {
       await before.close();
     }
-    // What the one copy has and the other has not.
+    // Commits that one copy has and the other one lacks.
     const alone = await open(false);
     try {
       for (const key of ["lost1", "lost2"]) await alone.metadata.compareAndSet(key, undefined, bytes("1"));

@@ -1,22 +1,23 @@
-/** A database that is up, and takes no writes. */
+/** A database that is up and refuses writes. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SqlConnection, SqlCounts } from "#node/storage/shared/sql/connection.ts";
 import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
+import type { NodeError } from "#node/util/errors.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 import { eventually } from "#test/support/eventually.ts";
 
 const value = new Uint8Array(1);
 
-test("a read-only database is told as one that takes no writes, of which nothing can have taken place", {
+test("a read-only database is reported as refusing writes, without doubt about the effect of a call", {
   skip: noPostgres,
 }, async () => {
   await using first = await Postgres.start();
   await using second = await Postgres.start();
-  const lineTo = (url: string) => new Line(sqlSettings(url), { name: "test", counts: new SqlCounts() });
+  const lineTo = (url: string) => new SqlConnection(sqlSettings(url), { name: "test", counts: new SqlCounts() });
   const line = lineTo(first.url());
   const setReadOnly = async (is: "on" | "off") => {
     await line.run((sql) => sql.unsafe(`alter system set default_transaction_read_only = ${is}`), 60_000);
@@ -44,13 +45,36 @@ test("a read-only database is told as one that takes no writes, of which nothing
     assert.doesNotMatch(String(refusal), /may have taken place/);
     assert.deepEqual(await metadata.get("a"), value);
 
-    // Another address may be of one that takes writes.
+    // Another address may belong to a server that accepts writes.
     const both = lineTo(`postgres://postgres@127.0.0.1:${port},127.0.0.1:${second.port}/postgres`);
     await both.run((sql) => sql.unsafe("create table made ()"), 60_000);
     both.close();
 
     await setReadOnly("off");
     await eventually("writes are taken again", () => metadata.compareAndSet("b", undefined, value).catch(() => false));
+    await log.tryWriting();
+    assert.equal((await line.run((sql) => sql`select position from modhost.log where position < 0`, 60_000)).length, 0);
+
+    // As when the table cannot grow.
+    await line.run(
+      (sql) =>
+        sql.unsafe(`create function full_disk() returns trigger language plpgsql as
+          $$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$;
+          create trigger full_disk before insert on modhost.log for each row execute function full_disk()`),
+      60_000,
+    );
+    for (const write of [() => metadata.compareAndSet("c", undefined, value), () => log.tryWriting()]) {
+      await assert.rejects(write(), (error: NodeError) => {
+        assert.equal(error.code, "STORE_READ_ONLY");
+        assert.match(error.message, /could not extend file: No space left on device\. Remedy: free space on the disk/);
+        assert.doesNotMatch(error.message, /may have taken place/);
+        return true;
+      });
+    }
+    assert.deepEqual(await metadata.get("b"), value);
+    await line.run((sql) => sql.unsafe("drop trigger full_disk on modhost.log"), 60_000);
+    await log.tryWriting();
+    assert.equal(await metadata.compareAndSet("c", undefined, value), true);
   } finally {
     line.close();
     await metadata.close();
@@ -58,16 +82,16 @@ test("a read-only database is told as one that takes no writes, of which nothing
   }
 });
 
-test("a standby is told as one, with what to do", { skip: noPostgres }, async () => {
+test("a standby is reported as one, with the remedy", { skip: noPostgres }, async () => {
   await using first = await Postgres.start();
   await using standby = await first.standby();
-  const line = new Line(sqlSettings(standby.url()), { name: "test", counts: new SqlCounts() });
+  const line = new SqlConnection(sqlSettings(standby.url()), { name: "test", counts: new SqlCounts() });
   await assert.rejects(
     line.run((sql) => sql.unsafe("create table made ()"), 3000, ": it may have taken place"),
     (error: Error) => {
       assert.match(
         error.message,
-        /takes no writes: it is a standby\. Promote it, or name the server that takes writes/,
+        /accepts no writes: it is a standby\. Promote it, or name the server that accepts writes/,
       );
       assert.doesNotMatch(error.message, /may have taken place/);
       return true;

@@ -9,7 +9,7 @@ import { prepareSchema, SCHEMA_VERSION, schemaText } from "#node/storage/shared/
 import type { NodeError } from "#node/util/errors.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
-/** Of the text of each version, from the second on. */
+/** Hashes of the text of each version, from the second one on. */
 const HASHES: Readonly<Record<number, string>> = {
   2: "639fac7dfee4e514",
   3: "697e3f78d00bd3f0",
@@ -18,7 +18,7 @@ const HASHES: Readonly<Record<number, string>> = {
 const skip = noSharedStore;
 let peers = 0;
 const opened: SqlLog[] = [];
-// Those of a test that failed, too: they would hold the process.
+// Also closes the connections of failed tests, because they would keep the process alive.
 after(() => Promise.allSettled(opened.map(({ log }) => log.close())));
 
 async function open(url: string, name = "one"): Promise<SqlLog> {
@@ -29,7 +29,7 @@ async function open(url: string, name = "one"): Promise<SqlLog> {
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
-/** With a connection of its own. */
+/** Runs with its own connection. */
 async function ask(url: string, query: string): Promise<void> {
   const { searchParams } = new URL(url);
   const sql = connect(url.replace(/\?.*$/, ""), { max: 1 });
@@ -43,12 +43,12 @@ async function value({ log }: SqlLog): Promise<string> {
   return Buffer.from(found ?? []).toString();
 }
 
-test("a change of the tables and functions comes with another version", () => {
+test("a change of the tables and functions requires another version", () => {
   const hash = createHash("sha256").update(schemaText("store")).digest("hex").slice(0, 16);
   assert.equal(hash, HASHES[SCHEMA_VERSION], "raise SCHEMA_VERSION, and write down the hash of its text here");
 });
 
-test("what an older program has made is upgraded once no host uses it, by one host, with all that is in it", {
+test("tables of an older program are upgraded with their content by one host, when no host uses them", {
   skip,
 }, async () => {
   const { settings } = await sharedStore();
@@ -58,7 +58,7 @@ test("what an older program has made is upgraded once no host uses it, by one ho
     entries: [{ kind: "metadata", changes: [["kept", bytes("value")]] }],
     result: undefined,
   }));
-  // As that program had it: a function of other parameters, and a table less.
+  // The schema of that program: a function with other parameters, and one table less.
   await ask(
     url,
     `update SCHEMA.version set version = 1; drop table SCHEMA.lists; drop function SCHEMA.beat;
@@ -67,7 +67,7 @@ test("what an older program has made is upgraded once no host uses it, by one ho
   await assert.rejects(open(url), (error: NodeError) => {
     assert.match(
       error.message,
-      /has version 1, and this program makes it version \d+ once no host uses it: stop old host/,
+      /has version 1, and this program upgrades it to version \d+ when no host uses it: stop old host/,
     );
     return error.kind === "unavailable";
   });
@@ -77,17 +77,17 @@ test("what an older program has made is upgraded once no host uses it, by one ho
   for (const { log } of [old, ...hosts]) await log.close();
 });
 
-test("a program that is older than the tables is refused at once, and told what to do", { skip }, async () => {
+test("a program that is older than the tables is refused immediately with the remedy", { skip }, async () => {
   const { settings } = await sharedStore();
   const url = settings.sql;
   const first = await open(url);
   await ask(url, "update SCHEMA.version set version = 99");
   await assert.rejects(open(url), (error: NodeError) => {
-    assert.match(error.message, /has version 99, and this program knows \d+: .*Install that one here, too/);
+    assert.match(error.message, /has version 99, and this program knows \d+: .*Install that version here, too/);
     return error.kind === "failure";
   });
   await first.log.close();
-  // One that has looked at the version just before the upgrade, and joins after it.
+  // A program that reads the version just before the upgrade, and joins after it.
   const sql = connect(url.replace(/\?.*$/, ""), { max: 1, onnotice: () => {} });
   const schema = `${new URL(url).searchParams.get("schema")}_late`;
   await prepareSchema(sql as never, schema);

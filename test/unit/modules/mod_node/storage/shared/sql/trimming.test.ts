@@ -1,4 +1,7 @@
-/** What the tables keep: commits in the log, and the lists of blocks that collections wrote to the object store. */
+/**
+ * The tables retain commits in the log, and the lists of blocks that collections wrote to the
+ * object store.
+ */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import connect from "postgres";
@@ -28,7 +31,7 @@ async function ask(url: string, query: string) {
   return await sql.unsafe(query.replaceAll("SCHEMA", `${schema}`)).finally(() => sql.end());
 }
 
-test("a log that grows by more than one trimming forgets is trimmed until it is as short as it should be", {
+test("a log that grows by more than one trimming removes is trimmed until it is short enough", {
   skip,
 }, async (t) => {
   const { settings } = await sharedStore();
@@ -51,41 +54,43 @@ test("a log that grows by more than one trimming forgets is trimmed until it is 
   await log.close();
 });
 
-test("a list of blocks stays as long as the log or a removal names it, and is deleted after the grace", {
+test("a list of blocks stays while the log or a removal names it, and is deleted after the grace period", {
   skip,
 }, async () => {
   const { settings } = await sharedStore();
   const log = await open(settings.sql);
   const trim = async () => {
-    // What the first one forgets of the log the second one forgets of the lists.
+    // The second trimming deletes the lists of commits that the first one deleted from the log.
     for (let times = 0; times < 2; times += 1) await ask(settings.sql, "select SCHEMA.trim_log(0, interval '0')");
   };
   const segment = (nth: number) => ({ id: `${log.session.toString(36)}-${nth}`, bytes: 1, blocks: 1 });
   const list = (name: string) => ({ object: `00/${name}.cids`, count: 300 });
-  const [condemned, rescued, back] = [list("a"), list("b"), list("c")];
+  const condemned = list("a");
+  const rescued = list("b");
+  const back = list("c");
   await log.commit(() => write({ kind: "segment", segment: segment(1) }));
   await log.commit((upTo) => write({ kind: "condemned", epoch: 1, upTo, list: condemned }));
   await log.commit(() => write({ kind: "acknowledged", epoch: 1, rescued }));
-  // A host that begins from the rows reads both: nothing is decided.
+  // A host that starts from the rows reads both: nothing is decided.
   await trim();
   assert.deepEqual(sorted(await log.lists()), [condemned.object, rescued.object]);
   await log.commit(() => write({ kind: "removed", epoch: 1, rescued: back }));
   await log.commit(() => write({ kind: "metadata", changes: [["later", new Uint8Array()]] }));
   await trim();
-  // The segment may hold what was removed, so that is still told.
+  // The segment may contain removed blocks, so the removal is still in the rows.
   assert.deepEqual(sorted(await log.lists()), [condemned.object, back.object]);
-  assert.deepEqual(await log.doomed(0), [rescued.object]);
-  assert.deepEqual(await log.doomed(3_600_000), []);
+  assert.deepEqual(await log.deletableObjects(0), [rescued.object]);
+  assert.deepEqual(await log.deletableObjects(3_600_000), []);
   await log.commit(() => write({ kind: "replaced", segments: [segment(1).id], by: [segment(2)] }));
   await trim();
   assert.deepEqual(await log.lists(), []);
   const gone = [condemned.object, back.object, rescued.object, segment(1).id].sort();
-  assert.deepEqual(sorted(await log.doomed(0)), gone);
-  await log.buried(gone);
-  assert.deepEqual(await log.doomed(0), []);
+  assert.deepEqual(sorted(await log.deletableObjects(0)), gone);
+  await log.markDeleted(gone);
+  assert.deepEqual(await log.deletableObjects(0), []);
 });
 
-test("lists of blocks that an older program has written are known afterwards, as those are that are written from then on", {
+test("lists that an older program wrote are recorded by the upgrade, like lists that are written later", {
   skip,
 }, async () => {
   const { settings } = await sharedStore();

@@ -1,0 +1,164 @@
+/** `docs/reference/admin-api.md`: the operations of the Admin API, written from their table. */
+import type { AdminField, AdminOperation } from "#core/types.ts";
+import { errors } from "#modules/mod_http_admin/errors.ts";
+import { hasBody } from "#modules/mod_http_admin/input.ts";
+import { anchor, code, page, table } from "./markdown.ts";
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const base = "/admin/api";
+
+/** What the page needs of an operation: all that it declares. */
+export type Declared = Omit<AdminOperation, "run">;
+
+/** The operations of one module, and what they answer. */
+export interface AdminPart {
+  readonly title: string;
+  readonly operations: readonly Declared[];
+  readonly shapes: Readonly<Record<string, Schema>>;
+}
+
+export function adminApiPage(parts: readonly AdminPart[]): string {
+  const shapes = parts.flatMap((part) => Object.entries(part.shapes));
+  return page("Admin API", "the operations of mod_http_admin, mod_http_admin_node, mod_http_proxy and mod_backup", [
+    introduction,
+    ...parts.flatMap(({ title, operations }) => [`## ${title}\n\n${indexOf(operations)}`, ...operations.map(section)]),
+    "## Answers",
+    ...shapes.map(([name, shape]) => `### ${name}\n\n${shapeText(shape)}`),
+    `## Refusals and failures\n\n${errorsText}`,
+  ]);
+}
+
+const introduction = `What looks at a running server and changes it, over HTTP: at the Unix socket \`<data_path>/admin.sock\` for the user of
+the server, and at \`${base}\` of \`admin_port\` for the same user of this machine and for callers with
+[a token](../guides/operate/tokens.md). [Operate](../guides/operate/control.md#the-admin-api) tells who is let in. Answers are JSON. The commands \`modhost status\`,
+\`reload\`, \`load\`, \`unload\`, \`stop\` and \`token\` are clients of it. Modules [add operations of their own](module-api.md#adminoperation);
+\`GET ${base}/openapi.json\` of a server has them all, as OpenAPI.
+
+Operations of the scope \`read\` look, those of \`admin\` change something; who has \`admin\` has both. What changes something takes
+\`Content-Type: application/json\`, or the header \`X-Modhost-Admin: 1\`, which no form of a web page can send. Fields that do not
+stand in the path are of the query for GET and DELETE, and where the body is a file, and else of the JSON body for POST.
+
+In the examples \`data\` is the option \`data_path\`. Through the port it is \`http://localhost:5282${base}/...\` in the place of the
+socket, from other machines at \`admin_https_port\` with \`-H 'Authorization: Bearer TOKEN'\`.`;
+
+const errorsText = `\`{ "error": { "code": "...", "message": "..." } }\`, with the status of the code:
+
+${table(
+  ["Status", "Code", ""],
+  Object.entries(errors)
+    .sort(([, one], [, other]) => one.status - other.status)
+    .map(([name, { status, help }]) => [String(status), code(name), help]),
+)}`;
+
+function indexOf(operations: readonly Declared[]): string {
+  const rows = operations.map((operation) => {
+    const { method, path, scope, help } = operation;
+    return [`[${code(`${method} ${path}`)}](#${anchor(titleOf(operation))})`, scope, help];
+  });
+  return table(["Operation", "Scope", ""], rows);
+}
+
+const titleOf = ({ method, path }: Declared) => `${method} ${path}`;
+
+function section(operation: Declared): string {
+  const { help, scope, input = {}, isChange, name } = operation;
+  const fields = Object.entries(input).map(([field, declared]) => [
+    code(field),
+    `${placeOf(operation, field)}${declared.required === true ? "" : ", optional"}`,
+    declared.values === undefined ? declared.type : declared.values.map(code).join(", "),
+    declared.describe,
+  ]);
+  const change =
+    isChange === true ? " Status 200 when it is done, 409 when it was refused, 422 when it has failed." : "";
+  return [
+    `### ${titleOf(operation)}`,
+    `${help}. Scope ${code(scope)}; in OpenAPI ${code(name)}.`,
+    ...(fields.length === 0 ? [] : [table(["Field", "In", "Type", ""], fields)]),
+    `Answer: ${answerText(operation)}.${change}`,
+    `\`\`\`sh\n${example(operation)}\n\`\`\``,
+  ].join("\n\n");
+}
+
+function placeOf(operation: Declared, field: string): string {
+  if (operation.path.includes(`{${field}}`)) return "path";
+  return hasBody(operation) ? "body" : "query";
+}
+
+function answerText({ response: answer, isRaw }: Declared): string {
+  const text = typeof answer === "string" ? linkTo(answer) : typeText(answer);
+  return isRaw === true && answer === "Event" ? `server-sent events, each a ${text}` : text;
+}
+
+/** With what is required alone. */
+function example(operation: Declared): string {
+  const { method, path, input = {}, isRaw, takes } = operation;
+  const needed = Object.entries(input).filter(([, { required }]) => required === true);
+  const within = (place: string) => needed.filter(([field]) => placeOf(operation, field) === place);
+  const query = within("query").map(([field, declared]) => `${field}=${sample(field, declared)}`);
+  const asked = path.replaceAll(/\{(\w+)\}/g, (_, field: string) => field.toUpperCase());
+  const url = `http://localhost${base}${asked}${query.length === 0 ? "" : `?${query.join("&")}`}`;
+  const body = within("body").map(([field, declared]) => [field, sample(field, declared)]);
+  const given =
+    takes === "stream"
+      ? " -H 'X-Modhost-Admin: 1' --data-binary @FILE"
+      : body.length > 0
+        ? ` --json '${JSON.stringify(Object.fromEntries(body))}'`
+        : method === "GET"
+          ? ""
+          : ` -X ${method} -H 'X-Modhost-Admin: 1'`;
+  return `curl${isRaw === true ? " -N" : ""} --unix-socket data/admin.sock${given} ${query.length > 0 ? `'${url}'` : url}`;
+}
+
+function sample(field: string, { type, values }: AdminField): string | number | boolean {
+  return values?.[0] ?? { string: field.toUpperCase(), number: 1, boolean: true }[type];
+}
+
+const linkTo = (name: string) => `[\`${name}\`](#${anchor(name)})`;
+
+function shapeText(shape: Schema): string {
+  const {
+    properties,
+    required = [],
+    description,
+  } = shape as { properties?: Schema; required?: string[]; description?: string };
+  if (properties === undefined) return `${description ?? "It is"}: ${typeText(shape)}.`;
+  const rows = Object.entries(properties).map(([name, field]) => [
+    `${code(name)}${required.includes(name) ? "" : " (optional)"}`,
+    typeText(field as Schema),
+  ]);
+  return table(["Field", "Type"], rows);
+}
+
+function typeText(schema: Schema): string {
+  const {
+    $ref,
+    type,
+    items,
+    enum: values,
+    oneOf,
+    format,
+    properties,
+    additionalProperties,
+  } = schema as {
+    readonly $ref?: string;
+    readonly type?: string | readonly string[];
+    readonly items?: Schema;
+    readonly enum?: readonly string[];
+    readonly oneOf?: readonly Schema[];
+    readonly format?: string;
+    readonly properties?: Schema;
+    readonly additionalProperties?: Schema;
+  };
+  if ($ref !== undefined) return linkTo($ref.slice($ref.lastIndexOf("/") + 1));
+  if (oneOf !== undefined) return oneOf.map(typeText).join(", ");
+  if (values !== undefined) return values.map((value) => code(JSON.stringify(value))).join(", ");
+  if (items !== undefined) return `list of ${typeText(items)}`;
+  if (format === "date-time") return "time (ISO 8601)";
+  if (properties !== undefined) {
+    const fields = Object.entries(properties).map(([name, field]) => `${code(name)} ${typeText(field as Schema)}`);
+    return `object: ${fields.join(", ")}`;
+  }
+  if (typeof additionalProperties === "object") return `object, of each name a ${typeText(additionalProperties)}`;
+  return [type ?? "any JSON value"].flat().join(" or ");
+}

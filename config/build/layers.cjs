@@ -1,0 +1,265 @@
+/** The layer rules of the source tree: which room may look into which. */
+
+/**
+ * The wings of the node, from the ground up: each imports only from itself and from those before
+ * it.
+ */
+const wings = ["util", "formats", "storage", "content", "network"];
+/** What stands on all wings; neither knows the other. */
+const upper = ["mount", "migration"];
+/**
+ * The rooms that join them, from the ground up: each imports only from itself, from those before
+ * it, and from the wings.
+ */
+const joining = ["node", "api", "library"];
+const inWings = (names) => `^modules/mod_node/(${names.join("|")})/`;
+
+/**
+ * Rooms of the core that know none of the others; http alone may use what carries a request to
+ * another server.
+ */
+const protocols = { config: "", tls: "", net: "", http: "relay/|", metrics: "", tokens: "", relay: "" };
+
+/**
+ * The rooms of the core above those, from the ground up: none imports those after it, or its
+ * neighbours. `host.ts` belongs to `host/`, and `http/` has its rule with the others that know no
+ * neighbour.
+ */
+const hostLevels = [
+  ["ports/", "http/"],
+  ["module/"],
+  ["isolation/", "operations/"],
+  ["host(?:/|\\.ts$)"],
+  ["processes/", "testing/"],
+];
+const hostRooms = hostLevels.flat();
+const nameOf = (room) => /^\w+/.exec(room)[0];
+
+/**
+ * The rooms of `core/http`, from the ground up: each imports only from itself and from those before
+ * it, not from its neighbours.
+ */
+const httpLevels = [
+  ["patches"],
+  ["connection", "policy"],
+  ["sse", "files"],
+  ["message"],
+  ["middleware"],
+  ["routing"],
+  ["lifecycle"],
+  ["websocket"],
+];
+const httpRooms = httpLevels.flat();
+const inHttp = (names) => `^core/http/(${names.join("|")})/`;
+
+/** Calls `make` with each room of the levels, and the rooms below it and itself. */
+const eachRoom = (levels, make) =>
+  levels.flatMap((rooms, at) => rooms.map((room) => make(room, [...levels.slice(0, at).flat(), room])));
+
+/** Types of bundled modules that the package exports, such as `modhost/http_files`. */
+const exportedTypes = Object.values(require("../../package.json").exports)
+  .flatMap(({ source = "" }) => /^\.\/(modules\/[^/]+\/types\.ts)$/.exec(source)?.[1] ?? [])
+  .map((file) => file.replaceAll(".", "\\."));
+
+module.exports = {
+  forbidden: [
+    {
+      name: "core-never-imports-modules",
+      comment: "The host knows bundled modules only as files that it loads.",
+      severity: "error",
+      from: { path: "^core/" },
+      to: { path: "^modules/" },
+    },
+    {
+      name: "modules-use-the-public-surface",
+      comment: "A bundled module has no private door: what it needs is exported for every module author.",
+      severity: "error",
+      from: { path: "^modules/" },
+      to: {
+        path: "^core/",
+        pathNot: "^core/(index|types|net/http|http/index|testing/index|cli/index)\\.ts$|^core/cli/launch\\.mjs$",
+      },
+    },
+    {
+      name: "commands-that-modules-bring-use-the-command-line",
+      comment: "Nothing else of a module knows of it.",
+      severity: "error",
+      from: { path: "^modules/", pathNot: "^modules/[^/]+/cli/" },
+      to: { path: "^core/cli/" },
+    },
+    {
+      name: "only-the-command-line-uses-the-commands-of-modules",
+      severity: "error",
+      from: { path: "^modules/", pathNot: "^modules/[^/]+/cli/" },
+      to: { path: "^modules/[^/]+/cli/" },
+    },
+    {
+      name: "modules-import-each-other-only-through-depends",
+      comment:
+        "module.depends(name) is the way from one module to another; types that the package exports are for everybody.",
+      severity: "error",
+      from: { path: "^modules/([^/]+)/" },
+      to: { path: "^modules/", pathNot: `^modules/($1|mod_node)/|^(${exportedTypes.join("|")})$` },
+    },
+    {
+      name: "the-node-has-one-door",
+      comment:
+        "modhost/node is all that anybody outside knows of the node; a command that starts it loads the module itself.",
+      severity: "error",
+      from: { path: "^modules/(?!mod_node/)" },
+      to: { path: "^modules/mod_node/", pathNot: "^modules/mod_node/(index|mod_node)\\.ts$" },
+    },
+    {
+      name: "only-hosts-load-the-module-of-the-node",
+      comment: "Others depend on it; the command line hands it to the host that it starts.",
+      severity: "error",
+      from: { path: "^modules/", pathNot: "^modules/(mod_node/|[^/]+/cli/)" },
+      to: { path: "^modules/mod_node/mod_node\\.ts$" },
+    },
+    {
+      name: "core-util-knows-nobody",
+      comment: "What http, net, config and tls share; it may use the types of the surface.",
+      severity: "error",
+      from: { path: "^core/util/" },
+      to: { path: "^core/(?!util/|types)" },
+    },
+    ...Object.entries(protocols).map(([name, also]) => ({
+      name: `${name}-knows-no-neighbour`,
+      comment:
+        "config, tls, net, http, metrics, tokens and relay share core/util/: only host.ts, host/ and module/ join them with each other and with modules.",
+      severity: "error",
+      from: { path: `^core/${name}/` },
+      to: { path: `^core/(?!${name}/|${also}util/|types)` },
+    })),
+    ...eachRoom(hostLevels, (room, below) => ({
+      name: `${nameOf(room)}-imports-no-room-of-the-core-above-it`,
+      severity: "error",
+      from: { path: `^core/${room}` },
+      to: { path: `^core/(?:${hostRooms.filter((other) => !below.includes(other)).join("|")})` },
+    })).filter(({ name }) => !name.startsWith("http-")),
+    {
+      name: "every-file-of-the-core-has-its-room",
+      comment: "A new folder is put into one of the lists above.",
+      severity: "error",
+      from: {
+        path: "^core/[^/]+/",
+        pathNot: `^core/(?:types/|util/|${Object.keys(protocols).join("/|")}/|cli/|${hostRooms.join("|")})`,
+      },
+      to: {},
+    },
+    ...eachRoom(httpLevels, (room, below) => ({
+      name: `http-${room}-imports-no-room-above-it`,
+      comment: "settings.ts holds the types of the configuration, which every room may use.",
+      severity: "error",
+      from: { path: inHttp([room]) },
+      to: { path: "^core/http/", pathNot: [inHttp(below), "^core/http/settings\\.ts$"] },
+    })),
+    {
+      name: "every-file-of-http-has-its-room",
+      comment: "A new folder is put into the list above.",
+      severity: "error",
+      from: { path: "^core/http/[^/]+/", pathNot: inHttp(httpRooms) },
+      to: {},
+    },
+    {
+      name: "nothing-imports-the-command-line",
+      severity: "error",
+      from: { path: "^core/", pathNot: "^core/cli/" },
+      to: { path: "^core/cli/" },
+    },
+    {
+      name: "the-command-line-uses-the-host",
+      comment: "What the command line needs of the modules is a method of Host.",
+      severity: "error",
+      from: { path: "^core/cli/" },
+      to: { path: "^core/module/" },
+    },
+    {
+      name: "the-node-knows-no-http",
+      comment: "It works as a library, with no host around it; as a module it needs the types of a module alone.",
+      severity: "error",
+      from: { path: "^modules/mod_node/" },
+      to: { path: "^core/(?!types\\.ts$)" },
+    },
+    {
+      name: "rpc-and-commands-know-no-http",
+      comment: "A command gets a typed call and the node, and returns a value, a stream or bytes.",
+      severity: "error",
+      from: { path: "^modules/mod_http_api/(commands|rpc)/" },
+      to: { path: "^core/|^modules/mod_http_api/http/" },
+    },
+    {
+      name: "rpc-knows-no-commands",
+      severity: "error",
+      from: { path: "^modules/mod_http_api/rpc/" },
+      to: { path: "^modules/mod_http_api/commands/" },
+    },
+    {
+      name: "engines-are-behind-their-interfaces",
+      comment:
+        "blockstore/store.ts, metadata/store.ts and external_sorted_map.ts are all that anybody knows of how things are kept; open_stores/engines.ts opens the engines.",
+      severity: "error",
+      from: {
+        path: "^modules/",
+        pathNot:
+          "^modules/mod_node/(migration/open_stores/engines\\.ts$|storage/(external_sorted_map\\.ts$|blockstore/(segments|flatfs)/|shared/|metadata/|lmdb/))",
+      },
+      to: {
+        path: "^modules/mod_node/storage/(blockstore/(segments/|flatfs/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",
+      },
+    },
+    ...wings.map((wing, at) => ({
+      name: `${wing}-imports-no-wing-above-it`,
+      severity: "error",
+      from: { path: inWings([wing]) },
+      to: { path: "^modules/mod_node/", pathNot: inWings(wings.slice(0, at + 1)) },
+    })),
+    ...upper.map((room) => ({
+      name: `${room}-stands-on-the-wings-alone`,
+      severity: "error",
+      from: { path: inWings([room]) },
+      to: { path: "^modules/mod_node/", pathNot: inWings([...wings, room]) },
+    })),
+    ...joining.map((room, at) => ({
+      name: `${room}-imports-no-room-above-it`,
+      severity: "error",
+      from: { path: inWings([room]) },
+      to: { path: "^modules/mod_node/", pathNot: inWings([...wings, ...upper, ...joining.slice(0, at + 1)]) },
+    })),
+    {
+      name: "every-file-of-the-node-has-its-wing",
+      comment: "A new folder is put into the lists above.",
+      severity: "error",
+      from: { path: "^modules/mod_node/[^/]+/", pathNot: inWings([...wings, ...upper, ...joining, "module"]) },
+      to: {},
+    },
+    {
+      name: "node-http-is-not-imported",
+      comment:
+        "An import makes Node load its fetch client: 20 ms of each start, and 6 MiB. See core/util/node_http.ts; modules call process.getBuiltinModule.",
+      severity: "error",
+      from: { path: "^(core|modules)/" },
+      to: { path: "^(node:)?http$", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "no-type-circles",
+      comment:
+        "A whole is known to its parts by what they need of it: narrow interfaces, declared where they are used.",
+      severity: "error",
+      from: { path: "^(core|modules)/" },
+      to: { circular: true, via: { dependencyTypes: ["type-only"] } },
+    },
+    {
+      name: "no-cycles",
+      severity: "error",
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    enhancedResolveOptions: { conditionNames: ["source", "import", "node", "default"], exportsFields: ["exports"] },
+  },
+};

@@ -1,0 +1,263 @@
+/**
+ * The program in two scripts, the host's and the node's; for each source that is found by its path
+ * a file of exports that takes them from there; threads and processes of their own. A host without
+ * the node reads only the first script.
+ */
+import { createHash } from "node:crypto";
+import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+/** The names that the package exports, each with its source file. */
+const entryPoints = Object.entries(exports).flatMap(([name, { source }]) =>
+  source === undefined ? [] : [[name, source]],
+);
+
+/**
+ * Sources that are looked for by their paths or imported by others: each is evaluated when it is
+ * asked for.
+ */
+export const parts = sourcesOf([
+  ...entryPoints.map(([, source]) => source),
+  "core/cli/main.ts",
+  "core/cli/index.ts",
+  "core/isolation/entry.ts",
+  "modules/*/{index,mod_*}.ts",
+  "modules/*/cli/*.ts",
+]);
+
+/** Bundled modules that import the node. */
+const nodeFolders = new Set(
+  globSync("modules/*/**/*.ts", { cwd: root })
+    .filter((file) => /^(?:import|export) (?!type).*"modhost\/node"|^\} from "modhost\/node"/m.test(read(file)))
+    .map((file) => file.split(sep)[1])
+    .concat("mod_node"),
+);
+const isOfNode = (source) => nodeFolders.has(/^modules\/([^/]+)/.exec(source)?.[1]);
+const nodeParts = parts.filter(isOfNode);
+const hostParts = parts.filter((source) => !isOfNode(source));
+
+/** Threads and processes that need little of the program. */
+export const alone = sourcesOf([
+  "core/cli/watchdog_thread.ts",
+  "modules/mod_node/mount/mount_child.ts",
+  "modules/mod_node/storage/lmdb/patches/probe.ts",
+]);
+
+/**
+ * Packages that are not made a part of the program: those with machine code or with files beside
+ * their code, what modules may share with the host, and large ones that are needed late or never.
+ */
+const external = ["@opentelemetry/api", "classic-level", "lmdb", "postgres", "serve-index", "undici"];
+
+/** Files that are taken in place of those that packages name. */
+const aliases = {
+  // The rest of formidable makes random names by a library of ciphers, and nothing here needs them.
+  formidable: "formidable/src/parsers/index.js",
+  // The form of lmdb that asks for its own file by `__filename`. From there it loads its machine
+  // code, which stays in its package.
+  lmdb: join(root, "node_modules/lmdb/dist/index.cjs"),
+};
+
+const common = {
+  absWorkingDir: root,
+  bundle: true,
+  platform: "node",
+  target: "node24",
+  // Not that of the sources, which packages of others may know as well.
+  conditions: [],
+  external,
+  alias: Object.fromEntries(entryPoints.map(([name, source]) => [join("modhost", name), join(root, source)])),
+  // So that V8 holds a byte for each character.
+  charset: "ascii",
+  minifyWhitespace: true,
+  minifySyntax: true,
+  // Stacks tell lines.
+  lineLimit: 160,
+  legalComments: "none",
+  logLevel: "warning",
+  metafile: true,
+};
+
+/**
+ * Writes them into a folder, which is below the packages that they need, or beside them. Gives the
+ * files of which they are made.
+ * @param {string} folder absolute
+ * @returns {Promise<string[]>} relative to the root of the project
+ */
+export async function buildParts(folder) {
+  const alone = buildAlone(folder);
+  const host = await buildScript(folder, "program.js", hostParts, {
+    name: "places",
+    setup: keepPositions(["modhost/node"]),
+  });
+  const ofNode = host.inputs.filter((file) => file.startsWith("modules/") && isOfNode(file));
+  if (ofNode.length > 0) throw new Error(`The host's script would contain the node: ${ofNode[0]}`);
+  const loader = (digests) => {
+    const facts = JSON.stringify({ digests, nodeParts: nodeParts.map(nameOf) });
+    writeFileSync(join(folder, "program.mjs"), read("config/build/program.mjs").replace('"FACTS"', facts));
+  };
+  loader({ host: host.digest });
+  const shared = await sharedEntryPoints(folder);
+  const plugins = [{ name: "places", setup: keepPositions([]) }, shared];
+  const node = await buildScript(folder, "program_node.js", nodeParts, ...plugins);
+  loader({ host: host.digest, node: node.digest });
+  for (const source of parts) await writePart(folder, source);
+  return [...host.inputs, ...node.inputs, ...(await alone)];
+}
+
+function sourcesOf(patterns) {
+  return [...new Set(globSync(patterns, { cwd: root }).map((file) => join(file).replaceAll(sep, "/")))].sort();
+}
+
+/** Writes a script whose value is a table of parts. Gives its inputs, and a digest of its text. */
+async function buildScript(folder, name, of, ...plugins) {
+  const table = of.map((source) => `${JSON.stringify(nameOf(source))}: () => require("./${source}"),`);
+  const { outputFiles, metafile } = await build({
+    ...common,
+    alias: { ...common.alias, ...aliases },
+    external: external.filter((name) => name !== "lmdb").concat("msgpackr-extract"),
+    stdin: { contents: `parts = {\n${table.join("\n")}\n};`, resolveDir: root, sourcefile: "parts.js" },
+    format: "cjs",
+    banner: { js: "(function (require, importMeta, importLate, part, installed) { let parts;" },
+    footer: { js: "return parts; })" },
+    define: {
+      "import.meta.resolve": "importMeta.resolve",
+      "import.meta.url": "importMeta.url",
+      __filename: "installed.lmdb",
+    },
+    plugins: [...plugins, lateTypes],
+    write: false,
+  });
+  const text = outputFiles[0].text;
+  const left = /(?:await |return |=> ?|[=(,?:|&])import\(.{0,40}/.exec(text);
+  if (left !== null) throw new Error(`The program would import by itself: ${left[0]}`);
+  writeFileSync(join(folder, name), text);
+  return { inputs: inputsOf(metafile), digest: createHash("sha256").update(text).digest("hex").slice(0, 16) };
+}
+
+/**
+ * Koa asks for names of media types, of which there are thousands, when something is asked of it:
+ * few responses need them. They are loaded with the first call of one of these functions, which
+ * takes a tenth of the time and 4 MiB off a start.
+ */
+const lateTypes = {
+  name: "late media types",
+  setup({ onResolve, onLoad, resolve }) {
+    onResolve({ filter: /^mime-types$/ }, async ({ path, resolveDir, kind, pluginData }) => {
+      if (pluginData === "late") return undefined;
+      const found = await resolve(path, { resolveDir, kind, pluginData: "late" });
+      return { path: found.path, namespace: "late" };
+    });
+    onLoad({ filter: /.*/, namespace: "late" }, ({ path }) => {
+      const functions = ["charset", "contentType", "extension", "lookup"];
+      const late = (name) => `exports.${name} = (value) => require(${JSON.stringify(path)}).${name}(value);`;
+      return { contents: functions.map(late).join("\n"), resolveDir: root };
+    });
+  },
+};
+
+/**
+ * The node's modules import parts of the host. Those parts are in the host's script already, and
+ * must not be evaluated a second time.
+ */
+async function sharedEntryPoints(folder) {
+  const own = new Map(
+    entryPoints
+      .filter(([, source]) => !isOfNode(source.slice(2)))
+      .map(([, source]) => [join(root, source), source.slice(2)]),
+  );
+  const names = new Map();
+  for (const [file, source] of own) names.set(file, await namesIn(folder, source));
+  const setup = ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^\.|^#|^\// }, ({ path, importer, resolveDir }) => {
+      const file = path.startsWith("#") ? undefined : resolve(resolveDir, path);
+      if (file === undefined || importer.includes("node_modules") || !file.endsWith(".ts")) return undefined;
+      if (own.has(file)) return { path: file, namespace: "shared" };
+      if (isOfNode(nameOf(relative(root, file)))) return undefined;
+      throw new Error(`${importer} imports ${path}, which the host does not export`);
+    });
+    onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => ({
+      contents: exportsOf(`part(${JSON.stringify(nameOf(own.get(path)))})`, names.get(path)),
+    }));
+  };
+  return { name: "shared", setup };
+}
+
+async function buildAlone(folder) {
+  const banner = 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);';
+  const of = { entryPoints: alone, outbase: root, outdir: folder, format: "esm", banner: { js: banner } };
+  const { metafile } = await build({ ...common, ...of });
+  return inputsOf(metafile);
+}
+
+/** Files of which at least a part is in what was made. */
+function inputsOf({ outputs }) {
+  const inputs = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs));
+  return inputs
+    .filter(([path, { bytesInOutput }]) => bytesInOutput > 0 && !/^(?:late|shared):/.test(path))
+    .map(([path]) => path);
+}
+
+/**
+ * Lets a source find the files next to it from the script that contains its code, and lets a script
+ * import through its loader.
+ */
+const keepPositions =
+  (others) =>
+  ({ onLoad }) => {
+    onLoad({ filter: /\.ts$|[\\/]lilconfig[\\/].*\.js$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8");
+      const late = new RegExp(
+        `(await |return |[?:=] |=> )import\\((?!"(?!${[...external, ...others].join("|")}))`,
+        "g",
+      );
+      const contents = text
+        .replaceAll(/createRequire\(import\.meta\.url\)(?=\("(?!modhost\/))/g, "require")
+        .replaceAll("import.meta.url", besideProgram(path))
+        .replaceAll(late, "$1importLate(");
+      return contents === text ? undefined : { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
+    });
+  };
+
+function besideProgram(file) {
+  const place = JSON.stringify(`./${nameOf(relative(root, file))}.js`);
+  return `new URL(${place}, importMeta.url).href`;
+}
+
+function nameOf(source) {
+  return source.replaceAll(sep, "/").replace(/\.ts$/, "");
+}
+
+async function writePart(folder, source) {
+  const name = nameOf(source);
+  const file = join(folder, `${name}.js`);
+  const up = relative(dirname(file), folder).replaceAll(sep, "/");
+  const text = exportsOf(`part(${JSON.stringify(name)})`, await namesIn(folder, source));
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `import { part } from "${up}/program.mjs";\n\n${text}`);
+}
+
+/** A module with these names, which takes them from the value of an expression. */
+function exportsOf(value, names) {
+  const lines = names.map((name) =>
+    name === "default" ? "export default own.default;" : `export const ${name} = own.${name};`,
+  );
+  return `${[names.length === 0 ? `${value};` : `const own = ${value};`, ...lines].join("\n")}\n`;
+}
+
+/** Returns the names that a part exports; none for a part that only runs. */
+async function namesIn(folder, source) {
+  if (!/^export /m.test(read(source))) return [];
+  const { href } = pathToFileURL(join(folder, "program.mjs"));
+  // The loader is written again when the second script is there.
+  const { part } = await import(`${href}?${isOfNode(source)}`);
+  return Object.keys(part(nameOf(source))).sort();
+}
+
+function read(file) {
+  return readFileSync(join(root, file), "utf8");
+}

@@ -1,0 +1,27 @@
+/** Listening sockets that systemd hands to the process that it starts: sd_listen_fds(3). */
+import type { InheritedSocket } from "../../ports/inherited.ts";
+
+/** The first descriptor that is handed over. */
+const FIRST = 3;
+
+/** More are nobody's intention. */
+const MAX_SOCKETS = 256;
+
+interface Ids {
+  readonly pid: number;
+  /** The launcher, where it runs this program as a child. */
+  readonly ppid: number;
+}
+
+/**
+ * None when they are meant for another process, such as a parent that has not taken its variables
+ * away.
+ */
+export function inheritedSockets(env: NodeJS.ProcessEnv, { pid, ppid }: Ids = process): InheritedSocket[] {
+  const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES } = env;
+  const count = Number(LISTEN_FDS);
+  if (![pid, ppid].includes(Number(LISTEN_PID)) || !Number.isInteger(count) || count < 1 || count > MAX_SOCKETS)
+    return [];
+  const names = LISTEN_FDNAMES?.split(":") ?? [];
+  return Array.from({ length: count }, (_, at) => ({ fd: FIRST + at, name: names[at] || "unknown" }));
+}

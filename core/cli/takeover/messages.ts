@@ -1,0 +1,31 @@
+/**
+ * The messages of two server processes while one takes over from the other. The next process
+ * makes the calls.
+ */
+import type { SavedState } from "../../host.ts";
+import type { PausedPort } from "../../ports/inherited.ts";
+
+/** Set in the environment of a process that is to take over from its parent. */
+export const TAKEOVER_VARIABLE = "MODHOST_SUCCESSOR";
+
+/** A port, whose listening socket has been sent before under this key. */
+export interface HandedPort extends Pick<PausedPort, "name" | "requested"> {
+  readonly key: string;
+}
+
+/**
+ * The server that the previous process hands over once it has stopped: the repo is closed, and
+ * everything may be opened.
+ */
+export interface HandedServer {
+  readonly ports: readonly HandedPort[];
+  readonly states: readonly SavedState[];
+}
+
+/** The report of the next process once it has loaded everything without opening a port. */
+export interface Checked {
+  readonly version: string;
+  readonly data: string;
+  readonly config: { readonly isEmpty: boolean; readonly file: string | undefined };
+  readonly failed: readonly { readonly name: string; readonly host: string; readonly note: string }[];
+}

@@ -1,0 +1,88 @@
+/**
+ * Waits until a server can be handed over to another process. Until then nothing of the server
+ * changes.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Host } from "../../host.ts";
+import { assertNotEmptied } from "../../operations/apply.ts";
+import type { Progress } from "../../operations/change.ts";
+import type { NextServerProcess } from "../../types.ts";
+import { httpOf } from "../hosted.ts";
+import type { Checked } from "./messages.ts";
+import type { NextProcess } from "./next_process.ts";
+
+/** Default of the seconds to wait for long requests. */
+const WAIT = 60;
+
+/**
+ * Seconds after which a request counts as long. Shorter ones are finished while new connections
+ * wait.
+ */
+const LASTING = 1;
+
+/**
+ * Milliseconds in which clients that use their connection leave it, because it is closed with a
+ * response.
+ */
+const LEAVE_MS = 1000;
+const LOOK_MS = 50;
+
+/** Maximum number of requests that an error names. */
+const MAX_NAMED = 5;
+
+/**
+ * Waits until the other process has loaded everything, and until no request is left that would be
+ * cut, or would keep new connections waiting. Everything is served meanwhile.
+ * @throws {Error} why the server cannot be handed over
+ */
+export async function prepare(
+  host: Host,
+  next: NextProcess,
+  { wait = WAIT }: NextServerProcess,
+  progress: Pick<Progress, "step">,
+): Promise<void> {
+  const checked = await next.checked();
+  assertFits(host, checked);
+  progress.step(`process ${next.pid} has loaded everything, version ${checked.version}`);
+  await untilShort(host, next, wait);
+  progress.step("what lasted has ended");
+}
+
+/**
+ * @throws {Error} for a process that would serve less, from another folder, or by a config file
+ * that has become empty
+ */
+function assertFits(host: Host, { data, config, failed }: Checked): void {
+  assertNotEmptied(config, host.config);
+  const own = String(host.config.value("data_path"));
+  if (data !== own) throw new Error(`the other process keeps its data in ${data}, and this one in ${own}`);
+  const loaded = new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
+  const [lost] = failed.filter(({ name }) => loaded.has(name));
+  if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+}
+
+async function untilShort(host: Host, next: NextProcess, wait: number): Promise<void> {
+  const http = httpOf(host);
+  const until = performance.now() + wait * 1000;
+  const stay = http?.leave();
+  try {
+    await sleep(LEAVE_MS);
+    for (;;) {
+      next.assertAlive();
+      const left = wait === 0 ? [] : (http?.lasting(LASTING) ?? []);
+      if (left.length === 0) return;
+      if (performance.now() > until) throw new Error(unfinished(left, wait));
+      await sleep(LOOK_MS);
+    }
+  } catch (error) {
+    stay?.();
+    throw error;
+  }
+}
+
+function unfinished(left: readonly string[], wait: number): string {
+  const named =
+    left.slice(0, MAX_NAMED).join(", ") + (left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "");
+  const remedy = "wait longer by --wait SECONDS, or have what lasts cut after unload_grace by --wait 0";
+  return `${named} did not end within ${wait} s; ${remedy}`;
+}

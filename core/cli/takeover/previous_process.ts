@@ -1,0 +1,97 @@
+/** The previous server process, as seen by the one that takes over. */
+import type { Handed, Host } from "../../host.ts";
+import { pauseConnections } from "../../ports/pause.ts";
+import { type HandedConnection, IpcChannel, parentProcess, socketOf } from "../../relay/ipc_channel.ts";
+import { reasonOf } from "../../util/errors.ts";
+import { packageVersion } from "../../util/package.ts";
+import { serverOf } from "../../util/patches/node/handles.ts";
+import { type Checked, type HandedServer, TAKEOVER_VARIABLE } from "./messages.ts";
+
+/** Returns the parent process if it waits for this process to take over. */
+export function previousProcess(env: NodeJS.ProcessEnv): PreviousProcess | undefined {
+  if (env[TAKEOVER_VARIABLE] === undefined || process.send === undefined) return undefined;
+  delete env[TAKEOVER_VARIABLE];
+  return new PreviousProcess();
+}
+
+/** Modules of a host that have failed. */
+const failedIn = (host: Host): Checked["failed"] =>
+  host.modules().flatMap(({ name, host: at, status, note = "" }) => {
+    return status === "failed" ? [{ name, host: at, note }] : [];
+  });
+
+export class PreviousProcess {
+  readonly #channel = new IpcChannel(parentProcess(), {}, (connection) => this.#serve(connection));
+  #handed: Promise<Handed> | undefined;
+  #host: Host | undefined;
+  /** Names of modules that were loaded in the check. */
+  #loaded: ReadonlySet<string> = new Set();
+
+  constructor() {
+    process.on("disconnect", () => this.#channel.end(new Error("the server that was to be followed has gone")));
+  }
+
+  /** Reports the result of loading everything once without opening a port. */
+  checked(host: Host): void {
+    const failed = failedIn(host);
+    this.#loaded = new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
+    const data = String(host.config.value("data_path"));
+    const { isEmpty, file } = host.config;
+    const checked: Checked = { version: packageVersion(), data, config: { isEmpty, file }, failed };
+    this.#handed = this.#channel.call("checked", checked).then((handed) => this.#receive(handed as HandedServer));
+    this.#handed.catch(() => undefined);
+  }
+
+  /**
+   * @throws {Error} names a module that was loaded in the check, and fails now that this process is
+   * to serve
+   */
+  assertNothingLost(host: Host): void {
+    const lost = failedIn(host).find(({ name }) => this.#loaded.has(name));
+    if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+  }
+
+  /**
+   * Resolves to the ports and states of the previous process once it has stopped. @throws {Error}
+   * when it goes on itself
+   */
+  async begun(): Promise<Handed> {
+    return (await this.#handed) as Handed;
+  }
+
+  failed(error: unknown): void {
+    this.#channel.notify("failed", reasonOf(error));
+  }
+
+  /**
+   * Called when this process serves: takes the connections that came in the meantime. Resolves when
+   * all have arrived.
+   */
+  async running(host: Host): Promise<void> {
+    this.#host = host;
+    try {
+      await this.#channel.call("running");
+      this.#channel.notify("taken");
+    } catch {
+      // The previous process has ended, and its connections with it.
+    }
+  }
+
+  /** Takes the ports over. They accept connections from the moment at which they arrive. */
+  async #receive({ ports, states }: HandedServer): Promise<Handed> {
+    const taken = this.#channel.takeAll(ports).map(async ({ name, requested, handle }) => {
+      return { name, requested, ...(await pauseConnections(serverOf(handle))) };
+    });
+    return { ports: await Promise.all(taken), states };
+  }
+
+  #serve(connection: HandedConnection): void {
+    const socket = socketOf(connection).setNoDelay(true);
+    try {
+      this.#host?.connect(connection.service, socket);
+    } catch {
+      // The configuration no longer has such a service.
+      socket.destroy();
+    }
+  }
+}

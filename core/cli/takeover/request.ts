@@ -1,0 +1,92 @@
+/**
+ * `modhost run --takeover`: asks the server that runs to let another process go on in its place.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { handOverText } from "../../operations/server.ts";
+import type { Change, ServerStatus } from "../../types.ts";
+import { changeText, showChange } from "../admin/change.ts";
+import { adminSocket, NoServerError, StuckServerError, send, statusOf } from "../admin/client.ts";
+import { type CommandContext, UsageError } from "../command.ts";
+import { hostOptions } from "../hosted.ts";
+
+/** Seconds in which one of both processes must serve again. */
+const TIMEOUT = 300;
+const LOOK_MS = 50;
+
+/** Options of this command that the other process is not to have. */
+const own = /^--(takeover$|wait(=|$))/;
+
+/**
+ * Gives the exit code: 0 when the other process serves, 1 when it does not, and the server goes on
+ * as it was. Undefined where no server runs.
+ */
+export async function takeOver(context: CommandContext): Promise<number | undefined> {
+  const { configPath, search } = hostOptions(context, context.args);
+  const socket = await adminSocket({ ...context, configPath, search });
+  const before = await statusAt(socket);
+  if (before === undefined) return undefined;
+  const wait = waitOf(context.options.wait);
+  const request = { command: JSON.stringify(commandOf(process.argv)), folder: context.cwd, ...wait };
+  const { value: change } = await send<Change>(socket, "POST", "/takeover", request);
+  if (change.result !== "done") return showChange(context, change);
+  const { pid, outcome } = await outcomeOf(socket, before);
+  const { output } = context;
+  const isDone = outcome.result === "done";
+  const line = isDone
+    ? `  Process ${pid} serves in place of process ${before.pid}.`
+    : `  Process ${before.pid} goes on.`;
+  const shown = { ...outcome, steps: change.steps };
+  output.show({ ...shown, pid }, () => [changeText(output, shown), line].join("\n"));
+  return isDone ? 0 : 1;
+}
+
+/** This program, and its words but for those that are meant for this process. */
+function commandOf([, program = "", ...words]: readonly string[]): string[] {
+  const rest = words.filter((word, at) => !own.test(word) && words[at - 1] !== "--wait");
+  const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
+  return [process.execPath, ...options, program, ...rest];
+}
+
+function waitOf(given: unknown): { wait?: number } {
+  if (given === undefined) return {};
+  const wait = Number(given);
+  if (given === true || Number.isNaN(wait) || wait < 0) throw new UsageError("--wait takes a number of seconds");
+  return { wait };
+}
+
+/**
+ * Returns the outcome of the takeover, as the server that runs afterwards has recorded it. It waits
+ * for that record, because a process that serves already may still give up.
+ */
+async function outcomeOf(socket: string, before: ServerStatus): Promise<{ pid: number; outcome: Change }> {
+  const until = performance.now() + TIMEOUT * 1000;
+  for (;;) {
+    const status = await statusAt(socket);
+    if (status !== undefined && status.started !== before.started) {
+      const outcome = await recordedAt(socket);
+      if (outcome !== undefined) return { pid: status.pid, outcome };
+    }
+    if (performance.now() > until) throw new Error(`No server has answered at ${socket} for ${TIMEOUT} s`);
+    await sleep(LOOK_MS);
+  }
+}
+
+/** Undefined while nothing is recorded, or nobody answers. */
+async function recordedAt(socket: string): Promise<Change | undefined> {
+  try {
+    const { value: changes } = await send<Change[]>(socket, "GET", "/changes");
+    return changes.findLast(({ what }) => what === handOverText);
+  } catch (error) {
+    if (error instanceof NoServerError) return undefined;
+    throw error;
+  }
+}
+
+async function statusAt(socket: string): Promise<ServerStatus | undefined> {
+  try {
+    return await statusOf(socket);
+  } catch (error) {
+    if (error instanceof NoServerError || error instanceof StuckServerError) return undefined;
+    throw error;
+  }
+}

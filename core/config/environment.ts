@@ -1,0 +1,46 @@
+/** Environment variables that set options. */
+import type { OptionDeclaration } from "../types.ts";
+
+export const environmentPrefix = "MODHOST_";
+
+/** Returns true if the name of a variable starts with MODHOST_, in any case. */
+export function isOwnVariable(variable: string): boolean {
+  return variable.slice(0, environmentPrefix.length).toUpperCase() === environmentPrefix;
+}
+
+/**
+ * Returns the values of the variables MODHOST_<OPTION NAME>, by option name. A guard in
+ * `modhost_http_guard` would be lost if only capitals counted. If a name occurs in several
+ * spellings, the one in capitals wins.
+ */
+export function environmentOptions(env: NodeJS.ProcessEnv): Map<string, string> {
+  const options = new Map<string, string>();
+  for (const variable of Object.keys(env).filter(isOwnVariable)) {
+    const text = env[variable.toUpperCase()] ?? env[variable];
+    if (text !== undefined) options.set(variable.slice(environmentPrefix.length).toLowerCase(), text);
+  }
+  return options;
+}
+
+/** Returns the environment variable that sets an option. */
+export function variableOf(name: string): string {
+  return environmentPrefix + name.toUpperCase();
+}
+
+/** Reads JSON where the type has such a form, and lists also as "a, b". Other values stay text. */
+export function readVariable(text: string, declaration: OptionDeclaration | undefined): unknown {
+  const type = declaration?.type ?? "any";
+  const isList = type === "strings" || type === "ports";
+  if (type === "object" || type === "any" || (isList && text.trimStart().startsWith("["))) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  if (!isList) return text;
+  return text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+}

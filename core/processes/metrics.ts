@@ -1,0 +1,99 @@
+/**
+ * Metrics of a server of several processes. The secondaries send theirs to the primary, which shows
+ * them as one server.
+ */
+import type { CountedElsewhere, HttpModule, RequestCounts } from "../http/index.ts";
+import { createMetrics } from "../metrics/counted_metrics.ts";
+import type { MetricDeclarations, MetricSample, MetricsProvider, Module, OwnedItem } from "../types.ts";
+import { actAs } from "../util/usage.ts";
+import type { WorkerState } from "./messages.ts";
+
+/** The metrics of one provider of another process, as they are sent. */
+export interface CollectedElsewhere {
+  readonly metrics: MetricDeclarations;
+  readonly host: string;
+  readonly samples: readonly MetricSample[];
+}
+
+/** Collects the metrics of this process's modules for the primary. */
+export class CollectedHere {
+  readonly #providers = new Set<OwnedItem<MetricsProvider>>();
+
+  constructor(module: Module) {
+    module.handle_items(
+      "metrics-provider",
+      (item) => void this.#providers.add(item),
+      (item) => void this.#providers.delete(item),
+    );
+  }
+
+  async collect(): Promise<CollectedElsewhere[]> {
+    const collections = [...this.#providers].map(async ({ item, owner }) => {
+      // The primary reports providers that fail when it collects its own.
+      const samples = await Promise.try(() => actAs(owner, () => item.collect())).catch(() => []);
+      return { metrics: item.metrics, host: owner.host, samples: [...samples] };
+    });
+    return Promise.all(collections);
+  }
+}
+
+/** The requests that were counted in this process since the last report. */
+export class RequestCountsHere {
+  readonly #reported = new Map<string, readonly number[]>();
+  #http: HttpModule | undefined;
+  #counts: RequestCounts | undefined;
+
+  take(http: HttpModule, asker: Module): CountedElsewhere[] {
+    if (http !== this.#http) {
+      // Another instance counts from the beginning.
+      this.#http = http;
+      this.#counts = undefined;
+      this.#reported.clear();
+    }
+    const counts = (this.#counts ??= http.counts(asker));
+    return [...counts].flatMap((each) => {
+      const { module, route } = each;
+      const key = JSON.stringify([module, route]);
+      const numbers = each.since(this.#reported.get(key));
+      this.#reported.set(key, each.numbers);
+      return numbers === undefined ? [] : [{ module, route, numbers }];
+    });
+  }
+}
+
+const declarations = {
+  modhost_workers: { kind: "gauge", help: "Processes that serve." },
+  modhost_worker_ends_total: { kind: "counter", help: "Processes beside the first that have ended since it began." },
+  modhost_worker_connections: { kind: "gauge", help: "Open connections of a process.", labels: ["worker"] },
+  modhost_worker_cpu_seconds_total: {
+    kind: "counter",
+    unit: "seconds",
+    help: "CPU time of a process, user and system.",
+    labels: ["worker"],
+  },
+  modhost_worker_resident_memory_bytes: {
+    kind: "gauge",
+    unit: "bytes",
+    help: "Memory of a process that is resident.",
+    labels: ["worker"],
+  },
+} as const satisfies MetricDeclarations;
+
+/** Metrics of the processes themselves, from the states that they report. */
+export function workerMetrics(states: () => readonly WorkerState[], ends: () => number): MetricsProvider {
+  return {
+    metrics: declarations,
+    collect() {
+      const series = createMetrics(declarations);
+      const all = states();
+      series.set("modhost_workers", all.length);
+      series.add("modhost_worker_ends_total", ends());
+      for (const { number, connections, cpu, memory } of all) {
+        series.set("modhost_worker_connections", connections, String(number));
+        series.add("modhost_worker_cpu_seconds_total", cpu, String(number));
+        series.set("modhost_worker_resident_memory_bytes", memory, String(number));
+      }
+      return series.collect();
+    },
+  };
+}

@@ -1,0 +1,174 @@
+/** One process of a server of several, as it sees itself. */
+import type { Host, ReplicatedChange } from "../host.ts";
+import { closeHandle, IpcChannel, type IpcPeer, parentProcess, type SocketHandle } from "../relay/ipc_channel.ts";
+import { reasonOf } from "../util/errors.ts";
+import { type Begin, type KnownIpcSocket, type PortFacts, type PrimaryScope, WORKER_VARIABLE } from "./messages.ts";
+import { Primary } from "./primary.ts";
+import type { Role } from "./role.ts";
+import { Secondary } from "./secondary.ts";
+
+/** The program around the host, as far as the supervisor calls it. */
+export interface WorkerProgram {
+  host(): Host;
+  /** Applies the configuration, and reports the result. */
+  reload(): Promise<void>;
+  reopen(): Promise<void>;
+  /** Ends the process. `signal` is the one that stops the server. */
+  stop(signal?: string): void;
+}
+
+/** Returns this process as a worker if a supervisor has started it. */
+export function workerOf(env: NodeJS.ProcessEnv): Worker | undefined {
+  const number = Number(env[WORKER_VARIABLE]);
+  if (env[WORKER_VARIABLE] === undefined || process.send === undefined) return undefined;
+  delete env[WORKER_VARIABLE];
+  const supervisor = parentProcess();
+  // Libraries that find `process.send` post to the parent process. The channel belongs to the
+  // supervisor alone, and modules should not notice that there are several processes.
+  delete (process as { send?: unknown }).send;
+  return new Worker(number, supervisor);
+}
+
+/** Milliseconds between two checks whether the channel is still open. */
+const CHECK_MS = 1000;
+
+export class Worker {
+  readonly number: number;
+  readonly supervisor: IpcChannel;
+  readonly #peer: IpcPeer;
+  /** Functions that the supervisor may call. The role adds its own. */
+  readonly #handlers: Record<string, (...values: never[]) => unknown> = {};
+  readonly #begun = Promise.withResolvers<Begin>();
+  #role: Role | undefined;
+  #program: WorkerProgram | undefined;
+  #begin: Begin | undefined;
+  readonly #checking: NodeJS.Timeout;
+  #isCutOff = false;
+  /** Set when the process was requested to end before its program was attached. */
+  #stopped: { readonly signal: string | undefined } | undefined;
+  /** The latest values that arrived before the role was chosen. */
+  #scope: PrimaryScope | undefined;
+  #ipcSockets: readonly KnownIpcSocket[] | undefined;
+
+  constructor(number: number, peer: IpcPeer) {
+    this.number = number;
+    this.#peer = peer;
+    Object.assign(this.#handlers, {
+      begin: (begin: Begin) => this.#begun.resolve(begin),
+      scope: (scope: PrimaryScope) => {
+        this.#scope = scope;
+      },
+      ipcSockets: (sockets: readonly KnownIpcSocket[]) => {
+        this.#ipcSockets = sockets;
+      },
+      stop: (signal: string | undefined) => this.#stop(signal),
+      ping: () => undefined,
+      reload: () => this.#program?.reload(),
+      reopen: () => this.#program?.reopen(),
+      change: (change: ReplicatedChange) => this.#make(change),
+      log: (line: string, from: number | undefined) => this.#program?.host().shared.relayLog(line, from),
+    });
+    this.supervisor = new IpcChannel(peer, this.#handlers, (connection) => {
+      if (this.#role === undefined) closeHandle(connection.handle);
+      else this.#role.takeConnection(connection);
+    });
+    process.on("disconnect", () => this.#cutOff());
+    // Node.js emits no `disconnect` while a connection is being handed over.
+    this.#checking = setInterval(() => {
+      if (!peer.connected) this.#cutOff();
+    }, CHECK_MS).unref();
+    this.#begun.promise.catch(() => undefined);
+    this.supervisor.notify("up");
+  }
+
+  /** Ends this process when the supervisor has gone, because nobody would look after it. */
+  #cutOff(): void {
+    if (this.#isCutOff) return;
+    this.#isCutOff = true;
+    clearInterval(this.#checking);
+    const error = new Error("the supervisor has gone");
+    this.supervisor.end(error);
+    this.#begun.reject(error);
+    // If code in this process has closed the channel, the supervisor still runs and has to start
+    // another process. Exit code 0 would mean that the server should stop.
+    process.once("exit", () => {
+      process.exitCode = 1;
+    });
+    this.#stop();
+  }
+
+  /** Stops the program, or remembers the request until the program is attached. */
+  #stop(signal?: string): void {
+    if (this.#program === undefined) this.#stopped = { signal };
+    else this.#program.stop(signal);
+  }
+
+  get isPrimary(): boolean {
+    return this.number === 1;
+  }
+
+  /** Waits for what this process starts with. @throws {Error} when the supervisor has gone */
+  async begin(): Promise<Pick<Role, "siblings" | "module"> & { readonly ports: readonly GivenPort[] }> {
+    const begin = await this.#begun.promise;
+    this.#begin = begin;
+    const deps = {
+      supervisor: this.supervisor,
+      begin: { ...begin, scope: this.#scope ?? begin.scope, ipcSockets: this.#ipcSockets ?? begin.ipcSockets },
+      host: () => this.#program?.host(),
+    };
+    this.#role = this.isPrimary ? new Primary(deps) : new Secondary(deps);
+    const { siblings, module, handlers } = this.#role;
+    Object.assign(this.#handlers, handlers);
+    return { siblings, module, ports: this.supervisor.takeAll(begin.ports) };
+  }
+
+  /** Sets the program that the supervisor controls from now on. */
+  attach(program: WorkerProgram): void {
+    this.#program = program;
+    const { signal } = this.#stopped ?? {};
+    // Like a signal during the start, the stop must come after the start has begun.
+    if (this.#stopped !== undefined || !this.#peer.connected) setImmediate(() => program.stop(signal));
+  }
+
+  /** Called when the host serves: makes the changes that the other processes have made. */
+  async running(): Promise<void> {
+    for (const change of this.#begin?.changes ?? []) {
+      await this.#make(change).catch((error: unknown) => {
+        this.#program?.host().log.warn("Cannot replay an earlier module change in this process: %s", reasonOf(error));
+      });
+    }
+    await this.#role?.running();
+    this.supervisor.notify("running");
+  }
+
+  async close(): Promise<void> {
+    await this.#role?.close();
+  }
+
+  /** Makes a change here that was made in the primary. */
+  async #make(change: ReplicatedChange): Promise<void> {
+    const host = this.#program?.host();
+    if (host === undefined) return;
+    if (change.kind === "apply" || change.kind === "reopen") {
+      await (change.kind === "apply" ? host.apply({ by: PRIMARY }) : host.reopenLogs(PRIMARY));
+      return;
+    }
+    const { kind, name, host: at } = change as Extract<ReplicatedChange, { name: string }>;
+    if (this.#role?.siblings.isElsewhere?.(name) === true) return;
+    await host[kind](name, at).catch((error: unknown) => {
+      if (!isDone(kind, error)) throw error;
+    });
+  }
+}
+
+/** The name of the primary in the logs of the secondaries. */
+const PRIMARY = "process 1";
+
+/** A port of the previous primary, with its listening socket. */
+export type GivenPort = PortFacts & { readonly handle: SocketHandle };
+
+/** Whether the error says that the change was made already, by somebody else or by quarantine. */
+function isDone(kind: ReplicatedChange["kind"], error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return (kind === "load" && code === "MODULE_ALREADY_LOADED") || (kind === "unload" && code === "MODULE_NOT_LOADED");
+}

@@ -1,0 +1,47 @@
+/** Errors as plain objects, so that they can be copied to another thread or process. */
+import { type ErrorCode, errorTable, ModhostError } from "../util/errors.ts";
+
+export interface SerializedError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string | undefined;
+  readonly code: unknown;
+}
+
+/** Describes any thrown value. Its getters and its conversion to text may throw, too. */
+export function serializeError(thrown: unknown): SerializedError {
+  try {
+    if (!(thrown instanceof Error)) return readError({ message: String(thrown) });
+    const { name, message, stack } = thrown;
+    return {
+      ...readError({ name, message: String(message), stack }),
+      code: plainCode((thrown as SerializedError).code),
+    };
+  } catch {
+    return readError(undefined);
+  }
+}
+
+export function deserializeError(received: unknown): Error {
+  const { name, message, stack, code } = readError(received);
+  if (name === "ModhostError" && typeof code === "string" && Object.hasOwn(errorTable, code)) {
+    return Object.assign(new ModhostError(code as ErrorCode), { message, ...(stack === undefined ? {} : { stack }) });
+  }
+  const error = new Error(message);
+  error.name = name;
+  if (stack !== undefined) error.stack = stack;
+  return code === undefined ? error : Object.assign(error, { code });
+}
+
+/** Reads what another thread or process has sent, whatever its form. */
+function readError(error: unknown): SerializedError {
+  const { name, message, stack, code } = (typeof error === "object" && error !== null ? error : {}) as SerializedError;
+  return {
+    name: typeof name === "string" ? name : "Error",
+    message: typeof message === "string" ? message : "an error that cannot be read",
+    stack: typeof stack === "string" ? stack : undefined,
+    code: plainCode(code),
+  };
+}
+
+const plainCode = (code: unknown) => (typeof code === "string" || typeof code === "number" ? code : undefined);

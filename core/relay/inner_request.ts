@@ -1,0 +1,164 @@
+/**
+ * Requests between parts of one server, over a socket of the system. The sender adds a header field
+ * with facts about the client, and a token that proves who sends it. The receiver removes the
+ * field, and its handlers see the request as the client sent it.
+ */
+import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
+import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
+import { isHttp2 } from "../util/http2.ts";
+import { type Agent, type ClientRequest, request as openRequest } from "../util/node_http.ts";
+import type { NodeRequest } from "../util/node_messages.ts";
+import { connectionFields, fieldName } from "./fields.ts";
+
+/** Header fields between parts of one server. Clients can neither set nor see them. */
+export const PEER_FIELD = "x-modhost-peer";
+export const PASSED_FIELD = "x-modhost-passed";
+export const REFUSED_FIELD = "x-modhost-refused";
+export const INNER_FIELDS: ReadonlySet<string> = new Set([PEER_FIELD, PASSED_FIELD, REFUSED_FIELD]);
+
+/** The two ends of the client's connection. */
+export interface Peer {
+  readonly remoteAddress: string | undefined;
+  readonly remotePort: number | undefined;
+  readonly localAddress: string | undefined;
+  readonly localPort: number | undefined;
+  readonly encrypted: boolean;
+}
+
+/** The facts that the receiver gets about a request: JSON in PEER_FIELD. */
+export interface RequestFacts {
+  readonly token: string;
+  readonly peer: Peer;
+  /** The request came as HTTP/1.0, which needs no `Host`. */
+  readonly isOld?: boolean;
+}
+
+/** Where a part of the server takes requests, and the token that each request has to carry. */
+export interface InnerAddress {
+  readonly path: string;
+  readonly token: string;
+}
+
+/**
+ * Returns an address in a folder, or the name of a pipe where sockets of the system have no paths.
+ */
+export function innerAddress(folder: string, name: string): InnerAddress {
+  const token = randomBytes(16).toString("hex");
+  return { token, path: process.platform === "win32" ? `\\\\.\\pipe\\modhost-${token}` : join(folder, name) };
+}
+
+export interface InnerTarget extends InnerAddress {
+  readonly agent: Agent;
+}
+
+export interface InnerRequestOptions {
+  /** The target of the request line. Default: as the client sent it. */
+  readonly url?: string;
+  /** The Host header of a request that has none. */
+  readonly host: string | undefined;
+  /** The protocol that the client wants to switch to. */
+  readonly upgrade?: string | undefined;
+  /** Whether the receiver decides when the client may send its body. */
+  readonly passesExpect: boolean;
+  /** Further facts for the receiver. */
+  readonly facts: object;
+}
+
+/** Opens a request to another part of this server. Its body is still to be sent. */
+export function openInnerRequest(
+  request: NodeRequest,
+  target: InnerTarget,
+  options: InnerRequestOptions,
+): ClientRequest {
+  const { url = request.url, host, upgrade, passesExpect, facts } = options;
+  const { rawHeaders, socket } = request;
+  const headers: string[] = [PEER_FIELD, asciiJson({ token: target.token, peer: peerOf(socket), ...facts })];
+  let isFramed = false;
+  let hasHost = false;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    const { lower } = fieldName(name);
+    if (name.startsWith(":") || INNER_FIELDS.has(lower)) continue;
+    if (connectionFields.has(lower) && !(lower === "expect" && passesExpect)) continue;
+    if (lower === "content-length" || lower === "transfer-encoding") isFramed = true;
+    if (lower === "host") hasHost = true;
+    headers.push(name, rawHeaders[at + 1] as string);
+  }
+  if (!hasHost && host !== undefined) headers.push("Host", host);
+  if (!isFramed && hasBody(request)) headers.push("Transfer-Encoding", "chunked");
+  if (upgrade !== undefined) headers.push("Connection", "Upgrade", "Upgrade", upgrade);
+  return openRequest({
+    socketPath: target.path,
+    agent: upgrade === undefined ? target.agent : false,
+    method: request.method,
+    path: url,
+    headers: headers as never,
+    setHost: false,
+  });
+}
+
+/** Whether a request has a body, by its framing. */
+export function hasBody(request: NodeRequest): boolean {
+  if (isHttp2(request)) return !request.stream.endAfterHeaders;
+  const { headers } = request;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/**
+ * Reads and removes the facts about a request that has arrived, and makes its connection look like
+ * that of the client. Closes the connection of a sender without the token, and returns undefined.
+ */
+export function admit<F extends RequestFacts>(
+  request: { rawHeaders: string[]; headers: Record<string, unknown>; socket: Socket; httpVersion: string },
+  token: string,
+): Partial<F> | undefined {
+  const { rawHeaders, headers, socket } = request;
+  const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name === PEER_FIELD);
+  const facts: Partial<F> = at < 0 ? {} : JSON.parse(rawHeaders[at + 1] as string);
+  if (at >= 0) rawHeaders.splice(at, 2);
+  delete headers[PEER_FIELD];
+  if (facts.token !== token) {
+    socket.destroy();
+    return undefined;
+  }
+  if (facts.isOld === true) request.httpVersion = "1.0";
+  if (facts.peer !== undefined) disguise(socket, facts.peer);
+  return facts;
+}
+
+/** Returns JSON that a header can carry. */
+export function asciiJson(value: object): string {
+  return JSON.stringify(value).replace(
+    /[^ -~]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+const peers = new WeakMap<Socket, Peer>();
+
+/** Returns the two ends of a client's connection, which never change. */
+function peerOf(socket: Socket): Peer {
+  let peer = peers.get(socket);
+  if (peer === undefined) {
+    const { remoteAddress, remotePort, localPort, localAddress } = socket;
+    const encrypted = (socket as TLSSocket).encrypted === true;
+    peers.set(socket, (peer = { remoteAddress, remotePort, localPort, localAddress, encrypted }));
+  }
+  return peer;
+}
+
+const PEER_NAMES = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
+
+/** The client whose request a connection carries at the moment. */
+const shown = new WeakMap<Socket, Peer>();
+
+function disguise(socket: Socket, peer: Peer): void {
+  const isNew = !shown.has(socket);
+  shown.set(socket, peer);
+  if (!isNew) return;
+  for (const name of PEER_NAMES) {
+    Object.defineProperty(socket, name, { get: () => shown.get(socket)?.[name], configurable: true });
+  }
+}

@@ -1,0 +1,37 @@
+/** Parts of HTTP messages that are sent on as they arrive. */
+import { isAscii } from "node:buffer";
+import type { ClientRequest, IncomingMessage } from "node:http";
+
+/** Bytes of the largest body that is checked for plain text. */
+const MAX_TEXT = 4096;
+
+/**
+ * Returns the body of a response that has arrived in one piece with its head. Sent as one, it costs
+ * half of what a stream costs.
+ */
+export function wholeBody(incoming: IncomingMessage, method: string): Buffer | string | undefined {
+  const length = Number(incoming.headers["content-length"] ?? 0);
+  if (!incoming.complete || length === 0 || method === "HEAD") return undefined;
+  if (incoming.readableLength !== length) return undefined;
+  const bytes: Buffer = incoming.read();
+  // Text is sent in one write with the head. Without a content type, the type of the body would
+  // decide about the header.
+  const isText = length <= MAX_TEXT && incoming.headers["content-type"] !== undefined && isAscii(bytes);
+  return isText ? bytes.toString("latin1") : bytes;
+}
+
+/**
+ * Sends the head of a request at once, one byte for each character: `flushHeaders` would encode it
+ * as UTF-8.
+ */
+export function sendHead(outgoing: ClientRequest): void {
+  outgoing.write("", "latin1");
+}
+
+/** Returns the trailers of a message that has been read to its end. */
+export function trailersOf({ rawTrailers }: Pick<IncomingMessage, "rawTrailers">): [string, string][] {
+  const trailers: [string, string][] = [];
+  for (let at = 0; at < rawTrailers.length; at += 2)
+    trailers.push([rawTrailers[at] as string, rawTrailers[at + 1] as string]);
+  return trailers;
+}

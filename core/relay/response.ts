@@ -1,0 +1,83 @@
+/** A response of another server, process or worker on its way to the client. */
+import { Readable } from "node:stream";
+import type { HttpEvent, ResponseFields } from "../types.ts";
+import { isFieldValue } from "../util/header_fields.ts";
+import { INTERNAL_ERROR } from "../util/http2.ts";
+import { type IncomingMessage, STATUS_CODES } from "../util/node_http.ts";
+import { foldedName, headerTable, mayTrail } from "./fields.ts";
+import { trailersOf, wholeBody } from "./message.ts";
+
+/** Statuses of responses without a body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
+const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
+
+export interface RelayOptions {
+  /** Folded names of trailers that are not forwarded. */
+  readonly withheld?: { has(folded: string): boolean };
+  /** Whether the response is of this server, so that every trailer is forwarded. Default false. */
+  readonly isOwn?: boolean;
+}
+
+/**
+ * Returns the result of a handler that sends the response on. If it breaks off, the response to the
+ * client is cut as well, so that nobody takes a part for the whole.
+ *
+ * @param fields the header fields to send, as a flat list
+ * @param failed called with the reason if the response breaks off
+ */
+export function relayResponse(
+  event: HttpEvent,
+  incoming: IncomingMessage,
+  fields: readonly string[],
+  failed: (error: Error) => void,
+  { withheld, isOwn = false }: RelayOptions = {},
+): ResponseFields {
+  const { request, response } = event;
+  const { statusCode = 502, statusMessage = "", headers } = incoming;
+  const isOwnPhrase = statusMessage !== STATUS_CODES[statusCode] && statusMessage !== "" && isFieldValue(statusMessage);
+  const head = { status_code: statusCode, headers: headerTable(fields), ...(isOwnPhrase && { status: statusMessage }) };
+  if (request.method === "HEAD" || bodiless.has(statusCode)) {
+    incoming.on("error", () => undefined);
+    // Bytes after a 205 do not belong to the response.
+    if (statusCode === 205) incoming.destroy();
+    else incoming.resume();
+    return { ...head, body: Readable.from([]) };
+  }
+  const { errored } = incoming;
+  const source = errored === null ? incoming : brokenBy(errored);
+  source.once("error", (error) => {
+    if (response.finished) return;
+    failed(error);
+    cut(event);
+  });
+  const body = wholeBody(incoming, request.method) ?? source;
+  const { trailer } = headers;
+  if (trailer === undefined) return { ...head, body };
+  const isForwarded = (name: string, value?: string) =>
+    isOwn || (mayTrail(name, value) && withheld?.has(foldedName(name)) !== true);
+  response.trailer_names = trailer
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => isForwarded(name));
+  const trailers = () => Object.fromEntries(trailersOf(incoming).filter(([name, value]) => isForwarded(name, value)));
+  return { ...head, body, trailers };
+}
+
+/**
+ * Returns a body that breaks off when it is read, for a response that has broken off before anybody
+ * listened.
+ */
+const brokenBy = (error: Error): Readable =>
+  new Readable({
+    read() {
+      this.destroy(error);
+    },
+  });
+
+/**
+ * Ends the connection, or the stream of HTTP/2, so that the client sees that the response is not
+ * complete.
+ */
+function cut({ response: { raw } }: HttpEvent): void {
+  if ("stream" in raw) raw.stream?.close(INTERNAL_ERROR);
+  else raw.destroy();
+}

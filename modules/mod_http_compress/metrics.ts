@@ -1,0 +1,96 @@
+/** Counts what compression has done, for the metrics and for the status of the module. */
+import { createMetrics } from "../../core/index.ts";
+import type { MetricsProvider, MiddlewareDescription } from "../../core/types.ts";
+import type { Watcher } from "./compressor.ts";
+import type { EncodingName } from "./encodings.ts";
+
+type Counts = NonNullable<MiddlewareDescription["counts"]>;
+
+const metricsOfCompression = () =>
+  createMetrics({
+    modhost_http_compress_answers_total: {
+      kind: "counter",
+      help: "Answers that went out compressed.",
+      labels: ["encoding"],
+    },
+    modhost_http_compress_in_bytes_total: {
+      kind: "counter",
+      help: "Bytes of bodies before compression, files from memory among them.",
+      unit: "bytes",
+      labels: ["encoding"],
+    },
+    modhost_http_compress_out_bytes_total: {
+      kind: "counter",
+      help: "Bytes that these bodies have been sent as.",
+      unit: "bytes",
+      labels: ["encoding"],
+    },
+    modhost_http_compress_busy_total: {
+      kind: "counter",
+      help: "Answers that went out as they are, since the bounds of compression were reached.",
+    },
+    modhost_http_compress_cache_hits_total: { kind: "counter", help: "Files that came compressed from memory." },
+    modhost_http_compress_cache_bytes: { kind: "gauge", help: "Memory of compressed files.", unit: "bytes" },
+  });
+
+/** Counters of one entry. */
+export interface Tally extends Watcher {
+  readonly counts: Counts;
+}
+
+export class CompressMetrics {
+  readonly #metrics = metricsOfCompression();
+  readonly total = { bytesIn: 0, bytesOut: 0 };
+
+  provider(cached: () => number): MetricsProvider {
+    const own = this.#metrics;
+    return {
+      metrics: own.metrics,
+      collect() {
+        own.set("modhost_http_compress_cache_bytes", cached());
+        return own.collect();
+      },
+    };
+  }
+
+  tally(): Tally {
+    const own = this.#metrics;
+    const { total } = this;
+    const moved = new Map<EncodingName, { bytesIn: number; bytesOut: number }>();
+    const seen = { cached: 0, busy: 0 };
+    return {
+      compressed: (encoding) => own.add("modhost_http_compress_answers_total", 1, encoding),
+      moved(encoding, bytesIn, bytesOut) {
+        own.add("modhost_http_compress_in_bytes_total", bytesIn, encoding);
+        own.add("modhost_http_compress_out_bytes_total", bytesOut, encoding);
+        const of = moved.get(encoding) ?? { bytesIn: 0, bytesOut: 0 };
+        moved.set(encoding, of);
+        for (const sum of [of, total]) {
+          sum.bytesIn += bytesIn;
+          sum.bytesOut += bytesOut;
+        }
+      },
+      busy() {
+        own.add("modhost_http_compress_busy_total");
+        seen.busy += 1;
+      },
+      servedFromCache() {
+        own.add("modhost_http_compress_cache_hits_total");
+        seen.cached += 1;
+      },
+      get counts(): Counts {
+        const bytes = [...moved].flatMap(([encoding, { bytesIn, bytesOut }]) => [
+          { title: `${titles[encoding]}, before`, value: bytesIn, unit: "bytes" as const },
+          { title: `${titles[encoding]}, after`, value: bytesOut, unit: "bytes" as const },
+        ]);
+        const others = [
+          { title: "From memory", value: seen.cached },
+          { title: "No room", value: seen.busy },
+        ];
+        return [...bytes, ...others.filter(({ value }) => value > 0)];
+      },
+    };
+  }
+}
+
+const titles: Readonly<Record<EncodingName, string>> = { zstd: "Zstd", br: "Brotli", gzip: "Gzip" };

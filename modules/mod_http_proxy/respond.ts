@@ -1,0 +1,85 @@
+/** The handlers of an app: forward each request, and relay the response of the upstream. */
+import { faultOf, httpMethods, joinTunnels, RelayFault, relayResponse } from "../../core/http/index.ts";
+import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.ts";
+import type { ProxiedApp } from "./app.ts";
+import { hopsLeft, responseFields } from "./fields.ts";
+import { type ForwardDeps, failedBy, forward, type ProxiedRequest, type Received } from "./forward.ts";
+import { clientLocation } from "./paths.ts";
+
+/** Milliseconds of silence after which a half-closed websocket ends. */
+const MAX_HALF_OPEN_MS = 5000;
+
+/** The handler of an app's routes. */
+export async function handle(
+  event: HttpEvent,
+  rest: string,
+  app: ProxiedApp,
+  deps: ForwardDeps,
+): Promise<HandlerResult> {
+  if (hopsLeft(event.request) === 0) return respondHere(event);
+  const proxied: ProxiedRequest = { event, app, rest, isUpgrade: false };
+  const received = await forward(proxied, deps);
+  return typeof received === "object" ? respond(proxied, received, deps) : (received ?? true);
+}
+
+/**
+ * Responds to a request that may not be forwarded. A response to TRACE would show pages the cookies
+ * that they may not see.
+ */
+function respondHere({ request, response }: HttpEvent): HandlerResult {
+  if (request.method === "TRACE") return 501;
+  response.headers.allow = httpMethods.join(", ");
+  return "";
+}
+
+/** The handler of an app's websockets. */
+export async function upgrade(
+  event: WebSocketEvent,
+  rest: string,
+  app: ProxiedApp,
+  deps: ForwardDeps,
+): Promise<HandlerResult> {
+  const proxied: ProxiedRequest = { event, app, rest, isUpgrade: true };
+  const received = await forward(proxied, deps);
+  if (typeof received !== "object") return received ?? true;
+  const { incoming, tunnel: far } = received;
+  if (far === undefined) return respond(proxied, received, deps);
+  const fields = fieldsOf(proxied, received);
+  if (event.response.finished || fields === undefined) {
+    far.socket.destroy();
+    return 502;
+  }
+  const near = event.tunnel();
+  const end = () => {
+    near.socket.destroy();
+    far.socket.destroy();
+  };
+  // Traffic is relayed between both connections, so if one is silent, the other is too.
+  far.socket.setTimeout(app.settings.idle_timeout * 1000, end);
+  near.socket.once("end", () => far.socket.setTimeout(MAX_HALF_OPEN_MS));
+  event.request.leaving.addEventListener("abort", end, { once: true });
+  joinTunnels(near, far, ["Connection", "Upgrade", "Upgrade", "websocket", ...fields]);
+  incoming.resume();
+  return true;
+}
+
+function respond(proxied: ProxiedRequest, received: Received, deps: ForwardDeps): HandlerResult {
+  const { event } = proxied;
+  const { incoming, upstream } = received;
+  const fields = fieldsOf(proxied, received);
+  if (fields === undefined) {
+    incoming.destroy();
+    const fault = new RelayFault("bad_answer", "its answer has a header that cannot be passed on");
+    failedBy(proxied, deps, upstream, fault);
+    return fault.status;
+  }
+  const failed = (error: Error) => failedBy(proxied, deps, upstream, faultOf(error, true));
+  return relayResponse(event, incoming, fields, failed, { withheld: proxied.app.settings.responseHeaders });
+}
+
+function fieldsOf(
+  { app: { settings } }: ProxiedRequest,
+  { incoming, upstream: { address }, path }: Received,
+): string[] | undefined {
+  return responseFields(incoming, settings, (url) => clientLocation(url, address, path.base, settings.path));
+}

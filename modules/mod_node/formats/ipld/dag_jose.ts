@@ -1,0 +1,88 @@
+/**
+ * Signed and encrypted nodes ("DAG-JOSE specification"): blocks are dag-cbor with bytes where the
+ * value has texts in base64url. The payload of a signed node is a CID, which the value has as a
+ * link, too.
+ */
+import { CID } from "multiformats/cid";
+import type { Steps } from "../../util/async/steps.ts";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import { decodeCborSteps, encodeCborSteps, type Value, type ValueMap } from "../dag_cbor/value.ts";
+
+type Convert = (value: Value, name: string) => Value;
+type Fields = Readonly<Record<string, Convert>>;
+
+const same: Convert = (value) => value;
+
+const toText: Convert = (value, name) => {
+  if (!(value instanceof Uint8Array)) throw new NodeError(`${quote(name)} is not bytes`);
+  return Buffer.from(value).toString("base64url");
+};
+
+const toBytes: Convert = (value, name) => {
+  const bytes = typeof value === "string" ? Buffer.from(value, "base64url") : undefined;
+  if (bytes?.toString("base64url") !== value) throw new NodeError(`${quote(name)} is not a text in base64url`);
+  return new Uint8Array(bytes);
+};
+
+const list =
+  (fields: Fields): Convert =>
+  (value, name) => {
+    if (!Array.isArray(value)) throw new NodeError(`${quote(name)} is not a list`);
+    return value.map((each) => converted(each, fields));
+  };
+
+const signed = (bytes: Convert): Fields => ({
+  payload: bytes,
+  signatures: list({ header: same, protected: bytes, signature: bytes }),
+});
+
+const encrypted = (bytes: Convert): Fields => ({
+  aad: bytes,
+  ciphertext: bytes,
+  iv: bytes,
+  protected: bytes,
+  recipients: list({ encrypted_key: bytes, header: same }),
+  tag: bytes,
+  unprotected: same,
+});
+
+/** @throws NodeError for what is no map, and for one with other keys than these */
+function converted(value: Value, fields: Fields): ValueMap {
+  if (!(value instanceof Map)) throw new NodeError("a part of a dag-jose node is not a map");
+  return new Map(
+    value.entries().map(([name, each]) => {
+      const convert = Object.hasOwn(fields, name) ? fields[name] : undefined;
+      if (convert === undefined) throw new NodeError(`a dag-jose node has no field ${quote(name)}`);
+      return [name, convert(each, name)];
+    }),
+  );
+}
+
+const isEncrypted = (value: Value): boolean => value instanceof Map && value.has("ciphertext");
+
+/** @throws NodeError */
+function payloadCid(value: Value | undefined): CID {
+  try {
+    return CID.decode(value as Uint8Array);
+  } catch (error) {
+    throw new NodeError(`payload is not a valid CID: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** In steps. @throws NodeError for bytes that are no such node */
+export function* decodeJoseSteps(bytes: Uint8Array): Steps<Value> {
+  const value = yield* decodeCborSteps(bytes, "strict");
+  if (isEncrypted(value)) return converted(value, encrypted(toText));
+  const node = converted(value, signed(toText));
+  return new Map<string, Value>([["link", payloadCid((value as ValueMap).get("payload"))], ...node]);
+}
+
+/** In steps. @throws NodeError for a value that is no such node */
+export function* encodeJoseSteps(value: Value): Steps<Uint8Array> {
+  if (isEncrypted(value)) return yield* encodeCborSteps(converted(value, encrypted(toBytes)));
+  const node = converted(value, { ...signed(toBytes), link: same });
+  node.delete("link");
+  payloadCid(node.get("payload"));
+  return yield* encodeCborSteps(node);
+}

@@ -1,0 +1,91 @@
+/** Plays the cases of a family to the reference, or to a recording of it, and to this node. */
+import {
+  type Answer,
+  type Call,
+  type Case,
+  type Compared,
+  comparedByDefault,
+  type Difference,
+  type Family,
+  type Level,
+  type Step,
+} from "./family.ts";
+import { Random } from "./random.ts";
+
+export interface NamedCase {
+  readonly name: string;
+  readonly calls: Case;
+}
+
+export interface Selection {
+  readonly seed: number;
+  /** How many random cases. */
+  readonly count: number;
+}
+
+/** The fixed cases of a family, and as many random ones as are wanted. */
+export function* casesOf({ fixed, random }: Family, level: Level, { seed, count }: Selection): Generator<NamedCase> {
+  for (const [name, calls] of fixed?.(level) ?? []) yield { name, calls };
+  for (let at = 0; at < count; at += 1) {
+    yield { name: `random ${at}`, calls: random(new Random(seed * 1_000_003 + at), level, at) };
+  }
+}
+
+/** Answers the calls of a case. */
+export type Responder = (call: Call) => Promise<Compared>;
+
+export const responder =
+  ({ compare = comparedByDefault }: Family, ask: (call: Call) => Promise<Answer>): Responder =>
+  async (call) =>
+    compare(await ask(call));
+
+export interface Outcome {
+  readonly name: string;
+  /** How many calls were made. */
+  readonly calls: number;
+  /** Refusals in other words, which end no case. */
+  readonly otherWords: readonly Difference[];
+  readonly difference: Difference | undefined;
+  /** Why the difference is meant. */
+  readonly reason: string | undefined;
+}
+
+/** Sends the calls of a case to both, up to the first difference. */
+export async function play(
+  { explained }: Family,
+  level: Level,
+  { name, calls: sequence }: NamedCase,
+  reference: Responder,
+  ours: Responder,
+): Promise<Outcome> {
+  const steps: Step[] = [];
+  const otherWords: Difference[] = [];
+  for (let next = sequence.next(); !next.done; ) {
+    const call = next.value;
+    const [theirs, own] = await Promise.all([reference(call), ours(call)]);
+    const step = { call, reference: theirs, ours: own };
+    steps.push(step);
+    if (textOf(theirs) !== textOf(own)) {
+      const difference = { ...step, level, steps: [...steps] };
+      const isRefusedByBoth = theirs.refusal !== undefined && own.refusal !== undefined;
+      if (theirs.answer !== own.answer || !isRefusedByBoth) {
+        const reason = explained.find(({ applies }) => applies(difference))?.reason;
+        return { name, calls: steps.length, otherWords, difference, reason };
+      }
+      otherWords.push(difference);
+    }
+    next = sequence.next(theirs);
+  }
+  return { name, calls: steps.length, otherWords, difference: undefined, reason: undefined };
+}
+
+/** A refusal begins a line of its own. */
+export const textOf = ({ answer, refusal }: Compared): string =>
+  refusal === undefined ? answer : `${answer}${REFUSAL}${refusal}`;
+
+const REFUSAL = "\n! ";
+
+export function comparedIn(text: string): Compared {
+  const at = text.indexOf(REFUSAL);
+  return at < 0 ? { answer: text } : { answer: text.slice(0, at), refusal: text.slice(at + REFUSAL.length) };
+}

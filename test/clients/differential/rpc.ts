@@ -1,0 +1,45 @@
+/** Sends calls to the RPC and the gateway of a node, over connections that stay open. */
+import { Pool } from "undici";
+import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
+import type { Answer, Call } from "./family.ts";
+
+/** Milliseconds after which a call counts as one without an answer. */
+const TIMEOUT = 60_000;
+
+export class Rpc implements AsyncDisposable {
+  readonly #rpc: Pool;
+  readonly #gateway: Pool | undefined;
+
+  /** `gateway` is needed by families that send requests there. */
+  constructor(url: string, gateway?: string) {
+    const options = { connections: 1, headersTimeout: TIMEOUT, bodyTimeout: TIMEOUT };
+    this.#rpc = new Pool(url, options);
+    this.#gateway = gateway === undefined ? undefined : new Pool(gateway, options);
+  }
+
+  /** Resolves with status 0 and the reason where no answer comes. */
+  readonly ask = async (call: Call): Promise<Answer> => {
+    // The library would wait for ever.
+    if (/[^\x21-\x7e]/.test(call.path)) throw new Error(`The path has to be percent-encoded: ${call.path}`);
+    try {
+      const { statusCode, headers, body, trailers } = await this.#send(call);
+      const bytes = Buffer.from(await body.arrayBuffer());
+      const late = trailers["x-stream-error"];
+      return { status: statusCode, headers, body: bytes, late };
+    } catch (error) {
+      return { status: 0, headers: {}, body: Buffer.from(String(error)), late: undefined };
+    }
+  };
+
+  #send({ path, parts, gateway }: Call) {
+    if (gateway === undefined) {
+      return this.#rpc.request({ method: "POST", path: `/api/v0/${path}`, ...(parts && multipart(parts)) });
+    }
+    if (this.#gateway === undefined) throw new Error("this node has no gateway");
+    return this.#gateway.request({ path, method: gateway.method as "GET", headers: { ...gateway.headers } });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#rpc.destroy(), this.#gateway?.destroy()]);
+  }
+}

@@ -1,0 +1,23 @@
+/** The changes that a process makes which starts after them. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ChangeLog } from "#core/processes/change_log.ts";
+
+const change = (kind: "load" | "unload" | "reload", name: string, host?: string) => ({ kind, name, host });
+
+test("the last thing done to a module counts, whether it was named by path or by name", () => {
+  const log = new ChangeLog();
+  log.add(change("load", "/somewhere/mod_shop.ts"));
+  log.add(change("reload", "shop"));
+  log.add(change("load", "more"));
+  log.add(change("unload", "shop"));
+  assert.deepEqual(log.all(), [change("load", "more"), change("unload", "shop")]);
+});
+
+test("a configuration that is applied brings back what was unloaded, and leaves what was loaded beside it", () => {
+  const log = new ChangeLog();
+  log.add(change("load", "more"));
+  log.add(change("unload", "shop"));
+  log.add({ kind: "apply" });
+  assert.deepEqual(log.all(), [change("load", "more")]);
+});
