@@ -48,7 +48,7 @@ export const coreOptions = {
     type: "object",
     protects: true,
     per_host: false,
-    example: { "www.example.org": { modules_disabled: ["http_dir_listing"] } },
+    example: { "www.example.org": { modules_disabled: [bundled.folderLister] } },
     applies: "live",
     describe:
       "Virtual hosts: each host name with the options for that host. If not set, every host name is served in the same way.",
