@@ -1,21 +1,21 @@
 /** Listening sockets that systemd hands to the process that it starts: sd_listen_fds(3). */
 import type { InheritedSocket } from "../../ports/inherited.ts";
 
-/** The first descriptor that is handed over. */
+/** The first descriptor that systemd passes. */
 const FIRST = 3;
 
-/** More are nobody's intention. */
+/** More sockets than this are a mistake. */
 const MAX_SOCKETS = 256;
 
 interface Ids {
   readonly pid: number;
-  /** The launcher, where it runs this program as a child. */
+  /** The process that started this one: the launcher, if it runs this program as a child. */
   readonly ppid: number;
 }
 
 /**
- * None when they are meant for another process, such as a parent that has not taken its variables
- * away.
+ * Returns an empty list if the variables are for another process, such as a parent that did not
+ * remove them.
  */
 export function inheritedSockets(env: NodeJS.ProcessEnv, { pid, ppid }: Ids = process): InheritedSocket[] {
   const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES } = env;

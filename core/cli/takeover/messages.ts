@@ -14,8 +14,8 @@ export interface HandedPort extends Pick<PausedPort, "name" | "requested"> {
 }
 
 /**
- * The server that the previous process hands over once it has stopped: the repo is closed, and
- * everything may be opened.
+ * The state that the previous process hands over once it has stopped. It has closed all its files,
+ * so the next process may open them.
  */
 export interface HandedServer {
   readonly ports: readonly HandedPort[];

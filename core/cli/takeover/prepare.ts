@@ -45,7 +45,7 @@ export async function prepare(
   assertFits(host, checked);
   progress.step(`process ${next.pid} has loaded everything, version ${checked.version}`);
   await untilShort(host, next, wait);
-  progress.step("what lasted has ended");
+  progress.step("long requests have ended");
 }
 
 /**
@@ -83,6 +83,6 @@ async function untilShort(host: Host, next: NextProcess, wait: number): Promise<
 function unfinished(left: readonly string[], wait: number): string {
   const named =
     left.slice(0, MAX_NAMED).join(", ") + (left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "");
-  const remedy = "wait longer by --wait SECONDS, or have what lasts cut after unload_grace by --wait 0";
+  const remedy = "wait longer with --wait SECONDS, or use --wait 0 to cut long requests after unload_grace";
   return `${named} did not end within ${wait} s; ${remedy}`;
 }

@@ -28,7 +28,7 @@ export class PreviousProcess {
   #loaded: ReadonlySet<string> = new Set();
 
   constructor() {
-    process.on("disconnect", () => this.#channel.end(new Error("the server that was to be followed has gone")));
+    process.on("disconnect", () => this.#channel.end(new Error("the server to take over from has ended")));
   }
 
   /** Reports the result of loading everything once without opening a port. */
@@ -53,7 +53,7 @@ export class PreviousProcess {
 
   /**
    * Resolves to the ports and states of the previous process once it has stopped. @throws {Error}
-   * when it goes on itself
+   * if the previous process keeps serving
    */
   async begun(): Promise<Handed> {
     return (await this.#handed) as Handed;

@@ -145,12 +145,12 @@ test("stop --config FILE leaves the server of another config file alone, though 
 });
 
 describe("modules, routes and --explain", () => {
-  test("show the running server, and say so; --offline looks at the configuration", async (t) => {
+  test("show the running server, and say so; --offline uses the configuration instead", async (t) => {
     const { run, host, plugins } = await served(t);
     await writeFile(join(plugins, "mod_http_late.js"), hello("late"));
     await host.load(join(plugins, "mod_http_late.js"));
     const said =
-      /^modhost: as the running server has it \(process \d+, .*admin\.sock\); --offline looks at the configuration\n$/;
+      /^modhost: asking the running server \(process \d+, .*admin\.sock\); --offline uses the configuration instead\n$/;
     const modules = await run("modules", "--json");
     assert.match(modules.stderr, said);
     const names = (text: string) => (JSON.parse(text) as ModuleState[]).map(({ name }) => name);

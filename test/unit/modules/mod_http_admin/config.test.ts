@@ -18,12 +18,12 @@ describe("commands for the configuration of a running server", () => {
     const run = (...words: string[]) => ran(server.folder, words);
     const before = await run("check", "--exit-code", "--no-json");
     assert.equal(before.code, 0, before.stdout);
-    assert.match(before.stdout, /The server that runs has it in force/);
+    assert.match(before.stdout, /The running server uses this configuration/);
 
     await server.write({ ...base, log_level: "warn" });
     const waiting = await run("check", "--exit-code", "--no-json");
     assert.equal(waiting.code, 4);
-    assert.match(waiting.stdout, /would change by modhost reload:\n {2}log_level: "info" -> "warn"\n/);
+    assert.match(waiting.stdout, /modhost reload would change the running server:\n {2}log_level: "info" -> "warn"\n/);
     assert.equal((await run("check", "--json")).code, 0);
 
     const reloaded = await run("reload", "--no-json");
