@@ -17,7 +17,7 @@ export async function valueWarnings(config: Config, http: HttpModule | undefined
 }
 
 interface SetOption {
-  /** The name as in the config file: `hosts.www.example.org.http_files_dir`. */
+  /** The name as in the config file: `hosts.www.example.org.notes_folder`. */
   readonly path: string;
   readonly declaration: OptionDeclaration;
   readonly value: unknown;

@@ -99,7 +99,7 @@ export class Connection implements WebSocketConnection {
     }
     ws.on("message", (data, isBinary) => this.#arrived(data, isBinary));
     // On a protocol error ws sends the close code and stops reading; its "close" event does not
-    // tell the code.
+    // contain the code.
     ws.on("error", (error: NodeJS.ErrnoException) => {
       const [, code] = faultCodes.find(([name]) => name.test(error.code ?? "")) ?? [];
       if (code !== undefined) this.#fault ??= { code, reason: error.message };

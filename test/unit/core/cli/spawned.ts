@@ -17,7 +17,7 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** What `run` prints when it serves. */
+/** The line that `run` prints when it serves. */
 export interface Started {
   readonly event: "started";
   readonly apps: readonly { name: string; module: string; host: string; urls: string[] }[];

@@ -46,9 +46,9 @@ describe("tokens of the Admin API", () => {
     assert.deepEqual(
       changes.map(({ what, result }) => [what, result]),
       [
-        ["make the token deploy (admin, metrics)", "done"],
-        ["make the token deploy (admin)", "refused"],
-        ["make the token x (all)", "refused"],
+        ["create the token deploy (admin, metrics)", "done"],
+        ["create the token deploy (admin)", "refused"],
+        ["create the token x (all)", "refused"],
         ["revoke the token deploy", "done"],
         ["revoke the token deploy", "refused"],
       ],
@@ -123,7 +123,7 @@ describe("modhost token", () => {
     const audit = JSON.parse(await readFile(join(data, "audit.jsonl"), "utf8")) as Change;
     assert.deepEqual(
       [audit.what, audit.by],
-      ["make the token ci (metrics)", `uid ${process.getuid?.()} without a server`],
+      ["create the token ci (metrics)", `uid ${process.getuid?.()} without a server`],
     );
     assert.match((await ran(cwd, ["token", "list", "--no-json"])).stdout, /\nci /);
     await adminHost(t, { config: { data_path: data } });
