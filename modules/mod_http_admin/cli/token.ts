@@ -101,7 +101,7 @@ async function listed(context: CommandContext, words: readonly string[]): Promis
   const tokens = await tokensFor(context, async (all) => all.list());
   const now = ({ is_expired, expires }: TokenInfo) => (is_expired ? "expired" : (expires ?? "never"));
   context.output.show(tokens, () => {
-    if (tokens.length === 0) return "There are no tokens: modhost token new makes one.";
+    if (tokens.length === 0) return "There are no tokens: modhost token new creates one.";
     const rows = tokens.map((token) => [
       ...[token.name, token.id, now(token), token.last_used ?? "never", String(token.requests)],
       [token.scopes.join(" "), ...undeclared(token)].join("  "),
@@ -125,7 +125,7 @@ async function listedScopes(context: CommandContext, words: readonly string[]): 
   );
   context.output.show(scopes, () => {
     const rows = scopes.map(({ form, module, help }) => [form, module ?? "", help]);
-    return columns([["SCOPE", "MODULE", "OPENS"], ...rows]);
+    return columns([["SCOPE", "MODULE", "PERMITS"], ...rows]);
   });
   return 0;
 }
@@ -151,7 +151,7 @@ function detail({ name, id, scopes, expires, rate, burst, bytes_in, bytes_out }:
 function tokensFor<T>(context: CommandContext, use: (tokens: Changeable) => Promise<T>): Promise<T> {
   return throughServer(context, use, () =>
     withTokenFile(context, (tokens, path) => {
-      context.stderr.write(`modhost: no server answers here, so this is the file ${path}\n`);
+      context.stderr.write(`modhost: no server runs here, so this command uses the file ${path}\n`);
       return use({ ...tokens, list: async () => tokens.list() });
     }),
   );

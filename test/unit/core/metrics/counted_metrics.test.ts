@@ -46,16 +46,16 @@ describe("counted metrics", () => {
       labelled: { kind: "gauge", help: "x", labels: ["le", "a-b", "c", "c"] },
     } as unknown as MetricDeclarations;
     assert.deepEqual(metricFaults(wrong), [
-      "no-name: a name has letters, digits and underscores, and begins with no digit",
-      "count: the name of a counter ends in _total",
-      'kindless: kind is "counter", "gauge" or "histogram"',
-      "speechless: help is a sentence",
-      "time: the name ends in its unit, _seconds",
-      "hist: buckets are numbers, each greater than the one before",
-      "flat: only a histogram has buckets",
-      "labelled: the label le is the server's own",
-      "labelled: a-b is no name of a label",
-      "labelled: a label is named twice",
+      "no-name: a name may contain only letters, digits and underscores, and must not begin with a digit",
+      "count: the name of a counter must end with _total",
+      'kindless: kind must be "counter", "gauge" or "histogram"',
+      "speechless: help must be a text",
+      "time: the name must end with its unit, _seconds",
+      "hist: buckets must be a list of ascending numbers",
+      "flat: only a histogram can have buckets",
+      "labelled: the label le is reserved for the server",
+      "labelled: a-b is not a valid label name",
+      "labelled: a label is listed twice",
     ]);
     assert.throws(() => createMetrics(wrong), { code: "METRICS_INVALID" });
     assert.throws(() => createMetrics({ a: { kind: "gauge", help: "x" } }).set("b" as "a", 1), TypeError);

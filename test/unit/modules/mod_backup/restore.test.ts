@@ -120,7 +120,10 @@ test("a target in a folder that the user may not write to is refused with the re
 test("a path that leads out of the folder is refused", async () => {
   for (const path of ["../out", "a/../../out", "/etc/passwd", "a//b"]) {
     const { repository, snapshot } = await backedUp([fileOf(path, Buffer.from("x"))]);
-    await assert.rejects(restore(repository, snapshot, { to: target(), signal, progress }), /which leads out of the folder/);
+    await assert.rejects(
+      restore(repository, snapshot, { to: target(), signal, progress }),
+      /which leads out of the folder/,
+    );
   }
 });
 
