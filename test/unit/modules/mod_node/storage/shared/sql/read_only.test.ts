@@ -51,7 +51,9 @@ test("a read-only database is reported as refusing writes, without doubt about t
     both.close();
 
     await setReadOnly("off");
-    await eventually("writes are taken again", () => metadata.compareAndSet("b", undefined, value).catch(() => false));
+    await eventually("writes are accepted again", () =>
+      metadata.compareAndSet("b", undefined, value).catch(() => false),
+    );
     await log.tryWriting();
     assert.equal((await line.run((sql) => sql`select position from modhost.log where position < 0`, 60_000)).length, 0);
 
