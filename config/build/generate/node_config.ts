@@ -38,7 +38,7 @@ or false; \`priority\` is null, false or a positive number, lower first; \`strin
 const laterIntroduction = `Later versions of the reference (Kubo) have other keys for what version 0.9 sets elsewhere. Where a config has one of these,
 it counts, and not what it stands for, and applies as that does; null says nothing. Those for a choice of who starts the node wait
 for the next start. Besides, \`auto\` in \`Bootstrap\` and in
-\`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).`;
+\`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../guides/operate/rpc-access.md#use-the-secrets-of-kubo)).`;
 
 const keptIntroduction =
   "All other keys of Kubo 0.43 are kept, without effect. What is below one of these belongs to it:";
