@@ -9,7 +9,7 @@ import type { InstanceOwner, ModuleCode } from "../module/code.ts";
 import type { ModuleSource } from "../module/locate.ts";
 import type { Handlers } from "../relay/channel.ts";
 import { deserializeError, type SerializedError } from "../relay/errors.ts";
-import { innerAddress } from "../relay/inner_request.ts";
+import { innerPath, randomToken } from "../relay/inner_request.ts";
 import type { HttpProvider, Module } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
 import { ModhostError } from "../util/errors.ts";
@@ -71,7 +71,7 @@ class Isolated {
   readonly #module: Module;
   readonly #owner: InstanceOwner;
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-worker-"));
-  readonly #address = innerAddress(this.#folder, "http");
+  readonly #address = { path: innerPath(this.#folder, "http"), token: randomToken() };
   readonly #forwarder: Forwarder;
   /** The exports of the modules that this one depends on. */
   readonly #dependencies = new Map<string, { readonly exported: unknown; readonly shape: Shape }>();

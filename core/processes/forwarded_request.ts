@@ -30,7 +30,7 @@ export interface ForwardedRequestDeps {
    * Takes over the connection when the process accepts an upgrade; undefined for a request that is
    * none.
    */
-  readonly upgraded?: (server: Tunnel, fields: readonly string[]) => void;
+  readonly upgraded: ((server: Tunnel, fields: readonly string[]) => void) | undefined;
   /** Whether the client's connection is closed after the response. */
   readonly isLast: boolean;
 }

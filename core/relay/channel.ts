@@ -35,8 +35,9 @@ export class Channel {
     });
   }
 
-  get isEnded(): boolean {
-    return this.#ended !== undefined;
+  /** Why the channel has ended; undefined while the other end can be called. */
+  get ended(): Error | undefined {
+    return this.#ended;
   }
 
   /**

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { isHttp2 } from "../util/http2.ts";
 import { type Agent, type ClientRequest, request as openRequest } from "../util/node_http.ts";
@@ -41,12 +41,14 @@ export interface InnerAddress {
   readonly token: string;
 }
 
+export const randomToken = (): string => randomBytes(16).toString("hex");
+
 /**
- * Returns an address in a folder, or the name of a pipe where sockets of the system have no paths.
+ * Returns the path of a socket in a new folder, or the name of a pipe where sockets of the system
+ * have no paths.
  */
-export function innerAddress(folder: string, name: string): InnerAddress {
-  const token = randomBytes(16).toString("hex");
-  return { token, path: process.platform === "win32" ? `\\\\.\\pipe\\modhost-${token}` : join(folder, name) };
+export function innerPath(folder: string, name: string): string {
+  return process.platform === "win32" ? `\\\\.\\pipe\\${basename(folder)}-${name}` : join(folder, name);
 }
 
 export interface InnerTarget extends InnerAddress {

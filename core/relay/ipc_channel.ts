@@ -86,7 +86,7 @@ export class IpcChannel extends Channel {
       if (handle === undefined) return;
       closeHandle(handles.get(key));
       handles.set(key, handle as SocketHandle);
-      if (this.isEnded) this.#closeHandles();
+      if (this.ended !== undefined) this.#closeHandles();
     };
   }
 

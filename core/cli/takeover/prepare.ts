@@ -3,11 +3,11 @@
  * changes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { httpOf } from "../../host/http_module.ts";
 import type { Host } from "../../host.ts";
 import { assertNotEmptied } from "../../operations/apply.ts";
 import type { Progress } from "../../operations/change.ts";
 import type { NextServerProcess } from "../../types.ts";
-import { httpOf } from "../hosted.ts";
 import type { Checked } from "./messages.ts";
 import type { NextProcess } from "./next_process.ts";
 
