@@ -5,7 +5,7 @@ import { type HandedConnection, IpcChannel, parentProcess, socketOf } from "../.
 import { reasonOf } from "../../util/errors.ts";
 import { packageVersion } from "../../util/package.ts";
 import { serverOf } from "../../util/patches/node/handles.ts";
-import { type Checked, type HandedServer, TAKEOVER_VARIABLE } from "./messages.ts";
+import { assertNoneLost, type Checked, type HandedServer, loadedIn, TAKEOVER_VARIABLE } from "./messages.ts";
 
 /** Returns the parent process if it waits for this process to take over. */
 export function previousProcess(env: NodeJS.ProcessEnv): PreviousProcess | undefined {
@@ -53,7 +53,7 @@ export class PreviousProcess {
 
   /** Reports the result of loading everything once without opening a port. */
   checked(host: Host): void {
-    this.#loaded = new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
+    this.#loaded = loadedIn(host);
     const data = String(host.config.value("data_path"));
     const { isEmpty, file } = host.config;
     this.#checked.resolve({ version: packageVersion(), data, config: { isEmpty, file }, failed: failedIn(host) });
@@ -64,8 +64,7 @@ export class PreviousProcess {
    * to serve
    */
   assertNothingLost(host: Host): void {
-    const lost = failedIn(host).find(({ name }) => this.#loaded.has(name));
-    if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+    assertNoneLost(failedIn(host), this.#loaded);
   }
 
   /**
