@@ -84,15 +84,7 @@ class Isolated {
     this.#module = module;
     this.#owner = owner;
     this.#deps = deps;
-    this.#forwarder = new Forwarder({
-      address: this.#address,
-      leaving: (closeCode) => void this.#leave(closeCode),
-      lives: () =>
-        thread.channel.call("ping").then(
-          () => true,
-          () => false,
-        ),
-    });
+    this.#forwarder = new Forwarder(this.#address, thread.channel, (closeCode) => void this.#leave(closeCode));
   }
 
   /**

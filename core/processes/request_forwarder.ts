@@ -98,9 +98,10 @@ export class RequestForwarder implements RequestSiblings {
       serve();
       return;
     }
-    routeConnection(socket, serve, patience, {
-      processFor: (path) => this.#target(path, () => this.#sticky.processForConnection(path, socket, proxies)),
-      handOver: (head, to) => this.#handoff.takeFrom(socket, { service: "http", head, to }),
+    routeConnection(socket, serve, patience, (path, head) => {
+      const to = this.#target(path, () => this.#sticky.processForConnection(path, socket, proxies));
+      if (to !== undefined) this.#handoff.takeFrom(socket, { service: "http", head, to });
+      return to !== undefined;
     });
   }
 

@@ -38,20 +38,30 @@ export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "on
 }
 
 /** One number of the server, which one process after the other has. */
-interface Slot {
+class Slot {
   readonly number: number;
   process: WorkerProcess | undefined;
   /** Connections on their way to the process from another one. */
-  readonly handoff: ConnectionHandoff;
-  began: number;
+  readonly handoff = new ConnectionHandoff(() => this.running?.channel);
+  began = 0;
   /** How many processes in a row have ended soon after their start. */
-  failures: number;
+  failures = 0;
   pause: NodeJS.Timeout | undefined;
+
+  constructor(number: number) {
+    this.number = number;
+  }
+
+  /** The process while it serves. */
+  get running(): WorkerProcess | undefined {
+    return this.process?.isRunning === true ? this.process : undefined;
+  }
 }
 
 export class Supervisor {
   readonly #deps: SupervisorDeps;
-  readonly #slots: readonly Slot[];
+  readonly #primary = new Slot(1);
+  readonly #secondaries: readonly Slot[];
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-"));
   readonly #ports = new RetainedPorts();
   readonly #changes = new ChangeLog();
@@ -67,13 +77,11 @@ export class Supervisor {
 
   constructor(deps: SupervisorDeps) {
     this.#deps = deps;
-    this.#slots = Array.from({ length: deps.count }, (_, at) => {
-      const handoff = new ConnectionHandoff(() =>
-        slot.process?.isRunning === true ? slot.process.channel : undefined,
-      );
-      const slot: Slot = { number: at + 1, process: undefined, handoff, began: 0, failures: 0, pause: undefined };
-      return slot;
-    });
+    this.#secondaries = Array.from({ length: deps.count - 1 }, (_, at) => new Slot(at + 2));
+  }
+
+  get #slots(): readonly Slot[] {
+    return [this.#primary, ...this.#secondaries];
   }
 
   /** Resolves when the server has ended by itself. */
@@ -82,28 +90,26 @@ export class Supervisor {
   }
 
   async start(): Promise<void> {
-    const [primary, ...secondaries] = this.#slots as [Slot, ...Slot[]];
     try {
-      await this.#begin(primary);
+      await this.#begin(this.#primary);
     } catch {
       return; // The primary has logged the reason, and the server has ended with it.
     }
     this.#hasStarted = true;
-    await Promise.allSettled(secondaries.map((slot) => this.#begin(slot)));
+    await Promise.allSettled(this.#secondaries.map((slot) => this.#begin(slot)));
     if (!this.#isStopping) await this.#deps.started();
   }
 
   /** Stops the secondaries before the primary, because their requests in flight may need it. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    const [primary, ...secondaries] = this.#slots as [Slot, ...Slot[]];
     for (const { pause } of this.#slots) clearTimeout(pause);
     // The sockets now stay open only as long as a process listens on them. That process serves the
     // queued connections, and later clients are refused at once instead of waiting in a queue that
     // is never emptied.
     this.#ports.close();
-    await Promise.all(secondaries.map(({ process }) => process?.stop(this.signal)));
-    await primary.process?.stop(this.signal);
+    await Promise.all(this.#secondaries.map(({ process }) => process?.stop(this.signal)));
+    await this.#primary.process?.stop(this.signal);
     await Promise.all(this.#slots.map(({ handoff }) => handoff.close()));
     rmSync(this.#folder, { recursive: true, force: true });
     this.#over.resolve();
@@ -118,20 +124,16 @@ export class Supervisor {
 
   /** Calls the primary, which then makes the other processes do the same. */
   async ask(what: "reload" | "reopen"): Promise<void> {
-    await this.#primary?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
+    await this.#primary.process?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
   }
 
   report(error: unknown): void {
     this.#log("error", `The supervisor: ${error instanceof Error ? error.stack : error}`);
   }
 
-  get #primary(): WorkerProcess | undefined {
-    return this.#slots[0]?.process;
-  }
-
   /** The secondaries that serve, in order. */
-  #secondaries(): WorkerProcess[] {
-    return this.#slots.slice(1).flatMap(({ process }) => (process?.isRunning === true ? [process] : []));
+  #serving(): WorkerProcess[] {
+    return this.#secondaries.flatMap(({ running }) => running ?? []);
   }
 
   async #begin(slot: Slot): Promise<void> {
@@ -161,7 +163,7 @@ export class Supervisor {
   }
 
   get #state(): ServerState {
-    const serving = this.#slots.filter(({ process }) => process?.isRunning === true && !process.isLeaving);
+    const serving = this.#slots.filter(({ running }) => running?.isLeaving === false);
     return { scope: this.#scope, serving: serving.map(({ number }) => number) };
   }
 
@@ -196,7 +198,7 @@ export class Supervisor {
     if (this.#isStopping) return;
     this.#share();
     const isPrimary = slot.number === 1;
-    if (!isPrimary) this.#primary?.channel.notify("left", slot.number);
+    if (!isPrimary) this.#primary.process?.channel.notify("left", slot.number);
     // A server that does not start, or that was requested to stop, ends with its primary.
     if (isPrimary && (!this.#hasStarted || (code === 0 && !child.isLeaving))) {
       this.code = code ?? 1;
@@ -219,14 +221,14 @@ export class Supervisor {
         log,
         sockets: (service: string, known: readonly string[]) => this.#ports.give(channel(), service, known),
         state: (state: SiblingState, counted: readonly unknown[]) =>
-          this.#primary?.channel.notify("sibling", state, counted),
+          this.#primary.process?.channel.notify("sibling", state, counted),
       };
     }
     return {
       log,
       ports: (ports: readonly PortFacts[]) => {
         for (const service of this.#ports.replace(ports, channel())) {
-          for (const process of this.#secondaries()) process.channel.notify("ports", service);
+          for (const process of this.#serving()) process.channel.notify("ports", service);
         }
       },
       scope: (scope: PrimaryScope) => {
@@ -236,7 +238,7 @@ export class Supervisor {
       replicate: (change: ReplicatedChange) => this.#replicate(change),
       gather: async (what: string) => {
         const late = `no response within ${GATHER_SECONDS} s`;
-        const calls = this.#secondaries().map(({ channel }) => within(GATHER_SECONDS, channel.call(what), late));
+        const calls = this.#serving().map(({ channel }) => within(GATHER_SECONDS, channel.call(what), late));
         const results = await Promise.allSettled(calls);
         return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
       },
@@ -250,10 +252,8 @@ export class Supervisor {
   async #replicate(change: ReplicatedChange): Promise<readonly string[]> {
     this.#changes.add(change);
     const results: string[] = [];
-    for (const { process, number } of this.#slots) {
-      if (number > 1 && process?.isRunning === false) process.missed.push(change);
-    }
-    for (const process of this.#secondaries()) {
+    for (const { process } of this.#secondaries) if (process?.isRunning === false) process.missed.push(change);
+    for (const process of this.#serving()) {
       try {
         await process.channel.call("change", change);
         results.push(`process ${process.number} has followed`);
@@ -267,14 +267,14 @@ export class Supervisor {
   }
 
   #relay(line: string, from: number): void {
-    const primary = this.#primary;
-    if (primary?.isRunning === true) primary.channel.notify("log", line, from);
-    else this.#deps.print("stderr", line);
+    const primary = this.#primary.running;
+    if (primary === undefined) this.#deps.print("stderr", line);
+    else primary.channel.notify("log", line, from);
   }
 
   #log(level: LogLevel, msg: string): void {
-    const primary = this.#primary;
-    if (primary?.isRunning !== true) this.#deps.log(level, msg);
+    const primary = this.#primary.running;
+    if (primary === undefined) this.#deps.log(level, msg);
     else primary.channel.notify("log", JSON.stringify({ level, time: new Date().toISOString(), msg }), undefined);
   }
 }

@@ -7,10 +7,9 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { basename, join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { isHttp2 } from "../util/http2.ts";
 import { type Agent, type ClientRequest, request as openRequest } from "../util/node_http.ts";
 import type { NodeRequest } from "../util/node_messages.ts";
-import { connectionFields, fieldName } from "./fields.ts";
+import { connectionFields, fieldName, hasBody } from "./fields.ts";
 
 /** Header fields between parts of one server. Clients can neither set nor see them. */
 export const PEER_FIELD = "x-modhost-peer";
@@ -99,13 +98,6 @@ export function openInnerRequest(
     headers: headers as never,
     setHost: false,
   });
-}
-
-/** Whether a request has a body, by its framing. */
-export function hasBody(request: NodeRequest): boolean {
-  if (isHttp2(request)) return !request.stream.endAfterHeaders;
-  const { headers } = request;
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /**
