@@ -68,10 +68,10 @@ export class FaultyTcp implements AsyncDisposable {
   }
 
   /**
-   * The next answer in which this stands is lost, and its connection reset: what it confirms took
-   * place. Resolves then.
+   * Drops the next response that matches, and resets its connection. The server has done what the
+   * response confirms. Resolves when the response is dropped.
    */
-  loseAnswer(pattern: RegExp): Promise<void> {
+  loseResponse(pattern: RegExp): Promise<void> {
     return new Promise((done) => {
       this.#lose = { pattern, done };
     });

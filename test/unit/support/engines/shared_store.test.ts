@@ -30,7 +30,7 @@ test("a commit whose answer is lost took place, and a network that is cut or swa
   const url = server.url().replace(`:${server.port}/`, `:${network.port}/`);
   const sql = connect(url, { max: 1, onnotice: () => {}, backoff: () => 0.05 });
   await sql`CREATE TABLE lost (value int)`;
-  const lost = network.loseAnswer(/COMMIT\0/);
+  const lost = network.loseResponse(/COMMIT\0/);
   await assert.rejects(
     sql.begin((inside) => inside`INSERT INTO lost VALUES (1)`),
     /ECONNRESET|CONNECTION_CLOSED/,
