@@ -20,8 +20,8 @@ const settings: HttpSettings = {
 };
 
 /**
- * The HTTP service alone, with one app at `/app`, over plain HTTP on an ephemeral port: no modules,
- * no config.
+ * The HTTP service without modules and configuration, with one app at `/app`, over plain HTTP on an
+ * ephemeral port.
  */
 export class TestService implements AsyncDisposable {
   readonly service: HttpService;

@@ -1,7 +1,7 @@
 /**
- * Several test files in one process: half of the CPU time of a small file is the start of Node and
- * the import of what it tests. Only files that leave the process as they found it may share one,
- * and that is told by their text.
+ * Runs several test files in one process: half of the CPU time of a small file is the start of Node
+ * and the import of the code that it tests. Only files that leave the process as they found it may
+ * share one. Their source text shows whether they do.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,66 +11,67 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const tests = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * The files of a process have the time of one together: few enough that a busy machine ends in
- * time.
+ * Files that share a process also share its timeout: this number is low enough for a busy machine.
  */
 const MAX_FILES = 40;
 
 /** Files that start programs spend most of their time waiting for them: each counts as two. */
 const WITH_PROGRAMS = /\b(?:child_process|spawn|Program)\b|\bPlace\.\w/;
 
-/** Those that play hundreds of calls or read all sources: few of them to a process. */
+/**
+ * Files that replay hundreds of calls or read all sources: each counts as two, so few of them share
+ * a process.
+ */
 const OF_MANY_CALLS = /\/test\/contract\//;
 
 /**
- * Words of files that measure what belongs to the whole process: its memory, its open sockets and
- * timers. Others may change something of it, as `process.env` or a mock of their own, as long as
- * they change it back.
+ * Words of files that measure a property of the whole process: its memory, its open sockets or its
+ * timers. Other files may change, for example, `process.env`, as long as they restore it.
  */
 const OF_THE_PROCESS =
   /\b(?:memoryUsage|heap|getActiveResourcesInfo|async_hooks|diagnostics_channel)\b|(?<![\w.])gc\(|(?<!\.)\bmock\./;
 
 /**
- * Files that take a good part of the time of a process: they begin first, or the run would wait for
- * them at its end.
+ * Files that take a large part of a run: they begin first, so that the run does not wait for them
+ * at its end.
  */
 const LONG = /\/test\/(?:clients|endurance)\//;
 
-/** A suite does not wait for what is declared in it. */
+/** An `await` at the top level: a suite does not wait for it before its tests are declared. */
 const WAITING = /^(?!\/|.*\basync\b)(?:\S.*)?\bawait\b/m;
 
 /**
- * Hooks of a helper would be those of the first file that imports it; one that is a program, too,
- * waits when it is run.
+ * A helper with hooks, which would belong to the first file that imports it, or a helper that is
+ * also a program.
  */
 const HELPER_OF_ONE = /^(?:before|after)(?:Each)?\(|\bprocess\.argv\[1\]/m;
 
-/** What a file imports of the tests. */
+/** Imports of helpers in the tests' folders. */
 const HELPERS = /^(?:import\b|\} from).* ?"((?:\.|#test\/)[^"]+)";$/gm;
 
 /**
- * May a test file share its process with others?
- * @param {string} file absolute
+ * Returns whether a test file may share its process with others.
+ * @param {string} file absolute path
  */
 export function isSociable(file) {
   const text = readFileSync(file, "utf8");
   if (LONG.test(file) || [OF_THE_PROCESS, WAITING].some((sign) => sign.test(text))) return false;
   return [...text.matchAll(HELPERS)].every(([, name]) => {
     const helper = name.startsWith("#") ? join(tests, name.slice("#test/".length)) : join(dirname(file), name);
-    // One that is missing is told when the file is run.
+    // A missing file is reported when the test file runs.
     return !existsSync(helper) || ![WAITING, HELPER_OF_ONE].some((sign) => sign.test(readFileSync(helper, "utf8")));
   });
 }
 
-/** @param {string} file absolute */
+/** @param {string} file absolute path */
 export const isLong = (file) => LONG.test(file);
 
 /**
- * Writes what Node's runner is given in place of these files: one file for each that is long, and
- * one for some neighbours each. The runner sorts what it is given, so their names say in which
- * order they begin. `remove` deletes them.
- * @param {readonly string[]} files absolute
- * @param {readonly string[]} [long] absolute; they begin before the others
+ * Writes the files that Node's runner gets instead of these: one for each long file, and one for
+ * each group of other files. The runner sorts its files, so their names decide the order in which
+ * they begin. `remove` deletes them.
+ * @param {readonly string[]} files absolute paths
+ * @param {readonly string[]} [long] absolute paths; these begin before the others
  */
 export function together(files, long = []) {
   if (files.length < 2) return { files: [...long, ...files], remove: () => undefined };
@@ -102,7 +103,7 @@ function grouped(files) {
   return groups;
 }
 
-/** Each file in a suite of its own, so that its hooks are for its own tests. */
+/** Each file becomes a suite of its own, so that its hooks apply to its own tests only. */
 const textOf = (files) => `import { createRequire } from "node:module";
 import { describe, test } from "node:test";
 

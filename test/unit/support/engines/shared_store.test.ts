@@ -22,7 +22,7 @@ test("each test gets an empty store on the engines of its process", { skip: noSh
   }
 });
 
-test("a commit whose answer is lost took place, and a network that is cut or swallows mends", {
+test("a commit whose response is lost has been made, and a connection recovers from a network that was cut or swallowed data", {
   skip: noSharedStore,
 }, async () => {
   const { sql: server } = await sharedStore();
@@ -39,14 +39,14 @@ test("a commit whose answer is lost took place, and a network that is cut or swa
   assert.deepEqual([...(await sql`SELECT value FROM lost`)], [{ value: 1 }]);
   network.swallow();
   const waiting = sql`SELECT 2 AS two`;
-  let isAnswered = false;
-  const answered = waiting.then((rows) => {
-    isAnswered = true;
+  let hasResponse = false;
+  const response = waiting.then((rows) => {
+    hasResponse = true;
     return [...rows];
   });
   await new Promise((later) => setTimeout(later, 50));
-  assert.equal(isAnswered, false);
+  assert.equal(hasResponse, false);
   network.restore();
-  assert.deepEqual(await answered, [{ two: 2 }]);
+  assert.deepEqual(await response, [{ two: 2 }]);
   await sql.end();
 });
