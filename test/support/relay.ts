@@ -1,6 +1,6 @@
 /**
- * Makes connections from another process of this user, because a server recognizes those of its own
- * process.
+ * Makes connections from another process of the same user, because a server recognizes connections
+ * of its own process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -221,7 +221,7 @@ test("an upload that the network swallows is given up, and a later upload succee
   network.latency = 1;
   assert.equal(await patient.putNew("a", content), "written");
   network.cut();
-  const lost = network.loseAnswer(/^HTTP\/1.1 200/);
+  const lost = network.loseResponse(/^HTTP\/1.1 200/);
   assert.equal(await patient.putNew("b", content), "same");
   await lost;
   assert.equal(patient.metrics.put.sent, 2 * content.length);

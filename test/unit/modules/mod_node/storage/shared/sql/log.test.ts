@@ -246,7 +246,7 @@ test("a commit whose response is lost happens once, and a silent database is giv
   url.port = String(proxy.port);
   const host = await hostOf(url.href);
   await host.log.commit(() => write(set("before")));
-  const lost = proxy.loseAnswer(/done/);
+  const lost = proxy.loseResponse(/done/);
   await Promise.all([host.log.commit(() => write(set("lost"))), lost]);
   assert.deepEqual(keysIn(host.notes), ["before", "lost"]);
   await host.close();
