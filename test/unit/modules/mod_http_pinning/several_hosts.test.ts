@@ -9,7 +9,7 @@ import { readFilter } from "#modules/mod_http_pinning/filter.ts";
 import { Requests } from "#modules/mod_http_pinning/requests.ts";
 import { Work } from "#modules/mod_http_pinning/work.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
 interface Host {
@@ -33,7 +33,7 @@ interface Host {
  * Starts a host that does not finish fetching until `go` is called. It checks for requests of other
  * hosts every `lookEvery` milliseconds.
  */
-async function start(t: TestContext, store: SharedPlace, lookEvery: number): Promise<Host> {
+async function start(t: TestContext, store: MemorySharedStore, lookEvery: number): Promise<Host> {
   const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: () => store.join() });
   const { lowLevel } = node;
   const { pins } = lowLevel;
@@ -105,7 +105,7 @@ const isDone = (host: Host, id: string) =>
   eventually("it is pinned", async () => (await host.requests.get("anna", id))?.status === "pinned");
 
 test("both hosts list the same requests; the host that took a request fetches it, and the other one takes over when that host is gone", async (t) => {
-  const store = new SharedPlace();
+  const store = new MemorySharedStore();
   const one = await start(t, store, never);
   const other = await start(t, store, 2);
   const cid = await content(one, "content");
@@ -135,7 +135,7 @@ test("both hosts list the same requests; the host that took a request fetches it
 });
 
 test("a request that is removed at one host is ended by the host that fetches it", async (t) => {
-  const store = new SharedPlace();
+  const store = new MemorySharedStore();
   const one = await start(t, store, 2);
   const other = await start(t, store, 2);
   const cid = await content(one, "content");
@@ -147,7 +147,7 @@ test("a request that is removed at one host is ended by the host that fetches it
 });
 
 test("content that was requested at both hosts stays pinned until both requests are removed, and a pin of the operator stays", async (t) => {
-  const store = new SharedPlace();
+  const store = new MemorySharedStore();
   const one = await start(t, store, 2);
   const other = await start(t, store, 2);
   for (const host of [one, other]) host.go();
@@ -172,7 +172,7 @@ test("content that was requested at both hosts stays pinned until both requests 
 });
 
 test("if the module of a host is unloaded, another host continues its requests at once", async (t) => {
-  const store = new SharedPlace();
+  const store = new MemorySharedStore();
   const one = await start(t, store, never);
   const other = await start(t, store, 2);
   other.go();
@@ -185,7 +185,7 @@ test("if the module of a host is unloaded, another host continues its requests a
 });
 
 test("a pin does not fail if the store is unavailable for a moment, and work continues afterwards", async (t) => {
-  const store = new SharedPlace();
+  const store = new MemorySharedStore();
   const host = await start(t, store, 2);
   const cid = await content(host, "content");
   host.errors.length = 0;
