@@ -288,7 +288,7 @@ export type Effect = "read" | "write";
 export type MfsUse = "look" | "make" | "change" | "into" | "copy";
 
 interface Traits extends SinceLevel {
-  /** What the command does, as one sentence. */
+  /** Describes the command in one sentence. */
   readonly help: string;
   /** Further text for the reference page. */
   readonly about?: string;

@@ -121,7 +121,7 @@ describe("a caller that pauses in the middle of a body", () => {
     return talk;
   }
 
-  test("may pause for longer than a slow client", async () => {
+  test("a caller may pause for longer than a slow client", async () => {
     await using host = await startRpc(short);
     await Promise.all(
       over.map(async (way) => {
@@ -135,7 +135,7 @@ describe("a caller that pauses in the middle of a body", () => {
     );
   });
 
-  test("may pause no longer than the option api_upload_pause allows", async () => {
+  test("a caller may pause no longer than the option api_upload_pause allows", async () => {
     await using host = await startRpc({ ...short, api_upload_pause: PERIOD });
     await Promise.all(
       over.map(async (way) => {
@@ -202,7 +202,7 @@ describe("a client that reads nothing before it has sent everything", () => {
     });
   }
 
-  test("it may also pause meanwhile", async () => {
+  test("a client that reads nothing may also pause meanwhile", async () => {
     taken = 0;
     using talk = new Talk({ way: "HTTP/1.1 in chunks", host: impatient, path: "long" });
     talk.hold();
@@ -217,7 +217,7 @@ describe("a client that reads nothing before it has sent everything", () => {
     assert.equal(talk.lines.length, MANY);
   });
 
-  test("a disconnect ends its call and removes its buffered lines", async () => {
+  test("a disconnect of a client that reads nothing ends its call and removes its buffered lines", async () => {
     taken = 0;
     const talk = new Talk({ way: "HTTP/1.1 in chunks", host, path: "long" });
     talk.hold();

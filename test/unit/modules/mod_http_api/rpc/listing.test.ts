@@ -61,7 +61,7 @@ const commands: Commands = {
 const small = new Table([commands]);
 
 describe("the list of commands", () => {
-  test("is the tree, without flags except those of the root, unless they are requested", () => {
+  test("the list of commands is a tree, without flags except those of the root, unless they are requested", () => {
     assert.deepEqual(commandTree(small, false), {
       Name: "ipfs",
       Subcommands: [
@@ -74,7 +74,7 @@ describe("the list of commands", () => {
     });
   });
 
-  test("lists flags with their aliases, except hidden ones", () => {
+  test("the list of commands has flags with their aliases, except hidden ones", () => {
     const { Options, Subcommands } = commandTree(small, true);
     assert.deepEqual(
       Options.map(({ Names }) => Names.join(" ")),
@@ -97,7 +97,7 @@ describe("the list of commands", () => {
     assert.deepEqual(Subcommands[1]?.Options, [{ Names: ["flush", "f"] }]);
   });
 
-  test("as text is sorted, one per line, without the flags of the root", () => {
+  test("the list of commands as text is sorted, one per line, without the flags of the root", () => {
     assert.deepEqual(commandLines(commandTree(small, true)), [
       "ipfs",
       "ipfs add",
@@ -117,7 +117,7 @@ describe("the OpenAPI document", () => {
   const parameter = (path: string, name: string) =>
     paths[path].post.parameters.find((each: { name?: string }) => each.name === name);
 
-  test("has every command, but no groups", () => {
+  test("the OpenAPI document has every command, but no groups", () => {
     assert.deepEqual(
       Object.keys(paths),
       ["add", "files/read", "none", "one"].map((path) => `/api/v0/${path}`),
@@ -127,13 +127,13 @@ describe("the OpenAPI document", () => {
     assert.deepEqual(ids, ["add", "filesRead", "none", "one"]);
   });
 
-  test("describes flags, including those of groups, but not hidden ones", () => {
+  test("the OpenAPI document describes flags, including those of groups, but not hidden ones", () => {
     assert.deepEqual(parameter("/api/v0/add", "chunker").schema, { type: "string", default: "size-262144" });
     assert.deepEqual(parameter("/api/v0/files/read", "flush").schema, { type: "boolean", default: true });
     assert.equal(parameter("/api/v0/add", "secret"), undefined);
   });
 
-  test("has only references that can be resolved", () => {
+  test("the OpenAPI document has only references that can be resolved", () => {
     const references = JSON.stringify(paths).match(/#\/components\/[^"]+/g) ?? [];
     for (const reference of new Set(references)) {
       const [, , room = "", name = ""] = reference.split("/");
@@ -142,7 +142,7 @@ describe("the OpenAPI document", () => {
     assert.ok(references.length > 0);
   });
 
-  test("describes arguments, body and response", () => {
+  test("the OpenAPI document describes arguments, body and response", () => {
     assert.deepEqual(parameter("/api/v0/none", "arg").schema, {
       type: "array",
       items: { type: "string" },

@@ -155,7 +155,7 @@ test("the number of addresses and protocols read from one record is limited", as
 });
 
 describe("a router that never ends", () => {
-  test("is cut off after the maximum number of records", async () => {
+  test("an endless stream is cut off after the maximum number of records", async () => {
     function* records() {
       for (;;) yield `${JSON.stringify(peerRecord(one, { Addrs: [] }))}\n`;
     }
@@ -166,7 +166,7 @@ describe("a router that never ends", () => {
     assert.ok(state.isOver && state.read <= MAX_RECORDS + 2, `${state.read}`);
   });
 
-  test("is cut off after the maximum number of bytes, also within one line", async () => {
+  test("an endless stream is cut off after the maximum number of bytes, also within one line", async () => {
     const piece = "x".repeat(64 * 1024);
     function* line() {
       yield `${JSON.stringify(peerRecord(one))}\n`;
@@ -179,7 +179,7 @@ describe("a router that never ends", () => {
     assert.ok(state.isOver && state.read <= MAX_RESPONSE_SIZE / piece.length + 3, `${state.read}`);
   });
 
-  test("fails if it sends a document", async () => {
+  test("an endless document fails", async () => {
     function* document() {
       yield '{"Providers":[';
       for (;;) yield " ".repeat(64 * 1024);
