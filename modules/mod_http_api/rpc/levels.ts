@@ -231,7 +231,7 @@ const kubo043: Level = {
     NODE_NOT_FOUND: "block was not found locally (offline): ipld: could not find {cid}",
     BLOCKSTORE_NOT_FOUND: "ipld: could not find {cid}",
     BLOCKS_CORRUPT: "{counts}",
-    ARCHIVE_BROKEN: "import failed{place}: {cause}",
+    ARCHIVE_BROKEN: "import failed{position}: {cause}",
     BLOCK_NOT_IMPORTED: 'import failed at block "{cid}": {cause}',
     BLOCK_OF_OTHER_HASH: "mismatch in content integrity, expected: {cid}, got: {made}",
     CODEC_UNREADABLE: ({ codec }) =>

@@ -1,7 +1,7 @@
 /** The mounts of a node: /ipfs and /ipns as FUSE file systems of this machine. */
 import { realpath, stat } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
-import { keptRoots } from "../content/mfs/key_trees.ts";
+import { storedTreeRoots } from "../content/mfs/key_trees.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { KeyedMutex } from "../util/async/keyed_mutex.ts";
 import { NodeError } from "../util/errors.ts";
@@ -73,7 +73,7 @@ export class Mounts {
    * holds the lock exclusively.
    */
   async roots(): Promise<CID[]> {
-    return [...(await this.openRoots()), ...(await keptRoots(this.#deps.metadata))];
+    return [...(await this.openRoots()), ...(await storedTreeRoots(this.#deps.metadata))];
   }
 
   /**

@@ -1,6 +1,6 @@
 /**
- * What `Import.*` of the configuration says of imports: defaults of their options, and when
- * directories are sharded.
+ * Reads `Import.*` of the configuration: defaults of import options, and when directories are
+ * sharded.
  */
 import { hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
@@ -15,7 +15,7 @@ const chunkers = /^(buzhash|size-0*[1-9]\d*|rabin(-0*[1-9]\d*){3})$/;
 const DEFAULT_THRESHOLD = "256KiB";
 const layouts: readonly (string | null)[] = ["balanced", "trickle", null];
 
-/** How directories are sharded by their size. */
+/** When a directory is sharded because of its size. */
 export interface SizeSharding {
   readonly sharded: ShardLimits;
   readonly fanout: number;
@@ -24,7 +24,8 @@ export interface SizeSharding {
 type Values = Pick<ConfigFile, "value">;
 
 /**
- * As a node begins with it. @throws NodeError that names a key of `Import` with a value of no use
+ * Reads the settings that a node has from its start on. @throws NodeError that names a key of
+ * `Import` with an unusable value
  */
 export function shardingAtStart(config: Values): SizeSharding {
   requireImportable(config);
@@ -60,8 +61,8 @@ function requireImportable(config: Values): void {
 }
 
 /**
- * As it is written now; as in the reference, a word that is none of those known is looked at at the
- * next start.
+ * Reads the settings as they are in the configuration now. As in the reference, an unknown estimate
+ * counts as `links` until the next start rejects it.
  */
 export function shardingBySize(config: Values): SizeSharding {
   const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
@@ -77,7 +78,7 @@ type ImportOptions = Pick<
   "chunker" | "cidVersion" | "hash" | "rawLeaves" | "trickle" | "maxFileLinks" | "mode" | "mtime"
 >;
 
-/** Options of an import, with those that were not given as the configuration says them. */
+/** Fills in the options that the caller did not give, from the configuration. */
 export function withImportConfig<T extends ImportOptions>(given: T, config: Values): T {
   return {
     ...given,
@@ -94,15 +95,15 @@ interface CidForm {
   readonly hash?: string | undefined;
 }
 
-/** Version and hash function of CIDs. */
+/** Fills in version and hash function of CIDs, from the configuration. */
 export const cidDefaults = ({ cidVersion, hash }: CidForm, config: Values): CidForm => ({
   cidVersion: cidVersion ?? config.value("Import.CidVersion") ?? undefined,
   hash: hash ?? config.value("Import.HashFunction") ?? undefined,
 });
 
 /**
- * Version and hash function of the CIDs of everything new in MFS that no option names; version 0
- * where nothing is configured.
+ * Version and hash function of new CIDs in MFS, unless options set them. Version 0 if nothing is
+ * configured.
  */
 export function namespaceForm(config: Values): CidForm {
   const hash = config.value("Import.HashFunction") ?? DEFAULT_HASH;

@@ -1,6 +1,6 @@
 /**
- * Turns the options of an add into settings, with the reference's rules for CID versions and its
- * refusals.
+ * Turns the options of an add into settings. CID versions and rejected combinations follow the
+ * rules of the reference.
  */
 import type { Names } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
@@ -12,18 +12,18 @@ import type { AddSettings } from "../unixfs/add.ts";
 import { isFanout } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
 
-/** Undefined is an option that was not given. */
+/** Undefined stands for an option that was not given. */
 export interface AddOptions {
   readonly chunker?: string | undefined;
   readonly cidVersion?: number | undefined;
   /** Name of a hash function, in any letter case. */
   readonly hash?: string | undefined;
-  /** Those that hash functions have. */
+  /** Names of the hash functions. */
   readonly names?: Names;
   readonly rawLeaves?: boolean | undefined;
   readonly inline?: boolean | undefined;
   readonly inlineLimit?: number | undefined;
-  /** Greatest one that is taken, in bytes. */
+  /** Maximum `inlineLimit` in bytes. */
   readonly maxInline?: number | undefined;
   readonly nocopy?: boolean | undefined;
   readonly trickle?: boolean | undefined;
@@ -31,28 +31,30 @@ export interface AddOptions {
   readonly progress?: boolean | undefined;
   /** When directories are sharded (HAMT); never by default. */
   readonly sharded?: Sharding | undefined;
-  /** Slots of a shard. */
+  /** Number of slots of a shard. */
   readonly fanout?: number | undefined;
-  /** Links of an interior node of a file; none of 0 and below. */
+  /**
+   * Maximum number of links of an interior node of a file. 0 and negative numbers mean the default.
+   */
   readonly maxFileLinks?: number | undefined;
-  /** Of every file and directory. */
+  /** Mode of every file and directory. */
   readonly mode?: number | undefined;
   readonly mtime?: UnixTime | undefined;
-  /** Entries keep their own mode and time. */
+  /** Entries keep their own mode and modification time. */
   readonly preserveMode?: boolean | undefined;
   readonly preserveMtime?: boolean | undefined;
   /** Keep directories without entries; true by default. */
   readonly emptyDirs?: boolean | undefined;
-  /** Greatest chunk in bytes. */
+  /** Maximum size of a chunk in bytes. */
   readonly maxChunk?: number | undefined;
 }
 
-/** With a limit of one link a tree would never end. */
+/** With one link per node, the tree would be infinite. */
 const MIN_FILE_LINKS = 2;
 
 /**
- * @throws NodeError for options that exclude each other. An invalid chunker fails with the first
- * file.
+ * @throws NodeError for options that exclude each other. An invalid chunker fails at the first file
+ * instead.
  */
 export function addSettings(options: AddOptions): AddSettings {
   const { inline = false, inlineLimit = 32, maxInline = Number.POSITIVE_INFINITY, nocopy = false } = options;
@@ -107,7 +109,7 @@ function fileLinks(given: number | undefined): number | undefined {
   return given;
 }
 
-/** A hash function by name, in any letter case. @throws NodeError */
+/** Returns a hash function by its name, in any letter case. @throws NodeError */
 export function hashOf(name: string | undefined, names?: Names): HashFunction {
   if (name === undefined) return sha256;
   const lower = name.toLowerCase();

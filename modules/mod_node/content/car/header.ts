@@ -21,8 +21,8 @@ export interface CarHeader {
 }
 
 /**
- * Parses the header, in slices. The CIDs of the roots are views of the bytes. @throws NodeError
- * with Kubo's text
+ * Parses the header in slices of time. The CIDs of the roots are views of the bytes. @throws
+ * NodeError with Kubo's text
  */
 export const parseHeader = (bytes: Uint8Array): Promise<CarHeader> => inSlices(headerSteps(bytes));
 

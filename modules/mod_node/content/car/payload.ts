@@ -22,8 +22,9 @@ const MAX_VARINT_BYTES = 10;
 const cutOff = () => new NodeError("unexpected EOF");
 
 /**
- * Whose rules hold. go-ipfs 0.9 reads version 1 only, and needs roots. Kubo 0.43 reads version 2 as
- * well, and refuses dag-cbor that is not strict. For both an empty file is an archive of nothing.
+ * The version whose rules apply. go-ipfs 0.9 reads version 1 only, and requires roots. Kubo 0.43
+ * reads version 2 as well, and rejects dag-cbor that is not strict. Both read an empty file as an
+ * archive without blocks.
  */
 export type CarRules = "0.9" | "0.43";
 
@@ -38,8 +39,8 @@ export interface CarPayload {
 }
 
 /**
- * Opens an archive. @throws NodeError with Kubo's text, or a text of our own where Kubo reports no
- * error
+ * Opens an archive. @throws NodeError with Kubo's text, or with a text of our own where Kubo
+ * reports no error
  */
 export async function openPayload(bytes: SourceBytes, rules: CarRules): Promise<CarPayload> {
   if (await bytes.isOver()) return { roots: [], pieces: bytes.rest() };
@@ -105,7 +106,7 @@ export class SourceBytes {
 
   /** Returns a copy of the next bytes. @throws NodeError when fewer bytes are left */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
-    // Memory is only used for bytes that have arrived, whatever length is announced.
+    // Memory is allocated for bytes that have arrived only, whatever length the archive announces.
     const parts: Uint8Array[] = [];
     for (let missing = length; missing > 0; ) {
       const part = await this.#next(missing);

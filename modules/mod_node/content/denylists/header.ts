@@ -1,12 +1,12 @@
-/** The header of a denylist: YAML, of which the hints for all items count here. */
+/** Reads the header of a denylist: YAML, of which only the hints for all items are used. */
 import { NodeError } from "../../util/errors.ts";
 import type { Hints } from "./rule.ts";
 
 const VERSION = 1;
 
-/** @throws NodeError for what is no header, and for a version that is not known */
+/** @throws NodeError for an invalid header, and for a version that is not supported */
 export async function parseHeader(text: string): Promise<Hints> {
-  // Loaded here: most nodes have no denylist.
+  // Imported on first use, because most nodes have no denylist.
   const { LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });

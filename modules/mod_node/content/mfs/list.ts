@@ -16,15 +16,15 @@ import { PlainDirectory } from "./plain_directory.ts";
 export type Kind = ReturnType<typeof kindOf>;
 
 export interface Stat extends ModeAndTime {
-  /** It is a symlink, which is of the kind of a file. */
+  /** Whether it is a symlink. Its `kind` is `file`. */
   readonly isSymlink?: boolean;
   readonly cid: CID;
   readonly kind: Kind;
-  /** Bytes of a file; 0 for a directory. */
+  /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
-  /** The block and everything below it, in bytes. */
+  /** Size in bytes of the block and everything below it. */
   readonly cumulativeSize: number;
-  /** Links of the block. */
+  /** Number of links of the block. */
   readonly children: number;
 }
 
@@ -32,7 +32,7 @@ export interface Entry {
   readonly name: string;
   readonly cid: CID;
   readonly kind: Kind;
-  /** Bytes of a file; 0 for a directory. */
+  /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
 }
 
@@ -40,8 +40,8 @@ const PAGE_LINKS = 256;
 const nothing = new Uint8Array();
 
 /**
- * @throws NodeError for a block that is neither a file nor a directory, nor a symlink where these
- * are described as well
+ * Describes a block. @throws NodeError for a block that is neither a file nor a directory, nor a
+ * symlink with `symlinks`
  */
 export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
   if (cid.code === raw) {
@@ -58,13 +58,13 @@ export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
   return { cid, kind, isSymlink, size: sizeOf(unixfs), cumulativeSize: total, children: links.length, mode, mtime };
 }
 
-/** Of files and symlink targets; 0 for everything else. */
+/** Returns the size of a file or of the target of a symlink; 0 for other nodes. */
 function sizeOf(unixfs: Unixfs): number {
   if (unixfs.type !== "File" && unixfs.type !== "Raw" && unixfs.type !== "Symlink") return 0;
   return fileSize({ unixfs } as UnixfsNode);
 }
 
-/** Describes a block as an entry. @throws NodeError for a block that MFS cannot hold */
+/** Describes a block as an entry. @throws NodeError for a block that cannot be an entry of MFS */
 export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
   if (cid.code === raw) return { name, cid, kind: "file", size: bytes.length };
   const unixfs = entryIn(cid, bytes);
@@ -72,8 +72,8 @@ export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
 }
 
 /**
- * The links of a directory in order, in pages; only the blocks of the directory itself are held in
- * memory.
+ * Yields the links of a directory in order, in pages. Only the blocks of the directory itself stay
+ * in memory.
  */
 export async function* linkPages(
   cid: CID,
@@ -96,7 +96,7 @@ function* inPages(links: Iterable<PbLink>): Generator<readonly PbLink[]> {
   if (page.length > 0) yield page;
 }
 
-/** As `linkPages`, one by one. */
+/** Like `linkPages`, link by link. */
 export const linksIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<PbLink> =>
   oneByOne(linkPages(cid, bytes, read));
 
@@ -110,12 +110,12 @@ const describing: Describing<Entry> = {
 };
 
 /**
- * The entries of a directory, in pages. @throws NodeError at one that is missing or that MFS cannot
- * hold
+ * Yields the entries of a directory in pages. @throws NodeError at an entry that is missing or that
+ * cannot be an entry of MFS
  */
 export const pagesOfEntries = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly Entry[]> =>
   described(linkPages(cid, bytes, read), read, describing);
 
-/** As `pagesOfEntries`, one by one. */
+/** Like `pagesOfEntries`, entry by entry. */
 export const entriesIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> =>
   oneByOne(pagesOfEntries(cid, bytes, read));

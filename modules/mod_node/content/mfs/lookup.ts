@@ -5,7 +5,7 @@ import type { NamespacePath } from "./path.ts";
 
 type Segments = Pick<NamespacePath, "segments">;
 
-/** @throws NodeError when there is nothing at that path */
+/** @throws NodeError when the path does not exist */
 export async function lookup(root: Folder, { segments }: Segments): Promise<Folder | FileEntry> {
   let found: Folder | FileEntry = root;
   for (const [at, name] of segments.entries()) {
@@ -17,12 +17,12 @@ export async function lookup(root: Folder, { segments }: Segments): Promise<Fold
   return found;
 }
 
-/** @throws NodeError when there is no directory at that path */
+/** @throws NodeError when the path does not exist or is not a directory */
 export async function lookupFolder(root: Folder, path: Segments): Promise<Folder> {
   const found = await lookup(root, path);
   if (found instanceof Folder) return found;
   throw new NodeError(`${withTrailingSlash(path)} is not a directory`);
 }
 
-/** With a trailing slash. */
+/** Formats a path with a trailing slash. */
 export const withTrailingSlash = ({ segments }: Segments): string => `/${segments.map((name) => `${name}/`).join("")}`;

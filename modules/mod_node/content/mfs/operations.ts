@@ -1,4 +1,4 @@
-/** Operations on MFS, with the reference's rules and refusals. */
+/** Operations on MFS. Invalid arguments are rejected as in the reference. */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
@@ -18,12 +18,12 @@ import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.
 
 const alreadyExists = () => new NodeError("file already exists");
 
-/** The CID at a path; its block is stored, but not durable yet. */
+/** Returns the CID at a path. Its block is stored, but not durable yet. */
 export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
   return files.withTree(options, async (root) => (await linkTo(files, await lookup(root, path))).cid, guard);
 }
 
-/** CID and size of an entry, for a link to it. */
+/** Returns CID and size of an entry, for a link to it. */
 async function linkTo(files: Namespace, entry: Folder | FileEntry) {
   if (entry instanceof Folder) return files.store(entry);
   const { node } = entry;
@@ -31,7 +31,7 @@ async function linkTo(files: Namespace, entry: Folder | FileEntry) {
 }
 
 /**
- * Like `linkTo`, for a link that will be part of the tree: what it leads to is stored. @throws
+ * Like `linkTo`, for a link that becomes part of the tree: the blocks below it are stored. @throws
  * NodeError STORE_FULL
  */
 async function storedLinkTo(files: Namespace, entry: Folder | FileEntry) {
@@ -40,7 +40,7 @@ async function storedLinkTo(files: Namespace, entry: Folder | FileEntry) {
   return link;
 }
 
-/** Makes all changes up to now durable; gives the CID at the path. */
+/** Makes all changes up to now durable and returns the CID at the path. */
 export async function flush(files: Namespace, path: NamespacePath, options: ReadOptions): Promise<CID> {
   return files.withGcGuard(options.signal, async (guard) => {
     const cid = await cidAt(files, path, options, guard);
@@ -50,11 +50,11 @@ export async function flush(files: Namespace, path: NamespacePath, options: Read
 }
 
 export interface MakeOptions extends ChangeOptions {
-  /** Make missing parents as well, and accept an existing directory. */
+  /** Create missing parents, and accept an existing directory. */
   readonly parents: boolean;
-  /** Of new directories; by default those of the directory above. */
+  /** Settings of new directories; by default those of their parent. */
   readonly settings: CidSettings | undefined;
-  /** With `parents`: an existing last directory gets the settings, too. */
+  /** With `parents`: change the settings of the last directory if it exists. */
   readonly changesExisting?: boolean | undefined;
 }
 
@@ -66,7 +66,7 @@ export async function makeDirectory(files: Namespace, path: NamespacePath, optio
   }
 }
 
-/** Makes a directory, within a change. */
+/** Creates a directory, within a change. */
 export async function make(
   files: Namespace,
   root: Folder,
@@ -88,7 +88,10 @@ export async function make(
   }
 }
 
-/** What is copied: a block, or the entry at an MFS path; `text` is how the caller named it. */
+/**
+ * The source of a copy: a block, or the entry at an MFS path. `text` is the path in the form that
+ * the caller gave.
+ */
 export interface Source {
   readonly text: string;
   /** Last component of the name; undefined for the root of MFS. */
@@ -97,17 +100,15 @@ export interface Source {
 }
 
 export interface CopyOptions extends ChangeOptions {
-  /** Replace a file that is there. */
+  /** Replace an existing file. */
   readonly force?: boolean | undefined;
-  /** Make missing directories above it. */
+  /** Create missing parent directories. */
   readonly parents?: boolean | undefined;
-  /** Of these; by default those of the directory above. */
+  /** Settings of these directories; by default those of their parent. */
   readonly settings?: CidSettings | undefined;
 }
 
-/**
- * Links a block into the tree, in one step; nothing is copied, and only the first block is read.
- */
+/** Links a block into the tree in one step. Nothing is copied, and only the first block is read. */
 export async function copy(files: Namespace, source: Source, dest: NamespacePath, options: CopyOptions): Promise<void> {
   const into = dest.trailingSlash || dest.segments.length === 0;
   const text = into ? `${withTrailingSlash(dest)}${source.name ?? ""}` : dest.text;
@@ -118,8 +119,7 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
     const link = await prefixFailure(from, () => sourceLink(files, root, source.at));
     if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
     const above = into ? dest : parentOf(dest);
-    // A block that cannot be an entry is refused before it becomes one, and before anything is made
-    // for it.
+    // A block that cannot be an entry is rejected before anything is created for it.
     const check = async () => requireEntry(link.cid, await files.readLocal(link.cid), text);
     if (options.parents) {
       await check();
@@ -136,7 +136,7 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
   });
 }
 
-/** @throws NodeError NOT_AN_ENTRY for a block that MFS cannot hold */
+/** @throws NodeError NOT_AN_ENTRY for a block that cannot be an entry of MFS */
 function requireEntry(cid: CID, bytes: Uint8Array, path: string): void {
   try {
     kindOf(cid, bytes);
@@ -157,7 +157,7 @@ async function sizeOf(cid: CID, read: ReadBlock): Promise<number> {
   return node === undefined ? bytes.length : cumulativeSize(node);
 }
 
-/** Prefixes the texts of the node's failures. */
+/** Adds a prefix to the texts of the node's failures. */
 async function prefixFailure<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -177,38 +177,38 @@ export async function move(
   const own = source.segments.at(-1);
   if (own === undefined) throw missing();
   const into = dest.trailingSlash || dest.segments.length === 0;
-  const asked = into ? entryOf(dest, own) : dest;
+  const requested = into ? entryOf(dest, own) : dest;
   await files.change(options, async (root) => {
-    let place = asked;
-    let folder = await lookupFolder(root, parentOf(place));
+    let target = requested;
+    let folder = await lookupFolder(root, parentOf(target));
     const from = await lookupFolder(root, source.trailingSlash ? source : parentOf(source));
     if (source.trailingSlash) throw missing();
     const entry = await from.child(own);
-    if (isWithin(place, source) && isWithin(source, place)) return;
-    let there = await folder.findChild(nameOf(place));
+    if (isWithin(target, source) && isWithin(source, target)) return;
+    let there = await folder.findChild(nameOf(target));
     if (there instanceof Folder) {
-      place = entryOf(place, own);
+      target = entryOf(target, own);
       folder = there;
       if (await folder.find(own)) throw duplicateEntry();
       there = undefined;
     }
-    if (entry instanceof Folder && isWithin(place, source)) {
-      throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${place.text}`);
+    if (entry instanceof Folder && isWithin(target, source)) {
+      throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${target.text}`);
     }
     const link = await storedLinkTo(files, entry);
-    if (there !== undefined) await folder.readyToRemove(nameOf(place));
+    if (there !== undefined) await folder.readyToRemove(nameOf(target));
     await from.readyToRemove(own);
-    // All blocks were read by now: nothing can fail from here on.
-    if (there !== undefined) await folder.remove(nameOf(place));
-    await folder.add({ name: nameOf(place), ...link });
+    // All blocks were read by now, so nothing can fail from here on.
+    if (there !== undefined) await folder.remove(nameOf(target));
+    await folder.add({ name: nameOf(target), ...link });
     await from.remove(own);
   });
 }
 
 export interface RemoveOptions extends ChangeOptions {
-  /** Remove directories as well, with everything in them. */
+  /** Remove directories with everything in them, too. */
   readonly recursive: boolean;
-  /** Remove whatever it is, and accept that it is missing. */
+  /** Remove entries of any kind, and accept a missing entry. */
   readonly force: boolean;
 }
 
@@ -241,7 +241,7 @@ async function parentLookup(root: Folder, path: NamespacePath): Promise<Folder> 
 }
 
 /**
- * Changes the CID settings of a directory, which also hold for later entries. Without settings it
+ * Changes the CID settings of a directory. They also apply to later entries. Without settings it
  * only flushes.
  */
 export async function changeCid(
@@ -262,7 +262,7 @@ export async function changeCid(
 }
 
 /**
- * Changes mode or time of a file, directory or symlink. A raw block becomes a node that has its
+ * Changes mode or time of a file, directory or symlink. A raw block is replaced by a node with its
  * bytes.
  */
 export async function changeFacts(
@@ -285,7 +285,7 @@ export async function changeFacts(
   }
 }
 
-/** The same node with other mode or time. */
+/** Returns the same node with another mode or time. */
 function withFacts(
   { cid, links, unixfs }: UnixfsNode,
   change: (facts: ModeAndTime) => ModeAndTime,

@@ -1,6 +1,6 @@
 /**
- * Counts calls that change files and do not flush: Kubo refuses them when they are many, clients of
- * it flush then.
+ * Counts calls that change files without a flush. Kubo rejects such calls beyond a limit, so that
+ * clients flush.
  */
 import { NodeError } from "../../util/errors.ts";
 
@@ -8,8 +8,8 @@ export class UnflushedCalls {
   #count = 0;
 
   /**
-   * To be called before a change. With a limit above 0 it is refused when so many before it were
-   * not flushed. @throws NodeError
+   * To be called before a change. Rejects the change if `limit` changes before it were not flushed;
+   * a limit of 0 means no limit. @throws NodeError
    */
   add(flush: boolean, limit: number): void {
     if (flush) this.#count = 0;
@@ -21,7 +21,7 @@ export class UnflushedCalls {
     } else this.#count += 1;
   }
 
-  /** Everything was flushed. */
+  /** To be called when everything was flushed. */
   reset(): void {
     this.#count = 0;
   }

@@ -20,47 +20,51 @@ import { make } from "./operations.ts";
 import { type NamespacePath, nameOf, parentOf } from "./path.ts";
 
 export interface WriteOptions extends ChangeOptions {
-  /** First byte to write; a gap before it is filled with zeros. */
+  /** Offset of the first byte to write. A gap before it is filled with zeros. */
   readonly offset: number;
-  /** Maximum number of bytes to take. */
+  /** Maximum number of bytes to read from the content. */
   readonly count: number | undefined;
-  /** Make the file when it does not exist. */
+  /** Create the file if it does not exist. */
   readonly create: boolean;
-  /** Make missing parent directories. */
+  /** Create missing parent directories. */
   readonly parents: boolean;
   /** Truncate the file first. */
   readonly truncate: boolean;
-  /** Whether new leaves are raw blocks; by default they are in files of CID version 1. */
+  /** Whether new leaves are raw blocks. By default they are in files of CID version 1. */
   readonly rawLeaves: boolean | undefined;
-  /** Cuts what is appended; by default into chunks of 256 KiB. */
+  /** Splits the appended content into chunks; by default of 256 KiB. */
   readonly chunker?: (() => Chunker) | undefined;
-  /** A file with one raw leaf is that leaf. */
+  /** Replace the root of a file that has one raw leaf by that leaf. */
   readonly joinsLeaf?: boolean | undefined;
   /** See `NewLeaves`. */
   readonly keepsLeaves?: boolean | undefined;
   readonly maxInline?: number | undefined;
-  /** For a new file and new directories; by default those of the parent directory. */
+  /** Settings of a new file and new directories; by default those of the parent directory. */
   readonly settings: CidSettings | undefined;
-  /** With `parents`: an existing parent directory gets the settings, too. */
+  /** With `parents`: change the settings of the parent directory if it exists. */
   readonly changesExisting?: boolean | undefined;
 }
 
-/** Bytes; less than that is synced together with the change itself. */
+/**
+ * Number of bytes from which on content is synced separately. Less content is synced together with
+ * the change itself.
+ */
 const MAX_UNSYNCED = 256 * 1024;
 
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
-/** A file to write into: one of the tree, or an empty one that is not in the tree yet. */
+/** A file to write into: an existing one, or an empty one that is not in the tree yet. */
 interface Target {
   readonly node: UnixfsNode;
   readonly isNew: boolean;
 }
 
 /**
- * The file is looked up before `content` is called, and refusals are thrown then. It changes when
- * all content has come, and not at all when that fails: a new file gets its name, missing parents
- * and content in one step. Writers of one file wait for each other; one on another host of a shared
- * store does not, and what has come is then written into the file that it has left.
+ * Writes content into a file. Looks up the file before it calls `content`, and throws for invalid
+ * targets then. The file changes when all content has arrived, and not at all if that fails: a new
+ * file gets its name, missing parents and content in one step. Writers of one file wait for each
+ * other. A writer on another host of a shared store does not wait, and replaces the file: then the
+ * content goes into the file that the other host has left.
  */
 export async function writeFile(
   files: Namespace,
@@ -96,8 +100,8 @@ export async function writeFile(
 }
 
 /**
- * Finds the file, or makes an empty one for the entry that `relink` adds. @throws NodeError where
- * that could not be added
+ * Finds the file, or makes an empty one for the entry that `relink` adds. @throws NodeError if the
+ * entry could not be added
  */
 async function open(
   files: Namespace,
@@ -110,7 +114,7 @@ async function open(
   const found = await lookup(root, path).catch((error: unknown) => {
     if (!isMissing(error)) throw error;
   });
-  // Those of a new file are made when it gets its name.
+  // The parents of a new file are created when it gets its name.
   const makesParents = parents && (found !== undefined || !create || path.trailingSlash);
   if (makesParents && above.segments.length > 0) {
     await make(files, root, above, { parents, settings, changesExisting });
@@ -127,7 +131,10 @@ async function open(
   return { node: unixfsNode(built.cid, made[0]?.bytes ?? emptyFile) as UnixfsNode, isNew: true };
 }
 
-/** The last directory of a path that exists. @throws NodeError when something else is on the way */
+/**
+ * Returns the last existing directory of a path. @throws NodeError if an entry of another kind is
+ * on the path
+ */
 async function nearestFolder(root: Folder, { segments }: NamespacePath): Promise<Folder> {
   let folder = root;
   for (const [at, name] of segments.entries()) {
@@ -140,8 +147,8 @@ async function nearestFolder(root: Folder, { segments }: NamespacePath): Promise
 }
 
 /**
- * The file at a path and its size in bytes. @throws NodeError when there is none, or it is not a
- * file
+ * Returns the file at a path and its size in bytes. @throws NodeError if it does not exist or is
+ * not a file
  */
 export async function fileAt(
   files: Namespace,
@@ -168,8 +175,8 @@ type EditOptions = Pick<
 >;
 
 /**
- * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks.
- * Undefined when nothing changes. `content` is closed in the end.
+ * Builds the edited file. `guard` protects the old and the new blocks. Returns undefined if nothing
+ * changes. `content` is closed in any case.
  */
 export async function editFile(
   files: Namespace,
@@ -211,15 +218,15 @@ async function editInBatch(
   await editor.overwrite(offset, content);
   if (await content.more()) await editor.append(content.rest());
   const edited = await editor.finish(joinsLeaf);
-  // Content that may not fit on the disk is made durable before the file refers to it: a write that
-  // fails changes nothing.
+  // Content that may not fit on the disk is made durable before the file refers to it. So a write
+  // that fails changes nothing.
   await batch.flushThen(async () => {
     if (batch.total > MAX_UNSYNCED) await files.blocks.store.sync();
   });
   return edited;
 }
 
-/** Content of a file that was made here. */
+/** Yields the content of a file that was built here. */
 async function contentOf(files: Namespace, { cid }: Built, range: ReadRange, signal: AbortSignal | undefined) {
   const read = files.reader({ offline: true, signal });
   return readFile(unixfsNode(cid, await read(cid)) as UnixfsNode, read, range);
@@ -232,8 +239,8 @@ interface Change extends Pick<WriteOptions, "parents" | "settings" | "changesExi
 }
 
 /**
- * Replaces the old file by the edited one, or adds a new one; gives the one that another host of a
- * shared store has put there meanwhile.
+ * Replaces the old file by the edited one, or adds a new one. Returns the file that another host of
+ * a shared store has put there meanwhile, if any.
  */
 async function relink(
   files: Namespace,

@@ -7,13 +7,13 @@ import type { Pins } from "./pins.ts";
 
 export interface RemovedBlock {
   readonly cid: CID;
-  /** Why it was not removed. */
+  /** Why the block was not removed. */
   readonly fault: NodeError | undefined;
 }
 
 /**
- * Removes the blocks that may be removed; durable when it resolves. The caller holds the lock of
- * garbage collection exclusively. With `ignoreMissing` a block that is not here counts as removed.
+ * Removes those of the blocks that may be removed. Durable when it resolves. The caller holds the
+ * lock of garbage collection exclusively. With `ignoreMissing` a missing block counts as removed.
  */
 export async function removeBlocks(
   blocks: BlockService,
@@ -21,7 +21,7 @@ export async function removeBlocks(
   cids: readonly CID[],
   { ignoreMissing, signal }: { readonly ignoreMissing: boolean; readonly signal?: AbortSignal | undefined },
 ): Promise<RemovedBlock[]> {
-  // Where all forms are one block, a pin of any of them keeps it.
+  // If all forms of a CID share one block, a pin of any form retains it.
   const formsOf = (cid: CID) => (blocks.store.joinsForms === true ? [cid, ...usualForms(cid.multihash)] : [cid]);
   const modeOf = async (cid: CID) => (await Promise.all(formsOf(cid).map((form) => pins.mode(form)))).find(Boolean);
   const modes = await Promise.all(cids.map(modeOf));

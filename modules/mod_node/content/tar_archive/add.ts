@@ -15,11 +15,12 @@ import { importFile } from "../unixfs/import_file.ts";
 
 /** Data of the root node. */
 export const rootData: Uint8Array = Buffer.from("ipfs/tar");
-/** Name of the link from an entry to its content; names of entries have a dash in front. */
+/** Name of the link from an entry to its content. Names of entries begin with a dash. */
 export const contentLink = "data";
 
 /**
- * Maximum number of nodes that no entry names: a name may have as many components as it has bytes.
+ * Maximum number of nodes without an entry of their own: a name may have almost as many components
+ * as bytes.
  */
 const MAX_IMPLIED = 250_000;
 
@@ -27,14 +28,14 @@ const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeav
 
 /** A position in the tree. */
 interface Branch {
-  /** The stored node of the entry at this position; undefined when no entry names it. */
+  /** The stored node of the entry at this position; undefined if no entry has this name. */
   entry: Built | undefined;
   children: Map<string, Branch> | undefined;
 }
 
 /**
- * Stores an archive as it comes; only the name and CID of every entry are held. A later entry
- * replaces an earlier one of the same name, with everything below it.
+ * Stores an archive as it arrives. Only names and CIDs stay in memory. A later entry replaces an
+ * earlier one of the same name, with everything below it.
  *
  * @throws NodeError for malformed archives
  */
@@ -70,28 +71,28 @@ class Tree {
 
   put(path: string, entry: Built): void {
     const names = trimBoth(path, "/").split("/");
-    let place = this.#root;
-    for (const name of names) place = this.#below(place, name);
-    if (place.entry === undefined) this.#implied -= 1;
-    place.entry = entry;
-    place.children = undefined;
+    let branch = this.#root;
+    for (const name of names) branch = this.#below(branch, name);
+    if (branch.entry === undefined) this.#implied -= 1;
+    branch.entry = entry;
+    branch.children = undefined;
   }
 
-  #below(place: Branch, name: string): Branch {
-    place.children ??= new Map();
+  #below(branch: Branch, name: string): Branch {
+    branch.children ??= new Map();
     const key = `-${name}`;
-    const found = place.children.get(key);
+    const found = branch.children.get(key);
     if (found !== undefined) return found;
     this.#implied += 1;
     if (this.#implied > MAX_IMPLIED) {
       throw new NodeError(`archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`);
     }
     const made: Branch = { entry: undefined, children: undefined };
-    place.children.set(key, made);
+    branch.children.set(key, made);
     return made;
   }
 
-  /** Children before parents, without recursion, since paths may be long. */
+  /** Builds the nodes, children before parents. Iterative, because paths may be long. */
   async build(read: ReadBlock, sink: BlockSink): Promise<Built> {
     const built = new Map<Branch, Built>();
     const stack: Branch[] = [this.#root];
@@ -125,5 +126,5 @@ class Tree {
   }
 }
 
-/** Names are bytes, one character for each. */
+/** Names are bytes, one per character. */
 const utf8 = (text: string): string => Buffer.from(validUtf8(Buffer.from(text, "latin1"))).toString();

@@ -42,7 +42,7 @@ async function start(t: TestContext, place: SharedPlace, lookEvery: number): Pro
   const log = { debug() {}, info() {}, warn() {}, error: (...told: unknown[]) => void errors.push(told) };
   const gate = Promise.withResolvers<void>();
   const slow = {
-    isKeptWithin: pins.isKeptWithin.bind(pins),
+    isPinnedWithin: pins.isPinnedWithin.bind(pins),
     releaseWithin: pins.releaseWithin.bind(pins),
     async add(...[cid, mode, options]: Parameters<typeof pins.add>) {
       begun.push(String(cid));

@@ -14,12 +14,13 @@ const noLink = () => new NodeError("no link by that name");
 
 export interface Child {
   readonly cid: CID;
-  /** Tsize of the link to it. */
+  /** Tsize of the link to the node. */
   readonly size: number;
 }
 
 /**
- * Replaces the links of that name at a path by a new one. `create` makes missing nodes on the way.
+ * Replaces the links of that name at a path by a new one. `create` creates missing nodes of the
+ * path.
  *
  * @throws NodeError with the reference's text
  */
@@ -38,8 +39,8 @@ export async function withLink(
 }
 
 /**
- * Before links are added, or removed. @throws NodeError, in the words of Kubo 0.43, for what is no
- * plain directory of UnixFS
+ * Checks a node before links are added or removed. @throws NodeError with the text of Kubo 0.43
+ * unless it is a plain UnixFS directory
  */
 export function requireDirectory({ data }: ObjectNode, adds: boolean): void {
   const what = adds ? "add named links to" : "remove links from";
@@ -81,7 +82,7 @@ export async function withoutLink(root: ObjectNode, path: string, read: ReadBloc
   });
 }
 
-/** The root and the nodes along the names. */
+/** Returns the root and the nodes along the names. */
 async function descend(
   root: ObjectNode,
   names: readonly string[],
@@ -127,7 +128,7 @@ export async function withData(root: ObjectNode, data: Uint8Array): Promise<Edit
   return [await blockOf({ ...root, data })];
 }
 
-/** A node of these bytes that is not stored yet. */
+/** Returns a node that is not stored yet. */
 export async function newObject(bytes: Uint8Array): Promise<ObjectNode> {
   const { cid } = await pbBlock(bytes);
   return decodeObject(cid, bytes);

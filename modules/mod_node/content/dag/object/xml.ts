@@ -5,12 +5,12 @@ import { quote } from "../../../util/go/text.ts";
 import { visitXml } from "../../../util/go/xml.ts";
 import type { SerializedObject } from "./json.ts";
 
-/** Elements from the root to a part of a link. */
+/** Number of nested elements from the root to a part of a link. */
 const MAX_DEPTH = 3;
 
 /**
- * `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`; other elements are ignored, and the
- * root may have any name.
+ * Reads `<Node><Links><Name/><Hash/><Size/></Links><Data/></Node>`. Other elements are ignored, and
+ * the root may have any name.
  *
  * @throws NodeError with the reference's text
  */

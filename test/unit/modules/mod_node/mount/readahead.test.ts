@@ -18,7 +18,7 @@ async function readBy(readers: number): Promise<number> {
   const trees = new Trees();
   const cid = (await trees.add({ f: content })).get("f") as CID;
   const tree = await openFile(cid, trees.read);
-  trees.asked.length = 0;
+  trees.requested.length = 0;
   const reads = new Readahead(() => trees.read, new BufferPool());
   const { signal } = new AbortController();
   try {
@@ -32,7 +32,7 @@ async function readBy(readers: number): Promise<number> {
   } finally {
     reads.close();
   }
-  return trees.asked.length;
+  return trees.requested.length;
 }
 
 describe("reading a file from its begin to its end", () => {
