@@ -9,7 +9,7 @@ import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.t
 import { eventually } from "#test/support/eventually.ts";
 import { startHost } from "#test/support/host.ts";
 
-/** Stands before a server: whoever connects waits until it is opened. */
+/** A proxy in front of a server: connections wait until it is opened. */
 async function gate(to: string) {
   const { hostname, port } = new URL(to);
   const sockets = new Set<Socket>();
@@ -33,7 +33,7 @@ async function gate(to: string) {
   };
 }
 
-test("a node that takes long to open does not hold up the server: its paths answer 503 until it is open", {
+test("the server starts while a node opens slowly, and answers 503 below the node's paths until it is open", {
   skip: noSharedStore,
 }, async () => {
   const { settings } = await sharedStore();
