@@ -18,27 +18,27 @@ import { NodeTable } from "./node_table.ts";
 import { pagedListing } from "./paged_listing.ts";
 import { Readahead } from "./readahead.ts";
 
-/** The content of a CID never changes: the kernel may cache it for a year. */
+/** The content of a CID never changes, so the kernel may cache it for a year. */
 const ONE_YEAR_SECONDS = 365 * 24 * 3600;
 const modes: Readonly<Record<Kind, number>> = { directory: 0o555, file: 0o444, symlink: 0o777 };
 /** The root can be traversed, but not listed. */
 const rootMode = 0o111;
-/** Directories and files whose root nodes are cached. */
+/** Maximum number of directories and files whose root nodes are cached. */
 const MAX_TREES = 128;
-/** Names of links that no directory entry can have. */
+/** Names of links that cannot be directory entries. */
 export const unusable = /^$|^\.\.?$|[/\0]/;
 
-/** A block as a directory entry; `tree` when it was decoded for that. */
+/** A block as a directory entry. `tree` is its decoded node, if it was decoded. */
 export interface Content {
   readonly cid: CID;
   readonly kind: Kind;
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
   readonly tree?: UnixfsNode | undefined;
 }
 
 interface ContentNode extends Attributes {
-  /** The root has none. */
+  /** Undefined for the root. */
   readonly cid: CID | undefined;
 }
 
@@ -48,8 +48,8 @@ export interface ContentDeps {
 }
 
 /**
- * As a node says them of itself; permissions that it does not say are the mount's. A symlink has
- * always the same.
+ * Returns mode and time of a node. Nodes without a mode get that of the mount. Symlinks always have
+ * the same mode.
  */
 export function modeAndTime(
   kind: Kind,
@@ -60,7 +60,7 @@ export function modeAndTime(
   return { mode: given === 0 ? otherwise[kind] : given, mtime };
 }
 
-/** @throws NodeError when it is missing, FuseError when it is not a file, directory or symlink */
+/** @throws NodeError for a missing block, FuseError if it is not a file, directory or symlink */
 export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<Content> {
   if (cid.code === raw) {
     const size = (await blocks.size(cid)) ?? (await read(cid)).length;
@@ -136,7 +136,7 @@ export class IpfsFiles implements FileSystem {
       },
       name: ({ name, cid }) => ({ name, kind: cid.code === raw ? "file" : undefined }),
       async look({ name, cid }, signal) {
-        // The name of an entry that cannot be had is listed all the same.
+        // The name of an entry is listed even if its block is not available.
         const content = await contentAt(cid, self.#deps, self.#reader({ signal })).catch(() => undefined);
         if (content === undefined) return { name, kind: undefined };
         return { name, kind: content.kind, node: () => self.#register(node.id, name, content) };
@@ -156,7 +156,7 @@ export class IpfsFiles implements FileSystem {
     return bulkReader(this.#deps.reader(options));
   }
 
-  /** A CID that cannot be had does not exist. */
+  /** A CID whose block is not available does not exist. */
   #content(cid: CID, read: ReadBlock): Promise<Content> {
     return contentAt(cid, this.#deps, read).catch((error: unknown) => {
       if (error instanceof NodeError && error.code === "NODE_NOT_FOUND")
@@ -165,7 +165,10 @@ export class IpfsFiles implements FileSystem {
     });
   }
 
-  /** The same content is one file wherever it is; a directory has one place each. */
+  /**
+   * Files with the same content are one node everywhere. Every path of a directory has a node of
+   * its own.
+   */
   #register(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
     const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
     const node = this.#nodes.register(key, (id) => ({
@@ -198,7 +201,7 @@ function cidNamed(name: string): CID {
   }
 }
 
-/** Names in a plain directory are indexed on the first lookup. */
+/** A directory or file. Names in a plain directory are indexed on the first lookup. */
 class Tree {
   readonly tree: UnixfsNode;
   #byName: Map<string, PbLink> | undefined;
@@ -210,7 +213,7 @@ class Tree {
   async find(name: string, read: ReadBlock): Promise<PbLink | undefined> {
     const { tree } = this;
     if (tree.unixfs.type === "HAMTShard") return lookup(tree, name, read);
-    // The first link of a name counts.
+    // The first link of a name takes precedence.
     this.#byName ??= new Map(tree.links.toReversed().map((link) => [link.name, link]));
     return this.#byName.get(name);
   }

@@ -1,4 +1,4 @@
-/** Reads files for the kernel, which asks for pieces that often follow each other. */
+/** Reads files for the kernel, which often requests consecutive pieces. */
 
 import type { ReadBlock } from "../content/dag/reader.ts";
 import type { UnixfsNode } from "../content/unixfs/node.ts";
@@ -9,10 +9,13 @@ import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { LRU } from "../util/lru.ts";
 import type { Pieces } from "./fuse/file_system.ts";
 
-/** Files that are read ahead concurrently, and offsets where a sequential read may continue. */
+/**
+ * Maximum number of files that are read ahead concurrently, and of offsets where a sequential read
+ * may continue.
+ */
 const MAX_STREAMS = 32;
 const MAX_EXPECTED = 1024;
-/** Milliseconds after which a sequential reader counts as gone. */
+/** Milliseconds after which an idle sequential reader is dropped. */
 const IDLE_MS = 5000;
 
 /** A file, with an id that is unique while it is open. */
@@ -24,8 +27,8 @@ export interface OpenFile {
 type Reader = (options: ReadOptions) => ReadBlock;
 
 /**
- * A read that begins where the last one ended is sequential: from then on blocks are requested
- * ahead. For other reads nothing more than the range is read.
+ * A read is sequential if it begins where an earlier one ended. From then on blocks are requested
+ * ahead. Other reads read no more than their range.
  */
 export class Readahead {
   readonly #reader: Reader;
@@ -40,12 +43,12 @@ export class Readahead {
     this.#buffers = buffers;
   }
 
-  /** Up to `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
+  /** Returns `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
   async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
-    const place = `${id}:${offset}`;
-    const following = this.#at(place);
+    const position = `${id}:${offset}`;
+    const following = this.#at(position);
     const end = offset + length;
-    const inOrder = following !== undefined || this.#expected.delete(place);
+    const inOrder = following !== undefined || this.#expected.delete(position);
     if (!inOrder) {
       if (end < fileSize(tree)) this.#expected.set(`${id}:${end}`, true);
       return this.#range(tree, offset, length, signal);
@@ -57,7 +60,7 @@ export class Readahead {
       return await stream.take(length, signal);
     } catch (error) {
       this.#drop(stream);
-      // Another reader of the same stream was interrupted, which ended it.
+      // The stream ended because another of its readers was interrupted.
       if (!signal.aborted && stream.isAborted) return this.#range(tree, offset, length, signal);
       throw error;
     }
@@ -72,14 +75,14 @@ export class Readahead {
     return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
   }
 
-  /** The least recently used of the streams at that position. */
-  #at(place: string): Stream | undefined {
-    for (const [stream] of this.#streams) if (stream.position === place) return stream;
+  /** Returns the least recently used stream at that position. */
+  #at(position: string): Stream | undefined {
+    for (const [stream] of this.#streams) if (stream.position === position) return stream;
     return undefined;
   }
 
-  #keep(stream: Stream, place: string): void {
-    stream.position = place;
+  #keep(stream: Stream, position: string): void {
+    stream.position = position;
     this.#streams.set(stream, true);
     this.#timer ??= setInterval(() => this.#sweep(), IDLE_MS).unref();
   }
@@ -106,7 +109,7 @@ class Stream {
   readonly #source: AsyncGenerator<Uint8Array, void, undefined>;
   readonly #buffers: BufferPool;
   #rest: Uint8Array | undefined;
-  /** Reads are served in order; after a failure all later ones fail. */
+  /** Resolves after the last read. Reads run in order; after a failure all later ones fail. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(tree: UnixfsNode, offset: number, reader: Reader, buffers: BufferPool, length?: number) {
@@ -115,7 +118,7 @@ class Stream {
     this.#buffers = buffers;
   }
 
-  /** Whether it was told to end. */
+  /** Whether it was aborted. */
   get isAborted(): boolean {
     return this.#abort.signal.aborted;
   }
@@ -150,7 +153,7 @@ class Stream {
         pieces.push(piece.subarray(0, left));
       } else {
         pieces.push(piece);
-        // Earlier readers of parts of it have replied, since replies are in order.
+        // Earlier reads of parts of the piece have been replied to, because replies are in order.
         done.push(piece);
       }
       left -= piece.length;

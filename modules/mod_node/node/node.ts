@@ -379,8 +379,8 @@ export class LocalNode implements LowLevelNode {
     }
   }
 
-  async #collectTogether(tell: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
-    await this.#collections?.collect({ signal, onRemoved: (removed) => tell({ removed }) });
+  async #collectTogether(report: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
+    await this.#collections?.collect({ signal, onRemoved: (removed) => report({ removed }) });
   }
 
   async #roots(): Promise<CID[]> {

@@ -1,5 +1,5 @@
 /**
- * /ipns as a file system: a directory for each of the node's own keys, symlinks for all other
+ * /ipns as a file system: a directory for each of the node's own keys, and symlinks for all other
  * names.
  */
 
@@ -23,12 +23,15 @@ import { attributesOf, type Found, keyOf, type NameNode, pathOf } from "./name_n
 import { asFuseError, localLink, type NameDeps, NameTree } from "./name_tree.ts";
 import type { OwnTree } from "./own_tree.ts";
 
-/** Names of others may come to point to something else. */
+/** Seconds for which the kernel may cache entries: names of other nodes may change. */
 const REMEMBERED_SECONDS = 60;
 
 export class IpnsFiles implements FileSystem {
   readonly capabilities = capabilities.writebackCache;
-  /** All concurrent writes are held in memory, since writes come faster than they can be stored. */
+  /**
+   * Concurrent writes stay in memory, because writes come faster than they can be stored. So the
+   * kernel may send only a few.
+   */
   readonly limits = { bytes: 2 ** 18, background: 12 };
   readonly seconds = REMEMBERED_SECONDS;
   readonly directoryFlags = openFlags.keepCache;
@@ -91,13 +94,13 @@ export class IpnsFiles implements FileSystem {
     await this.#tree.close();
   }
 
-  /** The roots of open trees, which garbage collection must keep. */
+  /** Returns the roots of open trees, which garbage collection must spare. */
   roots(): Promise<CID[]> {
     return this.#tree.roots();
   }
 
   #listKeys(node: NameNode): Listing {
-    const places = this.#tree;
+    const tree = this.#tree;
     const deps = this.#deps;
     return pagedListing<NamedKey | undefined>({
       async *begin() {
@@ -108,8 +111,8 @@ export class IpnsFiles implements FileSystem {
         key === undefined ? { name: localLink, kind: "symlink" } : { name: key.id.toString(), kind: "directory" },
       async look(key, signal) {
         const entry = this.name(key);
-        const found = await places.find(node, entry.name, signal).catch(() => undefined);
-        return { ...entry, node: found && (() => places.register(node, entry.name, found)) };
+        const found = await tree.find(node, entry.name, signal).catch(() => undefined);
+        return { ...entry, node: found && (() => tree.register(node, entry.name, found)) };
       },
     });
   }
@@ -117,7 +120,7 @@ export class IpnsFiles implements FileSystem {
   async #listFolder(node: NameNode, { files }: OwnTree): Promise<Listing> {
     const cid = await asFuseError(cidAt(files, pathOf(node), {}));
     const deps = this.#deps;
-    const tell = (name: string, found: Found) => this.#tree.register(node, name, found);
+    const register = (name: string, found: Found) => this.#tree.register(node, name, found);
     return pagedListing<PbLink>({
       async *begin(signal) {
         const read = deps.reader({ signal });
@@ -130,9 +133,9 @@ export class IpnsFiles implements FileSystem {
         if (content === undefined) return { name, kind: undefined };
         const { kind } = content;
         const { unixfs: facts } = content.tree ?? {};
-        if (kind === "directory") return { name, kind, node: () => tell(name, { kind, facts, tree: node.tree }) };
+        if (kind === "directory") return { name, kind, node: () => register(name, { kind, facts, tree: node.tree }) };
         const file = content.tree ?? (unixfsNode(cid, await read(cid)) as UnixfsNode);
-        return { name, kind, node: () => tell(name, { kind, file, tree: node.tree }) };
+        return { name, kind, node: () => register(name, { kind, file, tree: node.tree }) };
       },
     });
   }

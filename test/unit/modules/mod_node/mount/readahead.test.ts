@@ -11,8 +11,8 @@ const content = goRandom(2_000_000, 7);
 const piece = 5000;
 
 /**
- * Those who read one file from its begin to its end, a piece each in turn; how many blocks were
- * asked for.
+ * Reads one file by several readers that take turns, piece by piece. Returns the number of
+ * requested blocks.
  */
 async function readBy(readers: number): Promise<number> {
   const trees = new Trees();
@@ -35,18 +35,18 @@ async function readBy(readers: number): Promise<number> {
   return trees.requested.length;
 }
 
-describe("reading a file from its begin to its end", () => {
-  test("those who do it side by side read it once each", async () => {
+describe("sequential reads of a file", () => {
+  test("by several readers read each block once per reader", async () => {
     const alone = await readBy(1);
     for (const readers of [2, 3]) {
-      const asked = await readBy(readers);
-      // Each finds the blocks on its way anew when it begins, and until it is known that it goes
-      // on.
-      assert.ok(asked <= readers * alone * 1.1, `${readers} readers: ${asked} blocks, one reader: ${alone}`);
+      const requested = await readBy(readers);
+      // Each reader finds the blocks on its way when it begins, and again until it is known to be
+      // sequential.
+      assert.ok(requested <= readers * alone * 1.1, `${readers} readers: ${requested} blocks, one reader: ${alone}`);
     }
   });
 
-  test("of those who begin to read ahead, the first that nobody used any more are left", async () => {
+  test("are ended when there are too many streams, the least recently used first", async () => {
     const trees = new Trees();
     const cid = (await trees.add({ f: content })).get("f") as CID;
     const tree = await openFile(cid, trees.read);
