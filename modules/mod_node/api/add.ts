@@ -20,7 +20,10 @@ import { type CallOptions, readOptions, type ShardingMode } from "./common.ts";
 import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface AddTreeOptions extends CallOptions {
-  /** How files are cut: `size-BYTES` (by default 262144), `rabin-MIN-AVG-MAX` or `buzhash`. */
+  /**
+   * How files are split into chunks: `size-BYTES` (by default 262144), `rabin-MIN-AVG-MAX` or
+   * `buzhash`.
+   */
   readonly chunker?: string | undefined;
   /** Version of CIDs: 0 unless an option needs 1. */
   readonly cidVersion?: number | undefined;

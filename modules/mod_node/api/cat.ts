@@ -24,7 +24,7 @@ export interface CatApi {
   cat(path: IpfsPath | readonly IpfsPath[], options?: CatOptions): SizedByteStream;
 }
 
-interface Part {
+interface CatPart {
   readonly file: UnixfsNode;
   readonly offset: number;
   /** Bytes, according to the size that the file states. */
@@ -33,7 +33,7 @@ interface Part {
   readonly maxLength: number;
 }
 
-type Range = Pick<Part, "offset" | "length">;
+type Range = Pick<CatPart, "offset" | "length">;
 
 export function catApi(node: LowLevelNode): CatApi {
   return {
@@ -71,8 +71,8 @@ async function partsOf(
   paths: readonly string[],
   { offset, length }: Range,
   { node, how, read }: { readonly node: LowLevelNode; readonly how: ReadOptions; readonly read: ReadBlock },
-): Promise<Part[]> {
-  const parts: Part[] = [];
+): Promise<CatPart[]> {
+  const parts: CatPart[] = [];
   let skip = offset;
   let left = length;
   for (const path of paths) {
@@ -98,7 +98,11 @@ async function partsOf(
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
-async function* contents(parts: readonly Part[], read: ReadBlock, buffers: LowLevelNode["blocks"]["buffers"]): Bytes {
+async function* contents(
+  parts: readonly CatPart[],
+  read: ReadBlock,
+  buffers: LowLevelNode["blocks"]["buffers"],
+): Bytes {
   const readMany = bulkReader(read);
   for (const { file, offset, maxLength } of parts)
     yield* readFile(file, readMany, { offset, length: maxLength, buffers });

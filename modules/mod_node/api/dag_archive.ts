@@ -1,6 +1,6 @@
 /** Exports, imports and counts whole DAGs. */
 import type { CID } from "multiformats/cid";
-import { type ImportOptions, importCar } from "../content/car/import.ts";
+import { type CarImportOptions, importCar } from "../content/car/import.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { walk } from "../content/dag/walk.ts";
 import { CidSet } from "../formats/cid/set.ts";
@@ -54,7 +54,7 @@ export async function* imported(
     announce = false,
     ...options
   }: CallOptions &
-    ImportOptions & {
+    CarImportOptions & {
       readonly pinRoots?: boolean | undefined;
       readonly announce?: boolean | "wait" | undefined;
     },

@@ -3,9 +3,10 @@ import type { CID } from "multiformats/cid";
 import { namespaceForm } from "../content/adder/import_config.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
-import { describe, type Entry, type Kind, linkPages, pagesOfEntries, statOf } from "../content/mfs/list.ts";
+import { describe, type Kind, linkPages, type NamespaceEntry, pagesOfEntries, statOf } from "../content/mfs/list.ts";
 import { localityOf } from "../content/mfs/locality.ts";
 import {
+  type CopySource,
   changeCid,
   changeFacts,
   cidAt,
@@ -14,7 +15,6 @@ import {
   makeDirectory,
   move,
   remove,
-  type Source,
 } from "../content/mfs/operations.ts";
 import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../content/mfs/path.ts";
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";
@@ -275,7 +275,7 @@ async function sourceOf(
   node: LowLevelNode,
   found: NamespacePath,
   how: ReadOptions & FilesNameOptions,
-): Promise<Source> {
+): Promise<CopySource> {
   const text = `/${found.segments.join("/")}`;
   const name = nameOf(found) as string | undefined;
   if (!isContent(found, how)) return { text, name, at: found };
@@ -290,7 +290,7 @@ async function sourceOf(
 }
 
 const named = ({ name }: { readonly name: string }): FilesLsEntry => ({ name, type: "file", size: 0 });
-const shown = ({ name, kind, size, cid }: Entry): FilesLsEntry => ({ name, type: kind, size, cid });
+const shown = ({ name, kind, size, cid }: NamespaceEntry): FilesLsEntry => ({ name, type: kind, size, cid });
 
 async function* shownAll<T>(
   pages: AsyncIterable<readonly T[]>,

@@ -12,11 +12,11 @@ import type { BlockService, ReadOptions } from "../storage/blockstore/block_serv
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../util/errors.ts";
 import { LRU } from "../util/lru.ts";
-import { type FileSystem, FuseError, type Listing, type Pieces } from "./fuse/file_system.ts";
+import { type FileSystem, FuseError, type OpenListing, type ReadPieces } from "./fuse/file_system.ts";
 import { type Attributes, capabilities, type Kind, openFlags, rootId } from "./fuse/wire.ts";
 import { NodeTable } from "./node_table.ts";
 import { pagedListing } from "./paged_listing.ts";
-import { Readahead } from "./readahead.ts";
+import { FileReadahead } from "./readahead.ts";
 
 /** The content of a CID never changes, so the kernel may cache it for a year. */
 const ONE_YEAR_SECONDS = 365 * 24 * 3600;
@@ -29,7 +29,7 @@ const MAX_TREES = 128;
 export const unusable = /^$|^\.\.?$|[/\0]/;
 
 /** A block as a directory entry. `tree` is its decoded node, if it was decoded. */
-export interface Content {
+export interface ContentEntry {
   readonly cid: CID;
   readonly kind: Kind;
   /** Size in bytes. */
@@ -61,7 +61,7 @@ export function modeAndTime(
 }
 
 /** @throws NodeError for a missing block, FuseError if it is not a file, directory or symlink */
-export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<Content> {
+export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlock): Promise<ContentEntry> {
   if (cid.code === raw) {
     const size = (await blocks.size(cid)) ?? (await read(cid)).length;
     return { cid, kind: "file", size };
@@ -88,13 +88,13 @@ export class IpfsFiles implements FileSystem {
     size: 0,
     cid: undefined,
   });
-  readonly #trees = new LRU<number, Tree>(MAX_TREES);
-  readonly #reads: Readahead;
+  readonly #trees = new LRU<number, ContentTree>(MAX_TREES);
+  readonly #reads: FileReadahead;
 
   constructor(deps: ContentDeps) {
     this.#deps = deps;
     this.buffers = deps.blocks.buffers;
-    this.#reads = new Readahead((options) => this.#reader(options), this.buffers);
+    this.#reads = new FileReadahead((options) => this.#reader(options), this.buffers);
   }
 
   async lookup(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
@@ -119,12 +119,12 @@ export class IpfsFiles implements FileSystem {
     return tree.unixfs.data ?? new Uint8Array();
   }
 
-  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
     const { tree } = await this.#tree(this.#nodes.get(id), this.#reader({ signal }));
     return this.#reads.read({ id, tree }, offset, length, signal);
   }
 
-  async list(id: number): Promise<Listing> {
+  async list(id: number): Promise<OpenListing> {
     const node = this.#nodes.get(id);
     if (node.cid === undefined) throw new FuseError("EPERM");
     const self = this;
@@ -157,7 +157,7 @@ export class IpfsFiles implements FileSystem {
   }
 
   /** A CID whose block is not available does not exist. */
-  #content(cid: CID, read: ReadBlock): Promise<Content> {
+  #content(cid: CID, read: ReadBlock): Promise<ContentEntry> {
     return contentAt(cid, this.#deps, read).catch((error: unknown) => {
       if (error instanceof NodeError && error.code === "NODE_NOT_FOUND")
         throw new FuseError("ENOENT", { cause: error });
@@ -169,7 +169,7 @@ export class IpfsFiles implements FileSystem {
    * Files with the same content are one node everywhere. Every path of a directory has a node of
    * its own.
    */
-  #register(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
+  #register(parent: number, name: string, { cid, kind, size, tree }: ContentEntry): Attributes {
     const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
     const node = this.#nodes.register(key, (id) => ({
       id,
@@ -178,18 +178,18 @@ export class IpfsFiles implements FileSystem {
       cid,
       ...modeAndTime(kind, tree?.unixfs, modes),
     }));
-    if (tree !== undefined) this.#cacheTree(node.id, new Tree(tree));
+    if (tree !== undefined) this.#cacheTree(node.id, new ContentTree(tree));
     return node;
   }
 
-  #cacheTree(id: number, tree: Tree): Tree {
+  #cacheTree(id: number, tree: ContentTree): ContentTree {
     this.#trees.set(id, tree);
     return tree;
   }
 
-  async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<Tree> {
+  async #tree({ id, cid }: ContentNode, read: ReadBlock): Promise<ContentTree> {
     if (cid === undefined) throw new FuseError("EISDIR");
-    return this.#trees.get(id) ?? this.#cacheTree(id, new Tree(await openFile(cid, read)));
+    return this.#trees.get(id) ?? this.#cacheTree(id, new ContentTree(await openFile(cid, read)));
   }
 }
 
@@ -202,7 +202,7 @@ function cidNamed(name: string): CID {
 }
 
 /** A directory or file. Names in a plain directory are indexed on the first lookup. */
-class Tree {
+class ContentTree {
   readonly tree: UnixfsNode;
   #byName: Map<string, PbLink> | undefined;
 

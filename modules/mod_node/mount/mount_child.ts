@@ -4,25 +4,25 @@
  * come over the IPC channel. When that closes, the node has ended, and everything is unmounted.
  */
 import {
-  type Command,
   descriptorsOf,
+  type MountCommand,
+  type MountReply,
+  type MountRequests,
   type MountSpec,
   mount,
-  type Reply,
-  type Requests,
   reasonIn,
   unmount,
 } from "./mount_ops.ts";
 
-let mounted: readonly { readonly spec: MountSpec; readonly requests: Requests }[] = [];
+let mounted: readonly { readonly spec: MountSpec; readonly requests: MountRequests }[] = [];
 let leaving: Promise<void> | undefined;
 
-function report(result: Reply): void {
+function report(result: MountReply): void {
   process.send?.(result, undefined, undefined, () => undefined);
 }
 
 async function mountAll(specs: readonly MountSpec[]): Promise<void> {
-  const done: { spec: MountSpec; requests: Requests }[] = [];
+  const done: { spec: MountSpec; requests: MountRequests }[] = [];
   mounted = done;
   try {
     for (const [at, spec] of specs.entries()) {
@@ -58,7 +58,7 @@ function leave(): Promise<void> {
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
 let mounting: Promise<void> = Promise.resolve();
-process.on("message", (order: Command) => {
+process.on("message", (order: MountCommand) => {
   if ("mount" in order) mounting = mountAll(order.mount);
   else void mounting.then(leave);
 });

@@ -22,8 +22,8 @@ export interface MountSpec {
 }
 
 /** The messages to the mount process and from it. */
-export type Command = { readonly mount: readonly MountSpec[] } | { readonly unmount: true };
-export type Reply = { readonly mounted: true } | { readonly failed: string };
+export type MountCommand = { readonly mount: readonly MountSpec[] } | { readonly unmount: true };
+export type MountReply = { readonly mounted: true } | { readonly failed: string };
 
 /**
  * The file descriptors of a mount in the mount process: its device, and the channel for its
@@ -38,9 +38,12 @@ const rootMode = "40000";
 export const reasonIn = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Mounts a folder and passes the kernel's requests to its channel. @throws Error */
-export async function mount(spec: MountSpec, { device, channel }: ReturnType<typeof descriptorsOf>): Promise<Requests> {
+export async function mount(
+  spec: MountSpec,
+  { device, channel }: ReturnType<typeof descriptorsOf>,
+): Promise<MountRequests> {
   await runMount(spec, device);
-  const requests = new Requests(device, channel);
+  const requests = new MountRequests(device, channel);
   requests.start();
   await readAhead(spec).catch(() => undefined);
   return requests;
@@ -96,7 +99,7 @@ export async function unmount(folder: string, { force = false } = {}): Promise<v
 }
 
 /** Reads the requests of one mount in a thread of the pool. The node sends the replies. */
-export class Requests {
+export class MountRequests {
   readonly ended: Promise<void>;
   /** Whether the mount has ended. */
   over = false;

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { NodeError } from "../util/errors.ts";
 import { FuseDevice } from "./fuse/fuse_device.ts";
-import { type Command, descriptorsOf, type MountSpec, type Reply, unmount } from "./mount_ops.ts";
+import { descriptorsOf, type MountCommand, type MountReply, type MountSpec, unmount } from "./mount_ops.ts";
 import { mounted, mountType } from "./mount_table.ts";
 
 const extension = new URL(import.meta.url).pathname.endsWith(".ts") ? "ts" : "js";
@@ -51,8 +51,8 @@ export class MountProcess {
 
   /** Mounts all folders or none. @throws NodeError with the reason */
   async mount(): Promise<void> {
-    const result = await new Promise<Reply>((resolve) => {
-      this.#child.once("message", (message) => resolve(message as Reply));
+    const result = await new Promise<MountReply>((resolve) => {
+      this.#child.once("message", (message) => resolve(message as MountReply));
       const over = () => resolve({ failed: "fuse: the process that mounts has ended" });
       this.ended.then(over, over);
       this.#send({ mount: this.#specs });
@@ -70,7 +70,7 @@ export class MountProcess {
     clearTimeout(timer);
   }
 
-  #send(order: Command): void {
+  #send(order: MountCommand): void {
     if (this.#child.connected) this.#child.send(order, () => undefined);
   }
 

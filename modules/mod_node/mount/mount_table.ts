@@ -8,7 +8,7 @@ export const mountType = "fuse.modhost";
 /** Exists on Linux only. */
 const mountTable = "/proc/self/mountinfo";
 
-export interface Mounted {
+export interface MountEntry {
   readonly folder: string;
   /** Number of the device, as `major:minor`. */
   readonly device: string;
@@ -17,7 +17,7 @@ export interface Mounted {
 }
 
 /** Parses the lines of the table, in the order of mounting. */
-function mountsIn(text: string): Mounted[] {
+function mountsIn(text: string): MountEntry[] {
   return text.split("\n").flatMap((line) => {
     const fields = line.split(" ");
     const dash = fields.indexOf("-");
@@ -38,7 +38,7 @@ const plain = (text: string): string =>
  * Returns the mounts of a type, the last one first, so that they can be unmounted in this order.
  * Empty if the system has no such table.
  */
-export async function mounted(type: string): Promise<Mounted[]> {
+export async function mounted(type: string): Promise<MountEntry[]> {
   const text = await readFile(mountTable, "utf8").catch(() => "");
   return mountsIn(text)
     .filter((found) => found.type === type)

@@ -1,6 +1,6 @@
 /** Lists a directory page by page. The kernel may also begin again. */
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
-import type { Listing } from "./fuse/file_system.ts";
+import type { OpenListing } from "./fuse/file_system.ts";
 import type { DirectoryEntry } from "./fuse/wire.ts";
 
 /** Maximum number of children that are looked up concurrently. */
@@ -16,7 +16,7 @@ export interface ListingSource<T> {
 }
 
 /** Only the entries of the last page and a few after it stay in memory. */
-export function pagedListing<T>(listed: ListingSource<T>): Listing {
+export function pagedListing<T>(listed: ListingSource<T>): OpenListing {
   let reading: { readonly source: AsyncIterator<T>; readonly leaving: AbortController } | undefined;
   /** Entries that were read, from number `first` on. */
   let page: { readonly item: T; looked?: Promise<DirectoryEntry> }[] = [];

@@ -7,7 +7,7 @@ import { readFile } from "../content/unixfs/read.ts";
 import type { ReadOptions } from "../storage/blockstore/block_service.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { LRU } from "../util/lru.ts";
-import type { Pieces } from "./fuse/file_system.ts";
+import type { ReadPieces } from "./fuse/file_system.ts";
 
 /**
  * Maximum number of files that are read ahead concurrently, and of offsets where a sequential read
@@ -24,27 +24,27 @@ export interface OpenFile {
   readonly tree: UnixfsNode;
 }
 
-type Reader = (options: ReadOptions) => ReadBlock;
+type ReaderFactory = (options: ReadOptions) => ReadBlock;
 
 /**
  * A read is sequential if it begins where an earlier one ended. From then on blocks are requested
  * ahead. Other reads read no more than their range.
  */
-export class Readahead {
-  readonly #reader: Reader;
+export class FileReadahead {
+  readonly #reader: ReaderFactory;
   readonly #buffers: BufferPool;
-  readonly #streams = new LRU<Stream, true>(MAX_STREAMS, { onEvict: (stream) => stream.leave() });
+  readonly #streams = new LRU<SequentialReader, true>(MAX_STREAMS, { onEvict: (stream) => stream.leave() });
   /** Offsets where reads have ended. */
   readonly #expected = new LRU<string, true>(MAX_EXPECTED);
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(reader: Reader, buffers: BufferPool) {
+  constructor(reader: ReaderFactory, buffers: BufferPool) {
     this.#reader = reader;
     this.#buffers = buffers;
   }
 
   /** Returns `length` bytes; fewer only at the end. @throws NodeError, the signal's reason */
-  async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+  async read({ id, tree }: OpenFile, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
     const position = `${id}:${offset}`;
     const following = this.#at(position);
     const end = offset + length;
@@ -53,7 +53,7 @@ export class Readahead {
       if (end < fileSize(tree)) this.#expected.set(`${id}:${end}`, true);
       return this.#range(tree, offset, length, signal);
     }
-    const stream = following ?? new Stream(tree, offset, this.#reader, this.#buffers);
+    const stream = following ?? new SequentialReader(tree, offset, this.#reader, this.#buffers);
     if (end < fileSize(tree)) this.#keep(stream, `${id}:${end}`);
     else this.#streams.delete(stream);
     try {
@@ -71,17 +71,17 @@ export class Readahead {
     for (const [stream] of this.#streams) this.#drop(stream);
   }
 
-  #range(tree: UnixfsNode, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
-    return new Stream(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
+  #range(tree: UnixfsNode, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
+    return new SequentialReader(tree, offset, this.#reader, this.#buffers, length).take(length, signal);
   }
 
   /** Returns the least recently used stream at that position. */
-  #at(position: string): Stream | undefined {
+  #at(position: string): SequentialReader | undefined {
     for (const [stream] of this.#streams) if (stream.position === position) return stream;
     return undefined;
   }
 
-  #keep(stream: Stream, position: string): void {
+  #keep(stream: SequentialReader, position: string): void {
     stream.position = position;
     this.#streams.set(stream, true);
     this.#timer ??= setInterval(() => this.#sweep(), IDLE_MS).unref();
@@ -94,14 +94,14 @@ export class Readahead {
     this.#timer = undefined;
   }
 
-  #drop(stream: Stream): void {
+  #drop(stream: SequentialReader): void {
     this.#streams.delete(stream);
     stream.leave();
   }
 }
 
 /** A sequential reader. */
-class Stream {
+class SequentialReader {
   /** File and offset where it continues. */
   position = "";
   used = performance.now();
@@ -112,7 +112,7 @@ class Stream {
   /** Resolves after the last read. Reads run in order; after a failure all later ones fail. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(tree: UnixfsNode, offset: number, reader: Reader, buffers: BufferPool, length?: number) {
+  constructor(tree: UnixfsNode, offset: number, reader: ReaderFactory, buffers: BufferPool, length?: number) {
     const read = reader({ signal: this.#abort.signal, buffers });
     this.#source = readFile(tree, read, { offset, length, buffers });
     this.#buffers = buffers;
@@ -123,7 +123,7 @@ class Stream {
     return this.#abort.signal.aborted;
   }
 
-  take(length: number, signal: AbortSignal): Promise<Pieces> {
+  take(length: number, signal: AbortSignal): Promise<ReadPieces> {
     this.used = performance.now();
     const abort = () => this.leave();
     signal.addEventListener("abort", abort, { once: true });
@@ -141,7 +141,7 @@ class Stream {
       .catch(() => {});
   }
 
-  async #take(length: number): Promise<Pieces> {
+  async #take(length: number): Promise<ReadPieces> {
     const pieces: Uint8Array[] = [];
     const done: Uint8Array[] = [];
     for (let left = length; left > 0; ) {

@@ -21,13 +21,13 @@ export interface SizeSharding {
   readonly fanout: number;
 }
 
-type Values = Pick<ConfigFile, "value">;
+type ConfigValues = Pick<ConfigFile, "value">;
 
 /**
  * Reads the settings that a node has from its start on. @throws NodeError that names a key of
  * `Import` with an unusable value
  */
-export function shardingAtStart(config: Values): SizeSharding {
+export function shardingAtStart(config: ConfigValues): SizeSharding {
   requireImportable(config);
   const layout = config.value("Import.UnixFSDAGLayout");
   if (!layouts.includes(layout)) throw wrong("UnixFSDAGLayout", `must be balanced or trickle, got ${layout}`);
@@ -43,7 +43,7 @@ export function shardingAtStart(config: Values): SizeSharding {
 }
 
 /** @throws NodeError that names a key of `Import` with which no file could be added */
-function requireImportable(config: Values): void {
+function requireImportable(config: ConfigValues): void {
   const version = config.value("Import.CidVersion") ?? 0;
   if (version !== 0 && version !== 1) throw wrong("CidVersion", `must be 0 or 1, got ${version}`);
   const links = config.value("Import.UnixFSFileMaxLinks") ?? 1;
@@ -64,7 +64,7 @@ function requireImportable(config: Values): void {
  * Reads the settings as they are in the configuration now. As in the reference, an unknown estimate
  * counts as `links` until the next start rejects it.
  */
-export function shardingBySize(config: Values): SizeSharding {
+export function shardingBySize(config: ConfigValues): SizeSharding {
   const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
   const word = config.value("Import.UnixFSHAMTDirectorySizeEstimation") ?? "";
   const estimate = isEstimate(word) ? word : "links";
@@ -73,13 +73,13 @@ export function shardingBySize(config: Values): SizeSharding {
   return { sharded: { estimate, threshold, maxLinks }, fanout };
 }
 
-type ImportOptions = Pick<
+type ConfiguredOptions = Pick<
   AddOptions,
   "chunker" | "cidVersion" | "hash" | "rawLeaves" | "trickle" | "maxFileLinks" | "mode" | "mtime"
 >;
 
 /** Fills in the options that the caller did not give, from the configuration. */
-export function withImportConfig<T extends ImportOptions>(given: T, config: Values): T {
+export function withImportConfig<T extends ConfiguredOptions>(given: T, config: ConfigValues): T {
   return {
     ...given,
     chunker: given.chunker ?? config.value("Import.UnixFSChunker") ?? undefined,
@@ -96,7 +96,7 @@ interface CidForm {
 }
 
 /** Fills in version and hash function of CIDs, from the configuration. */
-export const cidDefaults = ({ cidVersion, hash }: CidForm, config: Values): CidForm => ({
+export const cidDefaults = ({ cidVersion, hash }: CidForm, config: ConfigValues): CidForm => ({
   cidVersion: cidVersion ?? config.value("Import.CidVersion") ?? undefined,
   hash: hash ?? config.value("Import.HashFunction") ?? undefined,
 });
@@ -105,7 +105,7 @@ export const cidDefaults = ({ cidVersion, hash }: CidForm, config: Values): CidF
  * Version and hash function of new CIDs in MFS, unless options set them. Version 0 if nothing is
  * configured.
  */
-export function namespaceForm(config: Values): CidForm {
+export function namespaceForm(config: ConfigValues): CidForm {
   const hash = config.value("Import.HashFunction") ?? DEFAULT_HASH;
   return { cidVersion: config.value("Import.CidVersion") ?? 0, hash: hash === DEFAULT_HASH ? undefined : hash };
 }

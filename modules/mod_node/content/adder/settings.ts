@@ -43,7 +43,7 @@ export interface AddOptions {
   /** Entries keep their own mode and modification time. */
   readonly preserveMode?: boolean | undefined;
   readonly preserveMtime?: boolean | undefined;
-  /** Keep directories without entries; true by default. */
+  /** Store empty directories, too; true by default. */
   readonly emptyDirs?: boolean | undefined;
   /** Maximum size of a chunk in bytes. */
   readonly maxChunk?: number | undefined;

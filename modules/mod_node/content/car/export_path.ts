@@ -109,7 +109,7 @@ async function* proofOf(passed: readonly Passed[], read: ReadBlock, options: Pat
 /** Blocks in pages. */
 type Blocks = AsyncGenerator<readonly CarBlock[], void, undefined>;
 
-/** Whether to send a block: it was not sent yet, or is repeated. */
+/** Decides whether to send a block: it was not sent yet, or may be repeated. */
 type IsWanted = (cid: CID) => boolean;
 
 async function* blocksOf(
@@ -205,7 +205,7 @@ async function* shards(root: CarBlock, node: UnixfsNode, read: ReadBlock, isNew:
   }
 }
 
-interface Part {
+interface RangePart {
   readonly cid: CID;
   /** Offset of its first byte in the file. */
   readonly start: number;
@@ -233,7 +233,7 @@ async function* rangeOf(
   // Parts of which all blocks were sent. Files that repeat themselves, such as sparse files, have
   // few blocks but very many parts.
   const sent = new CidSet();
-  const stack: Part[] = [{ cid: root.cid, start: 0, isWhole: from <= 0 && end >= size }];
+  const stack: RangePart[] = [{ cid: root.cid, start: 0, isWhole: from <= 0 && end >= size }];
   for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
     if (steps % TURN_BLOCKS === 0) await nextTurn();
     const { cid, start, isWhole } = part;
@@ -248,8 +248,8 @@ async function* rangeOf(
 }
 
 /** Returns the parts below a node that overlap the bytes from `from` to `end`, in order. */
-function partsIn({ links, unixfs }: UnixfsNode, start: number, from: number, end: number): Part[] {
-  const parts: Part[] = [];
+function partsIn({ links, unixfs }: UnixfsNode, start: number, from: number, end: number): RangePart[] {
+  const parts: RangePart[] = [];
   let at = start + (unixfs.data?.length ?? 0);
   for (const [index, { cid }] of links.entries()) {
     const size = unixfs.blocksizes?.[index] ?? 0;

@@ -25,8 +25,8 @@ export interface CarCounts {
   bytes: number;
 }
 
-export interface ImportOptions {
-  /** Counts to which this import is added. */
+export interface CarImportOptions {
+  /** Counters that this import increases. */
   readonly counts?: CarCounts | undefined;
   /** Maximum size of a block in bytes; unlimited by default. */
   readonly maxBlock?: number | undefined;
@@ -46,7 +46,7 @@ export interface ImportOptions {
 export async function importCar(
   blocks: BlockService,
   source: AsyncIterable<Uint8Array>,
-  { counts = { blocks: 0, bytes: 0 }, rules = "0.43", ...options }: ImportOptions = {},
+  { counts = { blocks: 0, bytes: 0 }, rules = "0.43", ...options }: CarImportOptions = {},
 ): Promise<readonly CID[]> {
   const roots: CID[] = [];
   let last: CID | undefined;
@@ -97,7 +97,7 @@ async function checkAndPut(
   blocks: BlockService,
   batch: readonly Block[],
   before: CID | undefined,
-  { maxBlock, maxInline, rules }: ImportOptions,
+  { maxBlock, maxInline, rules }: CarImportOptions,
 ): Promise<void> {
   for (const block of batch) {
     requireInline(block.cid, maxInline);

@@ -106,7 +106,8 @@ export class SourceBytes {
 
   /** Returns a copy of the next bytes. @throws NodeError when fewer bytes are left */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
-    // Memory is allocated for bytes that have arrived only, whatever length the archive announces.
+    // Memory is only allocated for bytes that have arrived, even if the archive announces a great
+    // length.
     const parts: Uint8Array[] = [];
     for (let missing = length; missing > 0; ) {
       const part = await this.#next(missing);

@@ -64,14 +64,14 @@ export function brokenAfter(last: CID | undefined, error: unknown): unknown {
   return failure("ARCHIVE_BROKEN", { reason: error.message, position }, error);
 }
 
-type Section = Pick<Block, "bytes" | "release">;
+type CarSection = Pick<Block, "bytes" | "release">;
 
 /** Splits pieces into sections. A section is a varint and that many bytes. */
 class Sections {
   readonly #buffers: BufferPool | undefined;
-  /** A varint of which the rest has not arrived. */
+  /** The beginning of a varint whose rest has not arrived. */
   #head = new Uint8Array();
-  /** A section of which the rest has not arrived, and the number of bytes that have. */
+  /** A section whose rest has not arrived, and the number of bytes that have. */
   #body: Uint8Array | undefined;
   #filled = 0;
   #fault: NodeError | undefined;
@@ -81,8 +81,8 @@ class Sections {
   }
 
   /** Returns the sections that this piece completes. No part of the piece is retained. */
-  push(piece: Uint8Array): Section[] {
-    const found: Section[] = [];
+  push(piece: Uint8Array): CarSection[] {
+    const found: CarSection[] = [];
     const rest = this.#fill(piece, found);
     if (rest.length === 0) return found;
     const bytes = this.#head.length === 0 ? rest : Buffer.concat([this.#head, rest]);
@@ -105,7 +105,7 @@ class Sections {
   }
 
   /** Continues the incomplete section and returns the rest of the piece. */
-  #fill(piece: Uint8Array, found: Section[]): Uint8Array {
+  #fill(piece: Uint8Array, found: CarSection[]): Uint8Array {
     const body = this.#body;
     if (body === undefined) return piece;
     const taken = Math.min(piece.length, body.length - this.#filled);
@@ -125,7 +125,7 @@ class Sections {
   }
 
   /** Copies all sections of a piece into one buffer. */
-  #copies(bytes: Uint8Array, whole: readonly (readonly [from: number, to: number])[]): Section[] {
+  #copies(bytes: Uint8Array, whole: readonly (readonly [from: number, to: number])[]): CarSection[] {
     const from = whole[0]?.[0] ?? 0;
     const to = whole.at(-1)?.[1] ?? 0;
     const copy = this.#take(to - from);
@@ -157,7 +157,7 @@ class Sections {
 const isVersion0 = (bytes: Uint8Array): boolean => bytes[0] === 0x12 && bytes[1] === 0x20;
 
 /** The CID gets its own bytes, because it lives longer than the bytes of the block. */
-function blockIn({ bytes, release }: Section): Block {
+function blockIn({ bytes, release }: CarSection): Block {
   if (bytes.length < 2) throw new NodeError("unexpected EOF");
   if (bytes[0] !== 1 && !isVersion0(bytes)) throw new NodeError("invalid cid version number");
   try {

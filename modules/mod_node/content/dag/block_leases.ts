@@ -95,7 +95,7 @@ export interface LeaseOptions {
   readonly budget?: LeaseBudget | undefined;
 }
 
-type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
+type LeasedPieces = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** The leases of one client. The creator calls `end` when the response is over, complete or not. */
 export class BlockLeases {
@@ -128,7 +128,7 @@ export class BlockLeases {
    * Yields the pieces without a copy, or in slices. The consumer calls `release` with each piece
    * that the client has received.
    */
-  async *pieces(source: AsyncIterable<Uint8Array>): Pieces {
+  async *pieces(source: AsyncIterable<Uint8Array>): LeasedPieces {
     for await (const piece of source) {
       if (this.#isOver) return;
       const part = originOf(piece);
@@ -141,7 +141,7 @@ export class BlockLeases {
    * Returns a function that yields the bytes `first` to `last` of a piece in slices. For a piece
    * for which there was no room: the block is read again.
    */
-  reread(piece: Uint8Array): (first: number, last: number) => Pieces {
+  reread(piece: Uint8Array): (first: number, last: number) => LeasedPieces {
     const part = originOf(piece) as BlockPart;
     return (first, last) => this.#sliced({ ...part, offset: part.offset + first, length: last - first + 1 }, undefined);
   }
@@ -170,7 +170,7 @@ export class BlockLeases {
     return true;
   }
 
-  async *#sliced(part: BlockPart, piece: Uint8Array | undefined): Pieces {
+  async *#sliced(part: BlockPart, piece: Uint8Array | undefined): LeasedPieces {
     const block = new SlicedBlock(this.#budget, this.#release, part);
     try {
       if (piece !== undefined) block.use(piece);

@@ -5,7 +5,7 @@ import type { CidNumberMap } from "../../formats/cid/set.ts";
 import { namedLinksWithTurns } from "../../formats/ipld/links.ts";
 import type { ReadBlock } from "./reader.ts";
 
-export interface RefsOptions {
+export interface RefsWalkOptions {
   /** Reads a node. Children are fetched before they are listed. */
   readonly read: ReadBlock;
   readonly unique: boolean;
@@ -29,7 +29,7 @@ export interface Ref {
 /** Number of links after which other work of the process gets its turn. */
 const TURN_STEPS = 256;
 
-interface Level {
+interface RefsLevel {
   readonly from: CID;
   readonly links: readonly { readonly name: string; readonly cid: CID }[];
   at: number;
@@ -41,9 +41,13 @@ interface Level {
  *
  * @throws at a missing block
  */
-export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions): AsyncGenerator<Ref, void, undefined> {
+export async function* refs(
+  root: CID,
+  bytes: Uint8Array,
+  options: RefsWalkOptions,
+): AsyncGenerator<Ref, void, undefined> {
   const { read, signal } = options;
-  const stack: Level[] = [{ from: root, links: await namedLinksWithTurns(root, bytes), at: 0 }];
+  const stack: RefsLevel[] = [{ from: root, links: await namedLinksWithTurns(root, bytes), at: 0 }];
   for (let level = stack.at(-1), steps = 1; level !== undefined; level = stack.at(-1), steps += 1) {
     // Lets the event loop run, so that a disconnection of the client is noticed.
     if (steps % TURN_STEPS === 0) await nextTurn();
@@ -65,7 +69,11 @@ export async function* refs(root: CID, bytes: Uint8Array, options: RefsOptions):
  * A node that occurs again nearer to the root is followed again, because more of its links are
  * within the limit. It is not listed again.
  */
-function visit(cid: CID, depth: number, { unique, maxDepth, seen }: RefsOptions): { list: boolean; follow: boolean } {
+function visit(
+  cid: CID,
+  depth: number,
+  { unique, maxDepth, seen }: RefsWalkOptions,
+): { list: boolean; follow: boolean } {
   const limited = maxDepth >= 0;
   if (limited && depth > maxDepth) return { list: false, follow: false };
   const follow = !limited || depth < maxDepth;

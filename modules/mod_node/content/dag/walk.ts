@@ -71,7 +71,7 @@ export async function* walkPages(
   // Requested blocks by key: a block that is linked several times is requested once.
   const requested = new Readahead<string, Uint8Array>(({ length }) => length);
   let isAtHand = false;
-  const page = new Page();
+  const page = new BlockPage();
   /** Missing and malformed blocks, each of which is reported once. */
   const faulty = new CidSet();
   const isMet = (cid: CID) => seen.has(cid) || faulty.has(cid);
@@ -143,7 +143,7 @@ export async function* walkPages(
 }
 
 /** Collects the blocks of one page. */
-class Page {
+class BlockPage {
   #blocks: WalkedBlock[] = [];
   #bytes = 0;
 

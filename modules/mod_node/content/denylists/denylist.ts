@@ -12,7 +12,16 @@ import { counted } from "../../util/counted.ts";
 import { NodeError } from "../../util/errors.ts";
 import { parseHeader } from "./header.ts";
 import { linesOf } from "./lines.ts";
-import { domainOf, type Hints, type Item, keyMultihash, keyOfBytes, nameKey, parseRule, type Rule } from "./rule.ts";
+import {
+  type DenylistItem,
+  type DenylistRule,
+  domainOf,
+  type Hints,
+  keyMultihash,
+  keyOfBytes,
+  nameKey,
+  parseRule,
+} from "./rule.ts";
 
 /** Maximum size of a header in bytes. Longer text before `HEADER_END` consists of items. */
 const MAX_HEADER = 1024 * 1024;
@@ -31,10 +40,10 @@ export interface DenylistQuery {
 }
 
 export class Denylist {
-  readonly #content = new Map<string, Rule[]>();
-  readonly #names = new Map<string, Rule[]>();
+  readonly #content = new Map<string, DenylistRule[]>();
+  readonly #names = new Map<string, DenylistRule[]>();
   /** The last item with each hash, by hash function and digest. */
-  readonly #hashed = new Map<number, Map<string, Rule>>();
+  readonly #hashed = new Map<number, Map<string, DenylistRule>>();
 
   get isEmpty(): boolean {
     return this.#content.size + this.#names.size + this.#hashed.size === 0;
@@ -92,7 +101,7 @@ export class Denylist {
     return list;
   }
 
-  #add(item: Item | undefined): void {
+  #add(item: DenylistItem | undefined): void {
     if (item === undefined) return;
     const { rule, by } = item;
     if (by.kind === "hashed") {
@@ -108,7 +117,7 @@ export class Denylist {
   }
 
   /** Returns the last item that matches. It may be an exception. */
-  match({ kind, key, path, texts }: DenylistQuery): Rule | undefined {
+  match({ kind, key, path, texts }: DenylistQuery): DenylistRule | undefined {
     const rules = (kind === "content" ? this.#content : this.#names).get(key);
     let last = rules?.findLast((rule) => (rule.isPrefix ? path.startsWith(rule.path) : path === rule.path));
     for (const [code, hashed] of this.#hashed) {

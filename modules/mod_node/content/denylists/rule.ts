@@ -10,7 +10,7 @@ import { trimBoth, trimEnd } from "../../util/trim.ts";
 /** Values by key: `gateway_status:451`. */
 export type Hints = Readonly<Record<string, string>>;
 
-export interface Rule {
+export interface DenylistRule {
   /** Number of its line, from 1. */
   readonly line: number;
   /** Matching requests are served, even if earlier lines deny them. */
@@ -29,8 +29,8 @@ export type RuleKey =
   /** `code` is the code of the hash function. */
   | { readonly kind: "hashed"; readonly code: number; readonly key: string };
 
-export interface Item {
-  readonly rule: Rule;
+export interface DenylistItem {
+  readonly rule: DenylistRule;
   readonly by: RuleKey;
 }
 
@@ -41,7 +41,7 @@ export const keyOfBytes = (bytes: Uint8Array): string =>
 /**
  * Returns undefined for comments and empty lines. @throws NodeError for a line that is not an item
  */
-export function parseRule(text: string, line: number, listHints: Hints): Item | undefined {
+export function parseRule(text: string, line: number, listHints: Hints): DenylistItem | undefined {
   const [field = "", ...hints] = text.trim().split(/\s+/);
   if (field === "" || field.startsWith("#")) return undefined;
   const isException = /^[!+-]/.test(field);
@@ -64,7 +64,7 @@ function hintsIn(fields: readonly string[]): Hints {
 }
 
 /** In this format `/PATH*` and `/PATH/*` mean the same; `/*` matches everything. */
-function pathRule(text: string): Pick<Rule, "path" | "isPrefix"> {
+function pathRule(text: string): Pick<DenylistRule, "path" | "isPrefix"> {
   const isPrefix = text.endsWith("*");
   return { path: unescaped(trimBoth(isPrefix ? text.slice(0, -1) : text, "/")), isPrefix };
 }

@@ -12,10 +12,10 @@ import type { Denylists } from "./denylists.ts";
  */
 const SETTLE_MS = 200;
 
-type Followed = Pick<Denylists, "folders" | "files" | "reread">;
+type FollowedLists = Pick<Denylists, "folders" | "files" | "reread">;
 
 /** A folder, or its nearest existing parent if the folder is missing. */
-interface Watched {
+interface WatchedFolder {
   readonly key: string;
   readonly folder: string;
   /** The only name in the folder whose changes matter; undefined for all names. */
@@ -23,7 +23,7 @@ interface Watched {
 }
 
 /** Starts watching and returns a function that stops it. The watchers keep no process running. */
-export function watchDenylists(lists: Followed, warn: (sentence: string) => void): () => void {
+export function watchDenylists(lists: FollowedLists, warn: (sentence: string) => void): () => void {
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
@@ -34,7 +34,7 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
     watchers.get(key)?.close();
     watchers.delete(key);
   };
-  const add = ({ key, folder, name }: Watched): boolean => {
+  const add = ({ key, folder, name }: WatchedFolder): boolean => {
     try {
       const watcher = watch(folder, { persistent: false }, (_, changed) => {
         if (name === undefined || changed === null || changed === name) plan();
@@ -54,7 +54,7 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
   };
   /** Watches the current folders. Returns whether any of them is new. */
   const follow = async (): Promise<boolean> => {
-    const wanted = new Map<string, Watched>();
+    const wanted = new Map<string, WatchedFolder>();
     const want = async (folder: string, name?: string) => {
       const found = await nearest(folder, name);
       wanted.set(found.key, found);
@@ -85,7 +85,7 @@ export function watchDenylists(lists: Followed, warn: (sentence: string) => void
   };
 }
 
-async function nearest(folder: string, name?: string): Promise<Watched> {
+async function nearest(folder: string, name?: string): Promise<WatchedFolder> {
   const found = await stat(folder).catch(() => undefined);
   if (found === undefined && dirname(folder) !== folder) return nearest(dirname(folder), basename(folder));
   return { key: `${found?.dev} ${found?.ino} ${folder} ${name}`, folder, name };

@@ -4,7 +4,7 @@
  * commit is being written share the next one.
  */
 import type { CID } from "multiformats/cid";
-import type { Change, Journal } from "./journal.ts";
+import type { Journal, NamespaceChange } from "./journal.ts";
 
 export interface CommitsDeps {
   readonly journal: Journal;
@@ -19,7 +19,7 @@ export interface CommitsDeps {
 export class Commits {
   readonly #deps: CommitsDeps;
   /** Changes of the tree that are not on the disk yet. */
-  #changes: Change[] = [];
+  #changes: NamespaceChange[] = [];
   /** Whether the next commit stores the root. */
   #whole = false;
   #committing: Promise<void> | undefined;
@@ -34,7 +34,7 @@ export class Commits {
     return this.#changes.length;
   }
 
-  add(changes: readonly Change[]): void {
+  add(changes: readonly NamespaceChange[]): void {
     this.#changes.push(...changes);
   }
 
@@ -56,7 +56,7 @@ export class Commits {
     this.#waiting = undefined;
     const whole = this.#whole || this.#deps.isLarge();
     this.#whole = false;
-    let taken: Change[] = [];
+    let taken: NamespaceChange[] = [];
     const take = () => {
       taken = this.#changes;
       this.#changes = [];
@@ -70,14 +70,14 @@ export class Commits {
     }
   }
 
-  async #keepChanges(take: () => Change[]): Promise<void> {
+  async #keepChanges(take: () => NamespaceChange[]): Promise<void> {
     const changes = take();
     if (changes.length === 0) return;
     await this.#deps.sync();
     await this.#deps.journal.add(changes);
   }
 
-  async #keepRoot(take: () => Change[]): Promise<void> {
+  async #keepRoot(take: () => NamespaceChange[]): Promise<void> {
     const { journal, storeRoot, sync } = this.#deps;
     const cid = await storeRoot(take);
     const stored = await journal.root();

@@ -18,6 +18,9 @@ export interface Directory {
   set(link: PbLink): void;
   /** Returns false if there was none. */
   remove(name: string): boolean;
-  /** Passes the changed blocks to the sink. Adds to `settled` what to do once they are stored. */
+  /**
+   * Passes the changed blocks to the sink. Adds callbacks to `settled` that must be called once
+   * they are stored.
+   */
   write(settings: CidSettings, sink: BlockSink, settled: OnStored[]): Promise<Built>;
 }

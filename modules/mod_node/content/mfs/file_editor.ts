@@ -26,7 +26,7 @@ const zeroes = new Uint8Array(64 * ZERO_CHUNK);
 const nothing = new Uint8Array();
 
 /** A node of a file that is being changed. */
-interface Open extends ModeAndTime {
+interface OpenNode extends ModeAndTime {
   settings: CidSettings;
   mtime: UnixTime | undefined;
   /** Whether it is a raw block. Raw blocks have no parts. */
@@ -37,7 +37,7 @@ interface Open extends ModeAndTime {
   parts: FilePart[];
 }
 
-const sizeOf = ({ data, parts }: Pick<Open, "data" | "parts">): number =>
+const sizeOf = ({ data, parts }: Pick<OpenNode, "data" | "parts">): number =>
   parts.reduce((sum, { filesize }) => sum + filesize, data?.length ?? 0);
 
 /** Options for the leaves of appended content. */
@@ -64,7 +64,7 @@ export interface NewLeaves {
 
 export class FileEditor {
   readonly #cid: CID;
-  readonly #root: Open;
+  readonly #root: OpenNode;
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
   readonly #rawLeaves: boolean;
@@ -73,7 +73,7 @@ export class FileEditor {
   readonly #signal: AbortSignal | undefined;
   readonly #maxInline: number | undefined;
   /** The root, and the nodes below it that were opened and are not built again yet. */
-  readonly #opened: Set<Open>;
+  readonly #opened: Set<OpenNode>;
 
   /**
    * Whenever `read` is called, everything that was built was passed to the sink and is included in
@@ -146,13 +146,16 @@ export class FileEditor {
   }
 
   /** Builds a node that becomes a part of an open node. */
-  async #close(node: Open): Promise<FilePart> {
+  async #close(node: OpenNode): Promise<FilePart> {
     const built = await this.#build(node);
     this.#opened.delete(node);
     return built;
   }
 
-  async #build({ settings, raw: isRaw, data, type, parts, mode, mtime }: Open, sink = this.#sink): Promise<FilePart> {
+  async #build(
+    { settings, raw: isRaw, data, type, parts, mode, mtime }: OpenNode,
+    sink = this.#sink,
+  ): Promise<FilePart> {
     if (!isRaw) return interior(parts, settings, sink, { type, data, mode, mtime });
     const bytes = data ?? nothing;
     const cid = await cidOf(raw, bytes, settings);
@@ -160,7 +163,7 @@ export class FileEditor {
     return { cid, size: bytes.length, filesize: bytes.length };
   }
 
-  async #open(cid: CID): Promise<Open> {
+  async #open(cid: CID): Promise<OpenNode> {
     const node = unixfsNode(cid, await this.#read(cid));
     if (node === undefined) throw new NodeError(`${cid} is not a part of a file`);
     const opened = openNode(node, this.#maxInline);
@@ -168,7 +171,7 @@ export class FileEditor {
     return opened;
   }
 
-  async #empty(node: Open): Promise<void> {
+  async #empty(node: OpenNode): Promise<void> {
     const at = node.parts.findIndex(({ filesize }) => filesize > 0);
     if (at < 0 || (node.data?.length ?? 0) > 0) {
       if (!node.raw && this.#keepsLeaves) node.settings = defaultCid;
@@ -182,7 +185,7 @@ export class FileEditor {
     node.parts = [...node.parts.slice(0, at), await this.#close(first)];
   }
 
-  async #overwrite(node: Open, offset: number, content: ByteReader): Promise<void> {
+  async #overwrite(node: OpenNode, offset: number, content: ByteReader): Promise<void> {
     const own = node.data?.length ?? 0;
     if (node.data !== undefined && offset < own) {
       const changed = ownBytes(node.data);
@@ -225,20 +228,20 @@ export class FileEditor {
   }
 
   /** Opens the last node at each depth, where new content is appended. */
-  async #openLast({ parts }: Open): Promise<void> {
+  async #openLast({ parts }: OpenNode): Promise<void> {
     const last = parts.length > MAX_LINKS ? parts.at(-1) : undefined;
     if (last !== undefined) await this.#openLast(await this.#open(last.cid));
   }
 
   /** A raw block cannot have parts, so it becomes the first part of a new node. */
-  async #wrap(root: Open): Promise<void> {
+  async #wrap(root: OpenNode): Promise<void> {
     root.parts = [await this.#build(root)];
     Object.assign(root, { raw: false, type: "File", data: undefined });
   }
 }
 
 /** @throws NodeError for a node that does not belong to a file */
-function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefined): Open {
+function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefined): OpenNode {
   const { type, data, blocksizes = [], mode, mtime } = unixfs;
   if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
     throw new NodeError(`${cid} is not a part of a file`);
@@ -252,7 +255,7 @@ function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefi
  * Requires that a node has as many bytes as its parent claims. With wrong sizes, offsets could not
  * be found, and few blocks could claim an endless file.
  */
-function requireSize(node: Open, { cid, filesize }: FilePart): void {
+function requireSize(node: OpenNode, { cid, filesize }: FilePart): void {
   const size = sizeOf(node);
   if (size !== filesize)
     throw new NodeError(`the file cannot be changed: ${cid} has ${size} bytes, not ${filesize} as it says`);
@@ -269,7 +272,7 @@ async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncG
  * Returns how far a trickle node is filled: the depth of its last subtrees, and how many of that
  * depth it has.
  */
-function filledTo({ parts }: Open): { readonly depth: number; readonly repeat: number } {
+function filledTo({ parts }: OpenNode): { readonly depth: number; readonly repeat: number } {
   const subtrees = parts.length - MAX_LINKS;
   if (subtrees < 0) return { depth: 0, repeat: 0 };
   return { depth: Math.floor(subtrees / TRICKLE_REPEAT) + 1, repeat: subtrees % TRICKLE_REPEAT };
@@ -284,16 +287,16 @@ class Trickle {
   readonly #leaves: Leaves;
   readonly #settings: CidSettings;
   readonly #sink: BlockSink;
-  readonly #open: (cid: CID) => Promise<Open>;
+  readonly #open: (cid: CID) => Promise<OpenNode>;
 
-  constructor(leaves: Leaves, settings: CidSettings, sink: BlockSink, open: (cid: CID) => Promise<Open>) {
+  constructor(leaves: Leaves, settings: CidSettings, sink: BlockSink, open: (cid: CID) => Promise<OpenNode>) {
     this.#leaves = leaves;
     this.#settings = settings;
     this.#sink = sink;
     this.#open = open;
   }
 
-  async append(root: Open): Promise<void> {
+  async append(root: OpenNode): Promise<void> {
     let { depth, repeat } = filledTo(root);
     if (depth === 0) {
       await fillLayer(root.parts, this.#leaves);
@@ -306,7 +309,7 @@ class Trickle {
   }
 
   /** Fills the last subtree, and adds the missing subtrees of its depth. */
-  async #fillLast(node: Open, depth: number, repeat: number): Promise<void> {
+  async #fillLast(node: OpenNode, depth: number, repeat: number): Promise<void> {
     if (node.parts.length <= MAX_LINKS) return;
     const last = await this.#open((node.parts.at(-1) as FilePart).cid);
     await this.#fill(last, depth - 1);
@@ -314,7 +317,7 @@ class Trickle {
     if (repeat > 0) await this.#repeat(node, depth, repeat);
   }
 
-  async #fill(node: Open, depthLimit: number): Promise<void> {
+  async #fill(node: OpenNode, depthLimit: number): Promise<void> {
     if (depthLimit === 0 || !(await this.#leaves.more())) return;
     let { depth, repeat } = filledTo(node);
     if (depth === 0) {
@@ -327,19 +330,19 @@ class Trickle {
     await this.#subtrees(node, depth + 1, depthLimit);
   }
 
-  async #subtrees(node: Open, from: number, depthLimit: number): Promise<void> {
+  async #subtrees(node: OpenNode, from: number, depthLimit: number): Promise<void> {
     for (let depth = from; depth < depthLimit && (await this.#leaves.more()); depth += 1) {
       await this.#repeat(node, depth, 0);
     }
   }
 
-  async #repeat(node: Open, depth: number, from: number): Promise<void> {
+  async #repeat(node: OpenNode, depth: number, from: number): Promise<void> {
     for (let repeat = from; repeat < TRICKLE_REPEAT && (await this.#leaves.more()); repeat += 1) {
       node.parts.push(await trickleTree(this.#leaves, this.#settings, this.#sink, { depthLimit: depth }));
     }
   }
 
-  #build({ settings, type, data, parts, mode, mtime }: Open): Promise<FilePart> {
+  #build({ settings, type, data, parts, mode, mtime }: OpenNode): Promise<FilePart> {
     return interior(parts, settings, this.#sink, { type, data, mode, mtime });
   }
 }

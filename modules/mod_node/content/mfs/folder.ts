@@ -12,7 +12,7 @@ import { SHARD_WIDTH } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
 import { settingsOf } from "./cid_settings.ts";
 import type { Directory, OnStored } from "./directory.ts";
-import type { Change } from "./journal.ts";
+import type { NamespaceChange } from "./journal.ts";
 import { PlainDirectory } from "./plain_directory.ts";
 import { ShardedDirectory } from "./sharded_directory.ts";
 
@@ -23,7 +23,7 @@ export interface FolderDeps {
   /** When a directory becomes sharded by the current change. */
   readonly sharding: () => NamespaceSharding;
   /** Called with every change. */
-  readonly changed: (change: Change) => void;
+  readonly changed: (change: NamespaceChange) => void;
   /** Called with every entry that is looked up, if several hosts change the tree. */
   readonly looked?: ((folder: Folder, name: string) => void) | undefined;
   /** Called when a directory and everything below it is stored. */
@@ -285,7 +285,7 @@ export class Folder {
     this.#dirty.delete(name);
   }
 
-  #change(change: Change): void {
+  #change(change: NamespaceChange): void {
     this.#deps.changed(change);
     this.#markDirty();
   }

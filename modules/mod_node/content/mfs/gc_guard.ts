@@ -12,7 +12,10 @@ export class GcGuard {
   readonly #signal: AbortSignal | undefined;
   readonly #protected: (() => Iterable<CID>)[] = [];
   #releaseLock: Release = () => {};
-  /** The `voids` of the lock when the share was acquired. */
+  /**
+   * The lock's `voids` counter when the share was acquired. If the counter has changed, earlier
+   * blocks may have been removed.
+   */
   #voids = 0;
 
   constructor(lock: SharedLock, signal: AbortSignal | undefined) {
@@ -21,7 +24,7 @@ export class GcGuard {
   }
 
   /**
-   * @param voids the `voids` of the lock when the call had put the blocks that it links now
+   * @param voids the lock's `voids` counter when the call had put the blocks that it links now
    *
    * @throws NodeError SESSION_LOST when these blocks may have been removed since
    */

@@ -28,7 +28,7 @@ const numbersKey = `${folder}numbers`;
  * A change in one directory. An entry was put or removed; or the directory got new settings, mode
  * and time, or another form: sharded with that many slots, or plain with 0.
  */
-export type Change = { readonly at: readonly string[] } & (
+export type NamespaceChange = { readonly at: readonly string[] } & (
   | { readonly put: PbLink }
   | { readonly remove: string }
   | { readonly settings: CidSettings }
@@ -40,7 +40,7 @@ export type Change = { readonly at: readonly string[] } & (
 const prefix = `${folder}change/`;
 const digits = 16;
 
-type Record = { readonly at: readonly string[] } & (
+type ChangeRecord = { readonly at: readonly string[] } & (
   | { readonly put: readonly [name: string, cid: string, size: number] }
   | { readonly remove: string }
   | { readonly settings: readonly [version: 0 | 1, hash: number] }
@@ -48,14 +48,14 @@ type Record = { readonly at: readonly string[] } & (
   | { readonly fanout: number }
 );
 
-function recordOf(change: Change): Record {
+function recordOf(change: NamespaceChange): ChangeRecord {
   const { at } = change;
   if ("put" in change) return { at, put: [change.put.name, change.put.cid.toString(), change.put.size] };
   if (!("settings" in change)) return change;
   return { at, settings: [change.settings.version, change.settings.hash.code] };
 }
 
-function changeOf(record: Record): Change {
+function changeOf(record: ChangeRecord): NamespaceChange {
   const { at } = record;
   if (!Array.isArray(at)) throw new TypeError("it is no change of a directory");
   if ("put" in record) return { at, put: { name: record.put[0], cid: parseCid(record.put[1]), size: record.put[2] } };
@@ -71,20 +71,20 @@ export interface MfsState {
   /** Undefined in a repo whose MFS was never changed. */
   readonly root: CID | undefined;
   /** Changes since the root was stored, in order. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly NamespaceChange[];
 }
 
 /** A call that was run on the tree. */
-export interface CallMade {
-  readonly changes: readonly Change[];
+export interface TracedCall {
+  readonly changes: readonly NamespaceChange[];
   /** Whether one of these earlier changes could have led to another result. */
-  dependsOn(changes: readonly Change[]): boolean;
+  dependsOn(changes: readonly NamespaceChange[]): boolean;
 }
 
 /** The result of `append`. */
 export interface Appended {
   /** Changes that other hosts added before, and that must be applied to the tree. */
-  readonly others: readonly Change[];
+  readonly others: readonly NamespaceChange[];
   /** For each call, whether it must run again because its changes were not added. */
   readonly overtaken: readonly boolean[];
 }
@@ -110,8 +110,8 @@ const decodeRoot = (bytes: Uint8Array): CID => readEntry(rootKey, bytes, (value)
 type Entries = Iterable<readonly [key: string, value: Uint8Array]>;
 
 /** The entries of a listing of the folder. */
-class Listed {
-  readonly changes: Change[] = [];
+class ListedState {
+  readonly changes: NamespaceChange[] = [];
   root: CID | undefined;
   numbers: Numbers = { contained: 0, next: 0 };
 
@@ -119,7 +119,7 @@ class Listed {
     if (key === rootKey) this.root = decodeRoot(value);
     else if (key === numbersKey) this.#count(decodeNumbers(value));
     else if (key.startsWith(prefix)) {
-      this.changes.push(readJsonEntry(key, value, (json) => changeOf(json as Record)));
+      this.changes.push(readJsonEntry(key, value, (json) => changeOf(json as ChangeRecord)));
       this.#count({ contained: 0, next: Number(key.slice(prefix.length)) + 1 });
     }
   }
@@ -131,8 +131,8 @@ class Listed {
     };
   }
 
-  static of(entries: Entries): Listed {
-    const listed = new Listed();
+  static of(entries: Entries): ListedState {
+    const listed = new ListedState();
     for (const [key, value] of entries) listed.add(key, value);
     return listed;
   }
@@ -182,7 +182,7 @@ export class Journal {
    * Adds changes in a store that only this host uses. All of them are durable when it resolves,
    * none when it rejects.
    */
-  async add(changes: readonly Change[]): Promise<void> {
+  async add(changes: readonly NamespaceChange[]): Promise<void> {
     const first = this.#next;
     await this.#metadata.transaction((writer) => putAll(writer, first, changes));
     this.#next = first + changes.length;
@@ -193,7 +193,7 @@ export class Journal {
    * Returns the changes that other hosts added since the last read or `append`. Returns undefined
    * if a stored root already contains some of them: then the whole state must be read again.
    */
-  async since(): Promise<readonly Change[] | undefined> {
+  async since(): Promise<readonly NamespaceChange[] | undefined> {
     const known = await this.#metadata.get(numbersKey);
     if (known === undefined || decodeNumbers(known).next === this.#next) return [];
     const { changes, numbers } = await this.#list(unseen(this.#next));
@@ -207,10 +207,10 @@ export class Journal {
    * Adds the changes of calls in one transaction, after those of other hosts. Leaves out each call
    * that depends on changes that other hosts added meanwhile, or on a call that was left out.
    */
-  async append(calls: readonly CallMade[]): Promise<Appended> {
+  async append(calls: readonly TracedCall[]): Promise<Appended> {
     const first = this.#next;
     const appended = await this.#metadata.transaction((writer) => {
-      const { changes: others, numbers } = Listed.of(writer.range(unseen(first)));
+      const { changes: others, numbers } = ListedState.of(writer.range(unseen(first)));
       if (numbers.contained > first) return undefined;
       const before = [...others];
       let at = Math.max(numbers.next, first);
@@ -253,7 +253,7 @@ export class Journal {
    */
   async replace(root: CID, isMeant: (now: MfsState) => boolean = () => true): Promise<boolean> {
     return this.#metadata.transaction((writer) => {
-      const listed = Listed.of(writer.range({ prefix: folder }));
+      const listed = ListedState.of(writer.range({ prefix: folder }));
       if (!isMeant(listed)) return false;
       const next = listed.numbers.next + 1;
       writer.put(rootKey, root.bytes);
@@ -263,8 +263,8 @@ export class Journal {
     });
   }
 
-  async #list(range: KeyRange): Promise<Listed> {
-    const listed = new Listed();
+  async #list(range: KeyRange): Promise<ListedState> {
+    const listed = new ListedState();
     for await (const [key, value] of this.#metadata.range(range)) listed.add(key, value);
     return listed;
   }
@@ -279,7 +279,7 @@ const keyOf = (at: number): string => prefix + String(at).padStart(digits, "0");
 const unseen = (next: number): KeyRange => ({ prefix: folder, ...(next > 0 && { after: keyOf(next - 1) }) });
 
 /** Returns the number after the last change. */
-function putAll(writer: MetadataWriter, first: number, changes: readonly Change[]): number {
+function putAll(writer: MetadataWriter, first: number, changes: readonly NamespaceChange[]): number {
   for (const [at, change] of changes.entries())
     writer.put(keyOf(first + at), Buffer.from(JSON.stringify(recordOf(change))));
   return first + changes.length;

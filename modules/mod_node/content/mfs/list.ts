@@ -15,7 +15,7 @@ import { PlainDirectory } from "./plain_directory.ts";
 
 export type Kind = ReturnType<typeof kindOf>;
 
-export interface Stat extends ModeAndTime {
+export interface NamespaceStat extends ModeAndTime {
   /** Whether it is a symlink. Its `kind` is `file`. */
   readonly isSymlink?: boolean;
   readonly cid: CID;
@@ -28,7 +28,7 @@ export interface Stat extends ModeAndTime {
   readonly children: number;
 }
 
-export interface Entry {
+export interface NamespaceEntry {
   readonly name: string;
   readonly cid: CID;
   readonly kind: Kind;
@@ -43,7 +43,7 @@ const nothing = new Uint8Array();
  * Describes a block. @throws NodeError for a block that is neither a file nor a directory, nor a
  * symlink with `symlinks`
  */
-export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
+export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): NamespaceStat {
   if (cid.code === raw) {
     return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
   }
@@ -65,7 +65,7 @@ function sizeOf(unixfs: Unixfs): number {
 }
 
 /** Describes a block as an entry. @throws NodeError for a block that cannot be an entry of MFS */
-export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
+export function describe(name: string, cid: CID, bytes: Uint8Array): NamespaceEntry {
   if (cid.code === raw) return { name, cid, kind: "file", size: bytes.length };
   const unixfs = entryIn(cid, bytes);
   return { name, cid, kind: kindIn(unixfs), size: sizeOf(unixfs) };
@@ -100,7 +100,7 @@ function* inPages(links: Iterable<PbLink>): Generator<readonly PbLink[]> {
 export const linksIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<PbLink> =>
   oneByOne(linkPages(cid, bytes, read));
 
-const describing: Describing<Entry> = {
+const describing: Describing<NamespaceEntry> = {
   unread: ({ name, cid, size }) => (cid.code === raw ? { name, cid, kind: "file", size } : undefined),
   known: ({ name, cid }, { type, size }) =>
     type === "Directory" || type === "HAMTShard"
@@ -113,9 +113,12 @@ const describing: Describing<Entry> = {
  * Yields the entries of a directory in pages. @throws NodeError at an entry that is missing or that
  * cannot be an entry of MFS
  */
-export const pagesOfEntries = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly Entry[]> =>
-  described(linkPages(cid, bytes, read), read, describing);
+export const pagesOfEntries = (
+  cid: CID,
+  bytes: Uint8Array,
+  read: ReadBlock,
+): AsyncIterable<readonly NamespaceEntry[]> => described(linkPages(cid, bytes, read), read, describing);
 
 /** Like `pagesOfEntries`, entry by entry. */
-export const entriesIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> =>
+export const entriesIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<NamespaceEntry> =>
   oneByOne(pagesOfEntries(cid, bytes, read));

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { Folder, type FolderDeps } from "./folder.ts";
-import type { Change, MfsState } from "./journal.ts";
+import type { MfsState, NamespaceChange } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
 /** @throws what `deps.read` throws, unless that is a NodeError; NodeError FILES_ROOT_LOST */
@@ -43,7 +43,7 @@ export const rootLost = (cid: CID, error: unknown): NodeError =>
  * Applies a change of the journal to the tree. @throws NodeError when the tree does not match the
  * change
  */
-export async function replay(root: Folder, change: Change): Promise<void> {
+export async function replay(root: Folder, change: NamespaceChange): Promise<void> {
   const folder = await lookupFolder(root, { segments: change.at });
   if ("put" in change) await folder.put(change.put);
   else if ("remove" in change) await folder.remove(change.remove);

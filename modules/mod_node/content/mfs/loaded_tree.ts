@@ -7,7 +7,7 @@ import type { ReadBlock } from "../dag/reader.ts";
 import { type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
 import type { Folder, FolderDeps, NamespaceSharding } from "./folder.ts";
-import type { Change, Journal } from "./journal.ts";
+import type { Journal, NamespaceChange } from "./journal.ts";
 import { loadTree } from "./load.ts";
 import type { Trace } from "./trace.ts";
 import type { UnstoredBlocks } from "./unstored.ts";
@@ -43,7 +43,7 @@ class MissingBlock extends Error {
 export type Attempt<T> = { readonly result: T } | { readonly missing: CID };
 
 /** Records the changes of a call. A `Trace` also records what the call reads. */
-export type Recorder = { readonly changes: Change[] } & Partial<Trace>;
+export type Recorder = { readonly changes: NamespaceChange[] } & Partial<Trace>;
 
 /** A call on the tree. */
 export interface TreeCall<T> {

@@ -14,7 +14,7 @@ export interface Locality {
 }
 
 /** A block whose links are being visited. */
-interface Level {
+interface VisitedBlock {
   readonly cid: CID;
   readonly links: readonly CID[];
   at: number;
@@ -31,7 +31,7 @@ const TURN_STEPS = 256;
  */
 export async function localityOf(blocks: BlockService, root: CID, signal: AbortSignal | undefined): Promise<Locality> {
   const known = new Results();
-  const stack: Level[] = [];
+  const stack: VisitedBlock[] = [];
   let result: Locality = { whole: true, size: 0 };
 
   /** Returns the result for a block, or undefined if its links must be visited first. */

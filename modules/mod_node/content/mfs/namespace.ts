@@ -22,10 +22,10 @@ import { Commits } from "./commits.ts";
 import type { OnStored } from "./directory.ts";
 import { type Folder, kindOf, type NamespaceSharding } from "./folder.ts";
 import { GcGuard } from "./gc_guard.ts";
-import { type Change, Journal } from "./journal.ts";
+import { Journal, type NamespaceChange } from "./journal.ts";
 import { rootLost } from "./load.ts";
 import { type Attempt, LoadedTree, type TreeCall } from "./loaded_tree.ts";
-import { type CallOptions, Rounds } from "./rounds.ts";
+import { type RoundOptions, Rounds } from "./rounds.ts";
 import { UnflushedCalls } from "./unflushed_calls.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
 
@@ -35,8 +35,8 @@ import { isFull, UnstoredBlocks } from "./unstored.ts";
  */
 const MAX_CHANGES = 1024;
 /**
- * After directories were stored for `find`, this many times the duration of that must pass until it
- * happens again.
+ * `find` stores changed directories. After that it pauses for this multiple of the time that it
+ * needed.
  */
 const SETTLE_PAUSE = 4;
 
@@ -70,8 +70,8 @@ export interface ChangeOptions extends ReadOptions {
    */
   readonly flush: boolean;
   /**
-   * The `voids` of the lock of garbage collection when the blocks of the change were put. The
-   * change fails if they may have been removed since.
+   * The `voids` counter of the lock of garbage collection when the blocks of the change were put.
+   * The change fails if they may have been removed since.
    */
   readonly voids?: number | undefined;
   readonly sharding?: NamespaceSharding | undefined;
@@ -86,7 +86,7 @@ export interface ReplacedRoot {
   readonly dropped: number;
 }
 
-/** Milliseconds for which peers are asked for the block of the root. */
+/** Timeout in milliseconds for fetching the block of the root from peers. */
 const ROOT_FETCH_MS = 10_000;
 
 export class Namespace implements PendingBlocks {
@@ -181,7 +181,7 @@ export class Namespace implements PendingBlocks {
    * `guard`, which then protects the fetched blocks.
    */
   async withTree<T>(
-    options: ReadOptions & CallOptions & Partial<ChangeOptions>,
+    options: ReadOptions & RoundOptions & Partial<ChangeOptions>,
     run: (root: Folder) => Promise<T>,
     guard?: GcGuard,
   ): Promise<T> {
@@ -239,11 +239,11 @@ export class Namespace implements PendingBlocks {
   /**
    * Runs a call once with the tree locked. Returns its result, or the missing block that ended it.
    */
-  async #attempt<T>(options: CallOptions, call: TreeCall<T>): Promise<Attempt<T>> {
+  async #attempt<T>(options: RoundOptions, call: TreeCall<T>): Promise<Attempt<T>> {
     const rounds = this.#rounds;
     if (rounds !== undefined) return rounds.call((trace) => this.#tree.attempt(call, trace), options);
     const release = await this.#treeLock.acquireExclusive(options.signal);
-    const changes: Change[] = [];
+    const changes: NamespaceChange[] = [];
     try {
       return await this.#tree.attempt(call, { changes });
     } finally {

@@ -92,7 +92,7 @@ export async function make(
  * The source of a copy: a block, or the entry at an MFS path. `text` is the path in the form that
  * the caller gave.
  */
-export interface Source {
+export interface CopySource {
   readonly text: string;
   /** Last component of the name; undefined for the root of MFS. */
   readonly name: string | undefined;
@@ -109,7 +109,12 @@ export interface CopyOptions extends ChangeOptions {
 }
 
 /** Links a block into the tree in one step. Nothing is copied, and only the first block is read. */
-export async function copy(files: Namespace, source: Source, dest: NamespacePath, options: CopyOptions): Promise<void> {
+export async function copy(
+  files: Namespace,
+  source: CopySource,
+  dest: NamespacePath,
+  options: CopyOptions,
+): Promise<void> {
   const into = dest.trailingSlash || dest.segments.length === 0;
   const text = into ? `${withTrailingSlash(dest)}${source.name ?? ""}` : dest.text;
   const name = into ? source.name : dest.segments.at(-1);
@@ -146,7 +151,7 @@ function requireEntry(cid: CID, bytes: Uint8Array, path: string): void {
   }
 }
 
-async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {
+async function sourceLink(files: Namespace, root: Folder, at: CopySource["at"]) {
   if ("segments" in at) return storedLinkTo(files, await lookup(root, at));
   return { cid: at, size: await sizeOf(at, files.readLocal) };
 }

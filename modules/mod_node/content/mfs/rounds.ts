@@ -6,7 +6,7 @@
  * journal is an order of all calls of all hosts, and no call sees changes that are not committed.
  */
 import type { SharedLock } from "../../util/async/shared_lock.ts";
-import type { Change, Journal } from "./journal.ts";
+import type { Journal, NamespaceChange } from "./journal.ts";
 import { replay } from "./load.ts";
 import type { LoadedTree } from "./loaded_tree.ts";
 import { Trace } from "./trace.ts";
@@ -24,7 +24,7 @@ export interface RoundsDeps {
   readonly sync: () => Promise<void>;
 }
 
-export interface CallOptions {
+export interface RoundOptions {
   readonly signal?: AbortSignal | undefined;
   /**
    * Run the call in a round of its own, so that the tree has no uncommitted changes. The call must
@@ -33,7 +33,7 @@ export interface CallOptions {
   readonly alone?: boolean | undefined;
 }
 
-interface Call {
+interface RoundCall {
   readonly alone: boolean;
   readonly signal: AbortSignal | undefined;
   /** Runs the call and returns a function that settles it. Never rejects. */
@@ -42,17 +42,20 @@ interface Call {
 }
 
 /** A call that was run and waits for a commit. */
-interface Made {
-  readonly call: Call;
+interface UncommittedCall {
+  readonly call: RoundCall;
   readonly trace: Trace;
   readonly end: () => void;
 }
 
 export class Rounds {
   readonly #deps: RoundsDeps;
-  #waiting: Call[] = [];
+  #waiting: RoundCall[] = [];
   #isRunning = false;
-  /** The `voids` of the lock of garbage collection when the tree was loaded. */
+  /**
+   * The `voids` counter of the lock of garbage collection when the tree was loaded. If it has
+   * changed, stored directories may have been removed.
+   */
   #voids = 0;
 
   constructor(deps: RoundsDeps) {
@@ -65,10 +68,10 @@ export class Rounds {
    *
    * @throws what `run` throws; errors of the store, when nothing was changed
    */
-  call<T>(run: (trace: Trace) => Promise<T>, { signal, alone = false }: CallOptions): Promise<T> {
+  call<T>(run: (trace: Trace) => Promise<T>, { signal, alone = false }: RoundOptions): Promise<T> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const call: Call = {
+    const call: RoundCall = {
       alone,
       signal,
       fail: reject,
@@ -103,12 +106,12 @@ export class Rounds {
   }
 
   /** Returns the calls of the next round: those that were made so far. */
-  #next(): Call[] {
+  #next(): RoundCall[] {
     const alone = this.#waiting.findIndex((call) => call.alone);
     return this.#waiting.splice(0, alone < 0 ? this.#waiting.length : Math.max(alone, 1));
   }
 
-  async #round(calls: readonly Call[]): Promise<void> {
+  async #round(calls: readonly RoundCall[]): Promise<void> {
     try {
       await this.#takeOver();
     } catch (error) {
@@ -116,7 +119,7 @@ export class Rounds {
       return;
     }
     // Calls that changed nothing and have seen only committed changes need not wait for the commit.
-    const made: Made[] = [];
+    const made: UncommittedCall[] = [];
     for (const call of calls) {
       if (call.signal?.aborted) {
         call.fail(call.signal.reason);
@@ -144,7 +147,7 @@ export class Rounds {
   }
 
   /** Applies changes of the journal to the tree. If that fails, the tree is loaded again. */
-  async #apply(changes: readonly Change[]): Promise<void> {
+  async #apply(changes: readonly NamespaceChange[]): Promise<void> {
     const { tree } = this.#deps;
     try {
       for (const change of changes) if (tree.root !== undefined) await replay(tree.root, change);
@@ -153,10 +156,10 @@ export class Rounds {
     }
   }
 
-  async #commit(made: readonly Made[]): Promise<void> {
+  async #commit(made: readonly UncommittedCall[]): Promise<void> {
     const { journal, tree, sync } = this.#deps;
     const traces = made.map(({ trace }) => trace);
-    const again: Call[] = [];
+    const again: RoundCall[] = [];
     try {
       if (traces.some(({ changes }) => changes.length > 0)) await sync();
       const { others, overtaken } = await journal.append(traces);

@@ -2,14 +2,14 @@
  * Records what a call has read in a tree that several hosts change. So it can be decided whether
  * changes of other hosts could have led to another result.
  */
-import type { CallMade, Change } from "./journal.ts";
+import type { NamespaceChange, TracedCall } from "./journal.ts";
 
 /** Key of a directory or an entry: a slash before each name. The key of the root is empty. */
 const keyOf = (names: readonly string[]): string => names.map((name) => `/${name}`).join("");
 
-export class Trace implements CallMade {
+export class Trace implements TracedCall {
   /** The changes of the call, in order. */
-  readonly changes: Change[] = [];
+  readonly changes: NamespaceChange[] = [];
   /** Entries that were looked up, whether they exist or not. */
   readonly #entries = new Set<string>();
   /** Directories in which something was looked up. */
@@ -29,11 +29,11 @@ export class Trace implements CallMade {
     this.#whole.add(keyOf(folder));
   }
 
-  dependsOn(changes: readonly Change[]): boolean {
+  dependsOn(changes: readonly NamespaceChange[]): boolean {
     return changes.some((change) => this.#dependsOn(change));
   }
 
-  #dependsOn(change: Change): boolean {
+  #dependsOn(change: NamespaceChange): boolean {
     const folder = keyOf(change.at);
     const name = "put" in change ? change.put.name : "remove" in change ? change.remove : undefined;
     if (name === undefined) return this.#folders.has(folder) || this.#isWithinWhole(`${folder}/`);

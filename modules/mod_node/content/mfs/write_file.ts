@@ -19,7 +19,7 @@ import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { make } from "./operations.ts";
 import { type NamespacePath, nameOf, parentOf } from "./path.ts";
 
-export interface WriteOptions extends ChangeOptions {
+export interface WriteFileOptions extends ChangeOptions {
   /** Offset of the first byte to write. A gap before it is filled with zeros. */
   readonly offset: number;
   /** Maximum number of bytes to read from the content. */
@@ -54,7 +54,7 @@ const MAX_UNSYNCED = 256 * 1024;
 const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
 /** A file to write into: an existing one, or an empty one that is not in the tree yet. */
-interface Target {
+interface WriteTarget {
   readonly node: UnixfsNode;
   readonly isNew: boolean;
 }
@@ -70,7 +70,7 @@ export async function writeFile(
   files: Namespace,
   path: NamespacePath,
   content: () => Promise<AsyncIterable<Uint8Array>>,
-  options: WriteOptions,
+  options: WriteFileOptions,
 ): Promise<void> {
   const { offset, count, signal } = options;
   if (offset < 0) throw new NodeError("cannot have negative write offset");
@@ -78,16 +78,20 @@ export async function writeFile(
   const release = await files.writers.acquire(path.segments.join("/"), signal);
   try {
     await files.withGcGuard(signal, async (guard) => {
-      let target: Target | undefined = await files.withTree(options, (root) => open(files, root, path, options), guard);
+      let target: WriteTarget | undefined = await files.withTree(
+        options,
+        (root) => open(files, root, path, options),
+        guard,
+      );
       let source = async () => new ByteReader(await content(), count);
       for (; target !== undefined; ) {
-        const { node, isNew }: Target = target;
+        const { node, isNew }: WriteTarget = target;
         let bytes: ByteReader | undefined;
         const take = async () => (bytes = await source());
         const empty = isNew ? { cid: node.cid, size: cumulativeSize(node) } : undefined;
         const edited: Built | undefined = (await editFile(files, node, take, options, guard)) ?? empty;
         if (edited === undefined) break;
-        const change: Change = { path, edited, target: { node, isNew }, ...options };
+        const change: FileChange = { path, edited, target: { node, isNew }, ...options };
         target = await files.withTree(options, (root) => relink(files, root, change), guard);
         const range = { offset, length: bytes?.taken };
         source = async () => new ByteReader(await contentOf(files, edited, range, signal));
@@ -107,8 +111,8 @@ async function open(
   files: Namespace,
   root: Folder,
   path: NamespacePath,
-  { create, parents, settings, changesExisting }: WriteOptions,
-): Promise<Target> {
+  { create, parents, settings, changesExisting }: WriteFileOptions,
+): Promise<WriteTarget> {
   const above = path.trailingSlash ? path : parentOf(path);
   if (parents) await nearestFolder(root, above);
   const found = await lookup(root, path).catch((error: unknown) => {
@@ -170,7 +174,7 @@ function fileOf(path: NamespacePath, found: Folder | FileEntry): FileEntry {
 }
 
 type EditOptions = Pick<
-  WriteOptions,
+  WriteFileOptions,
   "offset" | "truncate" | "rawLeaves" | "chunker" | "joinsLeaf" | "keepsLeaves" | "maxInline" | "signal" | "offline"
 >;
 
@@ -232,9 +236,9 @@ async function contentOf(files: Namespace, { cid }: Built, range: ReadRange, sig
   return readFile(unixfsNode(cid, await read(cid)) as UnixfsNode, read, range);
 }
 
-interface Change extends Pick<WriteOptions, "parents" | "settings" | "changesExisting"> {
+interface FileChange extends Pick<WriteFileOptions, "parents" | "settings" | "changesExisting"> {
   readonly path: NamespacePath;
-  readonly target: Target;
+  readonly target: WriteTarget;
   readonly edited: Built;
 }
 
@@ -245,8 +249,8 @@ interface Change extends Pick<WriteOptions, "parents" | "settings" | "changesExi
 async function relink(
   files: Namespace,
   root: Folder,
-  { path, target: { node, isNew }, edited: { cid, size }, parents, settings, changesExisting }: Change,
-): Promise<Target | undefined> {
+  { path, target: { node, isNew }, edited: { cid, size }, parents, settings, changesExisting }: FileChange,
+): Promise<WriteTarget | undefined> {
   const above = parentOf(path);
   if (isNew && parents && above.segments.length > 0) {
     await make(files, root, above, { parents, settings, changesExisting });

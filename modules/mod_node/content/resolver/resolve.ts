@@ -33,7 +33,7 @@ export interface Resolved {
  * The next step of a path: a link that consumes components of the path, or a value inside the
  * block.
  */
-type Step = { readonly cid: CID; readonly used: number } | "inside";
+type PathStep = { readonly cid: CID; readonly used: number } | "inside";
 
 const noLink = (name: string, cid: CID, later?: string) =>
   failure("NO_LINK", { name: quote(name), cid: String(cid), ...(later !== undefined && { later }) });
@@ -42,7 +42,13 @@ const noLink = (name: string, cid: CID, later?: string) =>
  * Follows one name. Below /ipfs a sharded directory is one directory; below /ipld every link has
  * its stored name.
  */
-async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock, namespace: Namespace): Promise<Step> {
+async function stepPb(
+  cid: CID,
+  bytes: Uint8Array,
+  name: string,
+  read: ReadBlock,
+  namespace: Namespace,
+): Promise<PathStep> {
   const tree = namespace === "ipfs" ? unixfsNode(cid, bytes) : undefined;
   const link =
     tree?.unixfs.type === "HAMTShard"
@@ -52,7 +58,7 @@ async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock
   return { cid: link.cid, used: 1 };
 }
 
-function stepInside(root: Value, path: readonly string[]): Step {
+function stepInside(root: Value, path: readonly string[]): PathStep {
   // If the node is only a link, the link is followed automatically.
   if (isCid(root)) return { cid: root, used: 0 };
   let value: Value = root;
@@ -63,7 +69,7 @@ function stepInside(root: Value, path: readonly string[]): Step {
   return "inside";
 }
 
-async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<Step> {
+async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<PathStep> {
   const coming = readSoon(read, cid);
   const bytes = coming instanceof Promise ? await coming : coming;
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);

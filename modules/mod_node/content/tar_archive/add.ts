@@ -27,10 +27,10 @@ const MAX_IMPLIED = 250_000;
 const contentSettings = { ...defaultCid, chunker: parseChunker("rabin"), rawLeaves: false, trickle: false };
 
 /** A position in the tree. */
-interface Branch {
+interface ArchiveBranch {
   /** The stored node of the entry at this position; undefined if no entry has this name. */
   entry: Built | undefined;
-  children: Map<string, Branch> | undefined;
+  children: Map<string, ArchiveBranch> | undefined;
 }
 
 /**
@@ -44,7 +44,7 @@ export async function addArchive(
   batch: Pick<PreemptibleBatch, "add" | "flush">,
   read: ReadBlock,
 ): Promise<Built> {
-  const tree = new Tree();
+  const tree = new ArchiveTree();
   try {
     for await (const entry of readTar(source)) tree.put(entry.header.name, await addEntry(entry, batch.add));
   } finally {
@@ -65,8 +65,8 @@ async function addEntry({ header, body }: TarEntry, sink: BlockSink): Promise<Bu
   return buildNode({ data, links }, defaultCid, sink);
 }
 
-class Tree {
-  readonly #root: Branch = { entry: undefined, children: undefined };
+class ArchiveTree {
+  readonly #root: ArchiveBranch = { entry: undefined, children: undefined };
   #implied = 0;
 
   put(path: string, entry: Built): void {
@@ -78,7 +78,7 @@ class Tree {
     branch.children = undefined;
   }
 
-  #below(branch: Branch, name: string): Branch {
+  #below(branch: ArchiveBranch, name: string): ArchiveBranch {
     branch.children ??= new Map();
     const key = `-${name}`;
     const found = branch.children.get(key);
@@ -87,15 +87,15 @@ class Tree {
     if (this.#implied > MAX_IMPLIED) {
       throw new NodeError(`archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`);
     }
-    const made: Branch = { entry: undefined, children: undefined };
+    const made: ArchiveBranch = { entry: undefined, children: undefined };
     branch.children.set(key, made);
     return made;
   }
 
   /** Builds the nodes, children before parents. Iterative, because paths may be long. */
   async build(read: ReadBlock, sink: BlockSink): Promise<Built> {
-    const built = new Map<Branch, Built>();
-    const stack: Branch[] = [this.#root];
+    const built = new Map<ArchiveBranch, Built>();
+    const stack: ArchiveBranch[] = [this.#root];
     for (let branch = stack.at(-1); branch !== undefined; branch = stack.at(-1)) {
       const children = [...(branch.children?.values() ?? [])];
       const open = children.filter((child) => child.children !== undefined && !built.has(child));
@@ -111,7 +111,12 @@ class Tree {
     return built.get(this.#root) as Built;
   }
 
-  async #buildOne(branch: Branch, built: ReadonlyMap<Branch, Built>, read: ReadBlock, sink: BlockSink): Promise<Built> {
+  async #buildOne(
+    branch: ArchiveBranch,
+    built: ReadonlyMap<ArchiveBranch, Built>,
+    read: ReadBlock,
+    sink: BlockSink,
+  ): Promise<Built> {
     const links: PbLink[] = [];
     for (const [key, child] of branch.children ?? []) {
       const { cid, size } = built.get(child) ?? (child.entry as Built);

@@ -207,7 +207,7 @@ async function* importWithProgress(
   sink: BlockSink,
   { said, signal }: { readonly said: ModeAndTime | undefined; readonly signal: AbortSignal | undefined },
 ): AsyncGenerator<AddEvent, Built, undefined> {
-  const meter = new Meter(entry.body);
+  const meter = new ProgressMeter(entry.body);
   const importing = importEntry({ ...entry, body: meter.source() }, settings, sink, signal);
   importing.catch(() => {});
   for await (const bytes of meter.steps(importing)) {
@@ -217,7 +217,7 @@ async function* importWithProgress(
 }
 
 /** Counts bytes as they pass, and reports progress at each step. */
-class Meter {
+class ProgressMeter {
   readonly #body: AsyncIterable<Uint8Array>;
   readonly #due: number[] = [];
   #wake: () => void = () => {};

@@ -13,20 +13,20 @@ import type { Sharding } from "./sharding.ts";
 const TURN_STEPS = 64;
 
 /** A directory that is not built yet. */
-interface Open {
+interface OpenDirectory {
   readonly number: number;
   readonly facts?: ModeAndTime | undefined;
 }
 
-type Entry = Built | Open;
+type TreeEntry = Built | OpenDirectory;
 
-const isOpen = (entry: Entry | undefined): entry is Open => entry !== undefined && "number" in entry;
+const isOpen = (entry: TreeEntry | undefined): entry is OpenDirectory => entry !== undefined && "number" in entry;
 
 const nothing = new Uint8Array();
 /** Flag in the first byte of a directory that is not built yet and has mode or time. */
 const WITH_FACTS = 0x80;
 
-function factsBytes({ facts }: Open): Uint8Array {
+function factsBytes({ facts }: OpenDirectory): Uint8Array {
   return facts === undefined ? nothing : encodeUnixfs({ ...facts, type: "Directory" });
 }
 
@@ -39,7 +39,7 @@ function factsIn(bytes: Uint8Array): ModeAndTime {
  * Encodes a built entry as its size and its CID, and a directory that is not built yet as its
  * number, followed by a UnixFS message if it has mode or time.
  */
-const form: ValueCodec<Entry> = {
+const form: ValueCodec<TreeEntry> = {
   encode(entry) {
     const [number, rest] = isOpen(entry) ? [entry.number, factsBytes(entry)] : [entry.size, entry.cid.bytes];
     const bytes = Buffer.allocUnsafe(1 + varintLength(number) + rest.length);
@@ -58,16 +58,16 @@ const form: ValueCodec<Entry> = {
   },
 };
 
-const plainRoot: Open = { number: 0 };
+const plainRoot: OpenDirectory = { number: 0 };
 
 /**
  * Each directory has three lists: built entries by sort key, and directories that are not built yet
  * by name. If the directory is too large for one block, the third list has the built entries in the
  * order of a HAMT.
  */
-const builtIn = ({ number }: Open): number => number * 3;
-const openIn = ({ number }: Open): number => number * 3 + 1;
-const hashedIn = ({ number }: Open): number => number * 3 + 2;
+const builtIn = ({ number }: OpenDirectory): number => number * 3;
+const openIn = ({ number }: OpenDirectory): number => number * 3 + 1;
+const hashedIn = ({ number }: OpenDirectory): number => number * 3 + 2;
 
 /** How directories are built. */
 export interface TreeSettings extends DirectorySettings {
@@ -85,7 +85,7 @@ export interface BuiltDirectory {
 /** Needs little memory, however many entries it has: the rest is in files below `folder`. */
 export class DirectoryTree {
   readonly #sharded: boolean;
-  readonly #entries: ExternalSortedMap<Entry>;
+  readonly #entries: ExternalSortedMap<TreeEntry>;
   #directories = 1;
   #root = plainRoot;
   /** The directory of the last entry. The next entry often belongs to it, too. */
@@ -101,7 +101,7 @@ export class DirectoryTree {
    * Creates a directory and its parents, unless they exist. @throws NodeError if an entry of
    * another kind has the name
    */
-  async open(path: string, facts?: ModeAndTime): Promise<Open> {
+  async open(path: string, facts?: ModeAndTime): Promise<OpenDirectory> {
     if (facts !== undefined) return this.#openWith(path, facts);
     if (path === this.#path) return this.#directory;
     // A directory below the last one is found from there. So a walk down a deep tree visits each
@@ -115,7 +115,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  async #openWith(path: string, facts: ModeAndTime): Promise<Open> {
+  async #openWith(path: string, facts: ModeAndTime): Promise<OpenDirectory> {
     const directory = path === "" ? { ...plainRoot, facts } : await this.#setFacts(path, facts);
     if (path === "") this.#root = directory;
     this.#path = path;
@@ -123,7 +123,7 @@ export class DirectoryTree {
     return directory;
   }
 
-  async #setFacts(path: string, facts: ModeAndTime): Promise<Open> {
+  async #setFacts(path: string, facts: ModeAndTime): Promise<OpenDirectory> {
     const slash = path.lastIndexOf("/");
     const above = await this.open(path.slice(0, Math.max(0, slash)));
     const name = path.slice(slash + 1);
@@ -170,7 +170,7 @@ export class DirectoryTree {
     }
   }
 
-  async #buildOne(directory: Open, settings: TreeSettings, sink: BlockSink): Promise<Built> {
+  async #buildOne(directory: OpenDirectory, settings: TreeSettings, sink: BlockSink): Promise<Built> {
     const { sharded } = settings;
     const facts = directory.facts ?? settings.facts;
     const entries = this.#built(builtIn(directory));
@@ -193,25 +193,27 @@ export class DirectoryTree {
     await this.#entries.clear();
   }
 
-  async #openIn(directory: Open, name: string): Promise<Open> {
+  async #openIn(directory: OpenDirectory, name: string): Promise<OpenDirectory> {
     const found = this.#entries.get(openIn(directory), name);
     if (isOpen(found)) return found;
     if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) {
       throw new NodeError("file already exists");
     }
-    const made: Open = { number: this.#directories };
+    const made: OpenDirectory = { number: this.#directories };
     this.#directories += 1;
     await this.#entries.set(openIn(directory), name, made);
     return made;
   }
 
-  #level(directory: Open, path: string, name: string) {
+  #level(directory: OpenDirectory, path: string, name: string) {
     return { directory, path, name, below: this.#directoriesIn(directory) };
   }
 
-  async *#directoriesIn(directory: Open): AsyncGenerator<readonly [name: string, directory: Open], void, undefined> {
+  async *#directoriesIn(
+    directory: OpenDirectory,
+  ): AsyncGenerator<readonly [name: string, directory: OpenDirectory], void, undefined> {
     for await (const page of this.#entries.pages(openIn(directory)))
-      yield* page as readonly (readonly [string, Open])[];
+      yield* page as readonly (readonly [string, OpenDirectory])[];
   }
 
   #built(list: number) {

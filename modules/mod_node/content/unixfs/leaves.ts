@@ -206,8 +206,8 @@ export class Leaves {
       const part = { cid, size: bytes.length, filesize };
       return stored === undefined ? part : stored.then(() => part);
     };
-    // Small leaves are hashed and stored synchronously, because a promise for each would cost as
-    // much.
+    // Small leaves are hashed and stored synchronously, because promises would cost as much time as
+    // that work.
     const cid = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     return cid instanceof Promise ? cid.then(store) : store(cid);
   }

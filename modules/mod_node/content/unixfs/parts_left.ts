@@ -40,7 +40,7 @@ const isEnough = ({ blocks, bytes }: { readonly blocks: number; readonly bytes: 
 const lengthOf = ({ length }: { readonly length: number }): number => length;
 
 /** A subtree that holds `size` bytes of the file, from offset `start` on. */
-export interface Part {
+export interface UnreadPart {
   readonly cid: CID;
   readonly start: number;
   readonly size: number;
@@ -68,9 +68,9 @@ const MAX_PARTS = 512;
  * Returns the next parts below a node that overlap the range `from` to `to`, in order. The last may
  * stand for all remaining parts.
  */
-function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number): (Part | LaterParts)[] {
+function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number): (UnreadPart | LaterParts)[] {
   const { links, unixfs } = node;
-  const parts: (Part | LaterParts)[] = [];
+  const parts: (UnreadPart | LaterParts)[] = [];
   let at = later.start;
   for (let { index } = later; index < links.length && at < to; index += 1) {
     if (parts.length === MAX_PARTS) {
@@ -84,7 +84,7 @@ function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number):
   return parts;
 }
 
-export interface Reading {
+export interface RangeReading {
   readonly from: number;
   readonly to: number;
   readonly read: ReadBlock;
@@ -95,7 +95,7 @@ export interface Reading {
  * Returns the bytes to read of a raw leaf that is only partly within the range. Returns undefined
  * for all other parts.
  */
-export function spanOf({ cid, start, size }: Part, { from, to, read }: Reading): Span | undefined {
+export function spanOf({ cid, start, size }: UnreadPart, { from, to, read }: RangeReading): Span | undefined {
   const isWhole = start >= from && start + size <= to;
   if (isWhole || cid.code !== raw || read.part === undefined) return undefined;
   return { from: Math.max(0, from - start), to: to - start };
@@ -105,7 +105,7 @@ export function spanOf({ cid, start, size }: Part, { from, to, read }: Reading):
  * Reads a part; without a promise if it is available. Small blocks always return a promise, so that
  * they are read together.
  */
-function readPart(part: Part, reading: Reading): Uint8Array | Promise<Uint8Array> {
+function readPart(part: UnreadPart, reading: RangeReading): Uint8Array | Promise<Uint8Array> {
   const { read } = reading;
   const span = spanOf(part, reading);
   const some = span && read.part?.(part.cid, span);
@@ -124,7 +124,10 @@ function readOrReject(read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Arra
 }
 
 /** Like `partsOf`, for the parts that were not expanded before. */
-async function partsLater(later: LaterParts, { from, to, read, buffers }: Reading): Promise<(Part | LaterParts)[]> {
+async function partsLater(
+  later: LaterParts,
+  { from, to, read, buffers }: RangeReading,
+): Promise<(UnreadPart | LaterParts)[]> {
   if (later.root !== undefined) return partsOf(later.root, later, from, to);
   const bytes = await read(later.of);
   const parts = partsOf(partOfFile(later.of, bytes), later, from, to);
@@ -140,8 +143,8 @@ async function releaseTo(buffers: BufferPool | undefined, coming: Uint8Array | P
 
 export class PartsLeft {
   readonly #root: UnixfsNode;
-  readonly #reading: Reading;
-  readonly #requested = new Readahead<Part, Uint8Array>(lengthOf, {
+  readonly #reading: RangeReading;
+  readonly #requested = new Readahead<UnreadPart, Uint8Array>(lengthOf, {
     bytes: READAHEAD.bytes,
     blocks: READAHEAD.maxBlocks,
   });
@@ -150,20 +153,20 @@ export class PartsLeft {
   /** Number of requested blocks at which more are requested. */
   #lookAgainAt = 0;
   /** The next part is the last element. */
-  readonly #stack: (Part | LaterParts)[] = [];
+  readonly #stack: (UnreadPart | LaterParts)[] = [];
 
-  constructor(root: UnixfsNode, reading: Reading) {
+  constructor(root: UnixfsNode, reading: RangeReading) {
     this.#root = root;
     this.#reading = reading;
   }
 
   /** Removes the next part, which must be read or expanded; undefined at the end. */
-  take(): Part | LaterParts | undefined {
+  take(): UnreadPart | LaterParts | undefined {
     return this.#stack.pop();
   }
 
   /** Returns the bytes of a part that was taken, and requests further parts. */
-  read(part: Part): Uint8Array | Promise<Uint8Array> {
+  read(part: UnreadPart): Uint8Array | Promise<Uint8Array> {
     const ahead = this.#requested.take(part);
     if (ahead !== undefined) {
       this.#next.blocks -= 1;
@@ -188,12 +191,12 @@ export class PartsLeft {
     for (const coming of this.#requested.end()) void releaseTo(this.#reading.buffers, coming);
   }
 
-  #push(parts: readonly (Part | LaterParts)[]): void {
+  #push(parts: readonly (UnreadPart | LaterParts)[]): void {
     for (const part of parts.toReversed()) this.#stack.push(part);
     if (parts.length > 0) this.#next = { blocks: 0, bytes: 0 };
   }
 
-  #partsBelow(node: UnixfsNode, start: number): (Part | LaterParts)[] {
+  #partsBelow(node: UnixfsNode, start: number): (UnreadPart | LaterParts)[] {
     const [first] = node.links;
     // The consumer of the node's own bytes may release its block.
     if (first === undefined) return [];
@@ -222,7 +225,7 @@ export class PartsLeft {
   #requestUpTo(reach: number, next: { blocks: number; bytes: number }): void {
     const requested = this.#requested;
     for (let at = this.#stack.length - 1; at >= 0 && !isEnough(next, reach); at -= 1) {
-      const part = this.#stack[at] as Part | LaterParts;
+      const part = this.#stack[at] as UnreadPart | LaterParts;
       if (!("cid" in part)) return;
       // Claimed sizes may be wrong. The first few blocks show the real ones.
       if (requested.isUntried && requested.size >= READAHEAD.blocks) return;
@@ -243,7 +246,7 @@ export class PartsLeft {
    * Returns the parts below a part that has arrived early and is an interior node without bytes of
    * its own. Returns undefined for any other part.
    */
-  #partsOfNext(part: Part): (Part | LaterParts)[] | undefined {
+  #partsOfNext(part: UnreadPart): (UnreadPart | LaterParts)[] | undefined {
     const bytes = this.#requested.received(part);
     if (bytes === undefined || bytes.length >= part.size || part.cid.code === raw) return undefined;
     const node = unixfsNode(part.cid, bytes);

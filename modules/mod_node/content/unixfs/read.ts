@@ -6,7 +6,7 @@ import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, isDirectory, isSized, partOfFile, type UnixfsNode } from "./node.ts";
-import { PartsLeft, type Reading, spanOf } from "./parts_left.ts";
+import { PartsLeft, type RangeReading, spanOf } from "./parts_left.ts";
 
 export interface ReadRange {
   /** Offset of the first byte to read. */
@@ -91,7 +91,7 @@ async function* pieces(
     yield* leavesOf(root, read, { length, buffers });
     return;
   }
-  const range: Reading = { from: offset, to: Math.min(offset + length, fileSize(root)), read, buffers };
+  const range: RangeReading = { from: offset, to: Math.min(offset + length, fileSize(root)), read, buffers };
   const { from, to } = range;
   if (from >= to) return;
   const left = new PartsLeft(root, range);

@@ -95,7 +95,7 @@ function sharedDepth(one: ArrayLike<number>, other: ArrayLike<number>): number {
   return depth;
 }
 
-interface Entry {
+interface ShardEntry {
   readonly link: PbLink;
   readonly slots: ArrayLike<number>;
 }
@@ -110,7 +110,7 @@ export class ShardBuilder {
   readonly #sink: BlockSink;
   /** Links of the open shards, from the root down. */
   readonly #open: PbLink[][] = [[]];
-  #last: Entry | undefined;
+  #last: ShardEntry | undefined;
   /** Number of levels that the last entry shares with the one before it. */
   #shared = 0;
 
@@ -148,7 +148,7 @@ export class ShardBuilder {
   /**
    * Adds an entry to the open shard at a depth: the first one where no other entry has its slot.
    */
-  #append({ link, slots }: Entry, depth: number): void {
+  #append({ link, slots }: ShardEntry, depth: number): void {
     while (this.#open.length <= depth) this.#open.push([]);
     this.#open[depth]?.push({ ...link, name: slotPrefix(slots[depth] as number, this.#fanout) + link.name });
   }

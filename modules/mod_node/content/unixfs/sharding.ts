@@ -29,7 +29,7 @@ export class DirectorySize {
   #links = 0;
   /** Bytes of names and CIDs. */
   #bytes = 0;
-  /** Bytes of the block, if one block held everything. */
+  /** Size of the block if the whole directory were in one block. */
   #block: number;
 
   /** @param empty bytes of the block without links */

@@ -28,8 +28,8 @@ const trailer = new Uint8Array(2 * blockSize);
  */
 const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
 
-/** An entry whose names are text. */
-interface Entry extends Omit<PlainEntry, "linkname"> {
+/** An entry with its names as text instead of bytes. */
+interface TextEntry extends Omit<PlainEntry, "linkname"> {
   readonly target?: string;
 }
 
@@ -62,7 +62,7 @@ export async function* exportTar(
   { buffers, exactNow = false, wholeSeconds = false }: TarOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const out = new JoinedPieces(buffers);
-  const opened = new Readahead<Coming, UnixfsNode>(({ length }) => length);
+  const opened = new Readahead<ComingEntry, UnixfsNode>(({ length }) => length);
   const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened, exactNow, wholeSeconds };
   try {
     yield* writeTar(root, name, ahead, out);
@@ -82,12 +82,12 @@ async function* writeTar(
   ahead: Ahead,
   out: JoinedPieces,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const levels: Level[] = [];
+  const levels: TarLevel[] = [];
   const inside = `${name}/`;
   // Only for the current level: the full names of all levels of a deep tree could exceed the
   // memory.
   let folder = folderOf(levels);
-  let at: Named | undefined = { name, node: root };
+  let at: NamedNode | undefined = { name, node: root };
   for (let steps = 1; at !== undefined; at = entryHere(levels, ahead) ?? (await nextEntry(levels, ahead)), steps += 1) {
     // Lets the event loop run, so that a disconnection of the client is noticed.
     if (steps % TURN_ENTRIES === 0) await nextTurn();
@@ -116,11 +116,11 @@ async function* writeTar(
   }
 }
 
-const pathOf = (levels: readonly Level[], name: string): string =>
+const pathOf = (levels: readonly TarLevel[], name: string): string =>
   posix.normalize([...levels.map((level) => level.name), name].join("/"));
 
 /** Returns the full name of the deepest directory. */
-function folderOf(levels: readonly Level[]) {
+function folderOf(levels: readonly TarLevel[]) {
   const level = levels.at(-1);
   const path = level === undefined ? "" : pathOf(levels.slice(0, -1), level.name);
   return { level, path, isPlain: level !== undefined && path !== "." && !path.endsWith("/") };
@@ -169,12 +169,12 @@ async function* writeFile(
   endFile(out, size, written);
 }
 
-interface Named {
+interface NamedNode {
   readonly name: string;
   readonly node: UnixfsNode;
 }
 
-interface Coming {
+interface ComingEntry {
   readonly name: string;
   /** Undefined for a `fault`: the listing has failed, which is reported when its turn comes. */
   readonly cid: PbLink["cid"] | undefined;
@@ -182,11 +182,11 @@ interface Coming {
 }
 
 /** A directory that is being listed. */
-interface Level {
+interface TarLevel {
   readonly name: string;
   readonly links: Iterator<PbLink, undefined> | AsyncIterator<PbLink, void>;
   /** The next entries, which are opened ahead as far as there is room. */
-  readonly next: Coming[];
+  readonly next: ComingEntry[];
   /** Whether there are no more links. */
   over: boolean;
   /** Whether all of the next entries were available without a request. */
@@ -208,23 +208,23 @@ interface Ahead {
   readonly readShard: ReadBlock;
   readonly buffers: BufferPool | undefined;
   /** Entries on all levels that were opened ahead. */
-  readonly opened: Readahead<Coming, UnixfsNode>;
+  readonly opened: Readahead<ComingEntry, UnixfsNode>;
   readonly exactNow: boolean;
   readonly wholeSeconds: boolean;
 }
 
 /** Returns the next entry if it is available. Most of many entries are, and each promise costs. */
-function entryHere(levels: readonly Level[], ahead: Ahead): Named | undefined {
+function entryHere(levels: readonly TarLevel[], ahead: Ahead): NamedNode | undefined {
   const level = levels.at(-1);
   const next = level?.next[0];
   if (level === undefined || next === undefined || isShort(level)) return undefined;
   const node = ahead.opened.atHand(next);
   if (node === undefined) return undefined;
-  ahead.opened.take(level.next.shift() as Coming);
+  ahead.opened.take(level.next.shift() as ComingEntry);
   return named(next.name, node, ahead);
 }
 
-function named(name: string, node: UnixfsNode, { buffers }: Ahead): Named {
+function named(name: string, node: UnixfsNode, { buffers }: Ahead): NamedNode {
   // The CIDs of links are views of the block, and are used later.
   if (node.links[0] !== undefined) buffers?.retain(node.links[0].cid.multihash.bytes);
   return { name, node };
@@ -234,7 +234,7 @@ function named(name: string, node: UnixfsNode, { buffers }: Ahead): Named {
  * Returns the next entry, in the deepest directory that has one. Iterative, because trees may be
  * arbitrarily deep.
  */
-async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefined> {
+async function nextEntry(levels: TarLevel[], ahead: Ahead): Promise<NamedNode | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
     if (isShort(level)) await openAhead(level, ahead);
     const next = level.next.shift();
@@ -252,26 +252,26 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
  * The links of a plain directory are available without promises, whose cost adds up for many
  * entries.
  */
-const linksOf = (node: UnixfsNode, read: ReadBlock): Level["links"] =>
+const linksOf = (node: UnixfsNode, read: ReadBlock): TarLevel["links"] =>
   node.unixfs.type === "HAMTShard" ? entries(node, read) : node.links.values();
 
 /**
  * Whether more entries should be opened: half of the previous ones were used, or all of them if
  * none needed a wait.
  */
-const isShort = ({ over, next, areAtHand }: Level): boolean =>
+const isShort = ({ over, next, areAtHand }: TarLevel): boolean =>
   !over && next.length <= (areAtHand ? 0 : AHEAD.entries / 2);
 
 /**
  * Opens the next entries, at least one. They are requested together, because blocks that are
  * requested together are read together. After a large entry no others are opened.
  */
-async function openAhead(level: Level, ahead: Ahead): Promise<void> {
+async function openAhead(level: TarLevel, ahead: Ahead): Promise<void> {
   const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened.size);
   if (room <= 0 && level.next.length > 0) return;
   const links: PbLink[] = [];
   let bytes = 0;
-  let fault: Coming | undefined;
+  let fault: ComingEntry | undefined;
   do {
     const listing = listed(level.links);
     const { value, failed } = listing instanceof Promise ? await listing : listing;
@@ -310,15 +310,15 @@ const keeping = (read: ReadBlock, buffers: BufferPool | undefined): ReadBlock =>
         return bytes;
       };
 
-interface Listed {
+interface ListedLink {
   /** Undefined at the end. */
   readonly value?: PbLink | undefined;
   readonly failed?: unknown;
 }
 
-const listed = (links: Level["links"]): Listed | Promise<Listed> => {
+const listed = (links: TarLevel["links"]): ListedLink | Promise<ListedLink> => {
   const next = links.next();
-  if (!(next instanceof Promise)) return next as Listed;
+  if (!(next instanceof Promise)) return next as ListedLink;
   return next.then(
     ({ value }) => ({ value: value ?? undefined }),
     (failed: unknown) => ({ failed }),
@@ -340,7 +340,7 @@ function stated(
   { unixfs: { mode, mtime } }: UnixfsNode,
   usual: number,
   { exactNow, wholeSeconds }: Ahead,
-): Pick<Entry, "mode" | "mtime"> {
+): Pick<TextEntry, "mode" | "mtime"> {
   const time = mtime ?? (mode !== undefined ? EPOCH : exactNow ? unixNow() : wholeNow());
   return {
     mode: mode === undefined ? usual : mode & PERMISSIONS,
@@ -351,7 +351,7 @@ function stated(
 /** Buffer of the current header. `JoinedPieces` copies it. */
 const headerBlock = Buffer.alloc(blockSize);
 
-function header({ name, target = "", ...rest }: Entry): Uint8Array {
+function header({ name, target = "", ...rest }: TextEntry): Uint8Array {
   return writeEntry({ ...rest, name: binary(name), linkname: binary(target) }, headerBlock);
 }
 

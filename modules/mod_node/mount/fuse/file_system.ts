@@ -1,6 +1,6 @@
 /** The interface of a file system for `serve`. */
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import type { Attributes, DirectoryEntry, Errno, Limits, NewAttributes } from "./wire.ts";
+import type { Attributes, DirectoryEntry, Errno, NewAttributes, RequestLimits } from "./wire.ts";
 
 /** A failure that is passed to the calling program unchanged. */
 export class FuseError extends Error {
@@ -14,14 +14,14 @@ export class FuseError extends Error {
 }
 
 /** The bytes of a read. */
-export interface Pieces {
+export interface ReadPieces {
   readonly pieces: readonly Uint8Array[];
   /** Called when the pieces are no longer used. */
   readonly release?: (() => void) | undefined;
 }
 
 /** An open directory. */
-export interface Listing {
+export interface OpenListing {
   /**
    * Yields the entries from this number on; `withNodes` adds their nodes if these are available.
    */
@@ -36,7 +36,7 @@ export interface Listing {
 export interface FileSystem {
   /** Capabilities in addition to the common ones. */
   readonly capabilities: number;
-  readonly limits: Limits;
+  readonly limits: RequestLimits;
   /** Seconds for which the kernel may cache nodes and entries. */
   readonly seconds: number;
   /** The `openFlags` of open directories. */
@@ -48,8 +48,8 @@ export interface FileSystem {
   forget(id: number, times: number): void;
   attributes(id: number, signal: AbortSignal): Promise<Attributes>;
   readlink(id: number, signal: AbortSignal): Promise<Uint8Array>;
-  read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces>;
-  list(id: number): Promise<Listing>;
+  read(id: number, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces>;
+  list(id: number): Promise<OpenListing>;
   /** Returns the number of free bytes. */
   free(): Promise<number>;
   /** Undefined for a read-only file system. */
@@ -63,7 +63,11 @@ export interface Changes {
   makeDirectory(parent: number, name: string, signal: AbortSignal): Promise<Attributes>;
   makeSymlink(parent: number, name: string, target: string, signal: AbortSignal): Promise<Attributes>;
   remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void>;
-  rename(from: Entry, to: Entry, options: { readonly replace: boolean; readonly signal: AbortSignal }): Promise<void>;
+  rename(
+    from: EntryName,
+    to: EntryName,
+    options: { readonly replace: boolean; readonly signal: AbortSignal },
+  ): Promise<void>;
   resize(id: number, size: number, signal: AbortSignal): Promise<void>;
   /** Ignores modes and times that are not stored. */
   setModeAndTime(id: number, given: Pick<NewAttributes, "mode" | "mtime">, signal: AbortSignal): Promise<void>;
@@ -73,7 +77,7 @@ export interface Changes {
   settle(id: number, options: { readonly durable: boolean }): Promise<void>;
 }
 
-export interface Entry {
+export interface EntryName {
   readonly parent: number;
   readonly name: string;
 }

@@ -4,7 +4,7 @@
  */
 import type { Duplex } from "node:stream";
 import { byteLength } from "../../util/byte_text.ts";
-import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
+import { type Changes, type FileSystem, FuseError, type OpenListing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
 import type { FuseDevice } from "./fuse_device.ts";
 import {
@@ -44,7 +44,7 @@ export type OnFault = (error: unknown) => void;
 
 /** Resolves when the channel and the file system are closed. */
 export async function serve(requests: Duplex, device: FuseDevice, files: FileSystem, onFault: OnFault): Promise<void> {
-  const server = new Server(device, files, onFault);
+  const server = new FuseServer(device, files, onFault);
   const framing = new Framing(files.buffers);
   requests.on("data", (bytes: Buffer) => {
     for (const message of framing.take(bytes)) server.take(new Request(message));
@@ -58,13 +58,13 @@ export async function serve(requests: Duplex, device: FuseDevice, files: FileSys
 
 type PendingReply = Promise<Buffer | undefined> | Buffer | undefined;
 
-class Server {
+class FuseServer {
   readonly #device: FuseDevice;
   readonly #files: FileSystem;
   readonly #onFault: OnFault;
   /** Running requests by number. They can be interrupted. */
   readonly #open = new Map<number, AbortController>();
-  readonly #listings = new Map<number, Listing>();
+  readonly #listings = new Map<number, OpenListing>();
   #lastHandle = 0;
   readonly #context: ReplyContext;
 

@@ -269,7 +269,7 @@ export function writtenReply(unique: number, length: number): Buffer {
 }
 
 /** Limits of the kernel's requests. */
-export interface Limits {
+export interface RequestLimits {
   /** Maximum number of bytes of one read or write, up to 1 MiB. */
   readonly bytes: number;
   /** Maximum number of background requests: readahead, and writes of buffered data. */
@@ -277,7 +277,7 @@ export interface Limits {
 }
 
 /** Returns the reply to `init`. @throws Error if the kernel is too old */
-export function initReply(request: Request, wanted: number, limits: Limits): Buffer {
+export function initReply(request: Request, wanted: number, limits: RequestLimits): Buffer {
   const major = request.u32(0);
   const minor = request.u32(4);
   const offered = request.u32(12);

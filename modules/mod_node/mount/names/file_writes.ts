@@ -12,7 +12,7 @@ import { unixNow } from "../../content/unixfs/times.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { withBits } from "../../formats/unixfs/mode.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
-import { type Entry, FuseError } from "../fuse/file_system.ts";
+import { type EntryName, FuseError } from "../fuse/file_system.ts";
 import type { NewAttributes } from "../fuse/wire.ts";
 import { type NameNode, pathOf } from "./name_node.ts";
 import { asFuseError, type NameDeps } from "./name_tree.ts";
@@ -30,7 +30,7 @@ const MAX_FILE = 2 ** 40;
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
 
-interface Change {
+interface NodeChange {
   readonly offset: number;
   readonly truncate?: boolean;
   readonly create?: boolean;
@@ -38,7 +38,7 @@ interface Change {
 }
 
 /** A node that can be written. */
-interface Target {
+interface WritableNode {
   readonly node: NameNode;
   readonly tree: OwnTree;
 }
@@ -137,7 +137,7 @@ export class FileWrites {
    * Runs a function while nobody writes, after pending writes to these entries and below them were
    * stored.
    */
-  async exclusively<T>(entries: readonly Entry[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  async exclusively<T>(entries: readonly EntryName[], signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const release = await this.#positions.acquireExclusive(signal);
     try {
       const concerned = [...this.#nodes].filter((node) => entries.some((entry) => isWithin(node, entry)));
@@ -159,7 +159,7 @@ export class FileWrites {
     clearTimeout(timer);
   }
 
-  #change({ node, tree }: Target, content: AsyncIterable<Uint8Array>, change: Change): Promise<void> {
+  #change({ node, tree }: WritableNode, content: AsyncIterable<Uint8Array>, change: NodeChange): Promise<void> {
     return node.unlinked
       ? this.#changeNameless(node, tree, content, change)
       : this.#write(tree, pathOf(node), content, change);
@@ -169,7 +169,7 @@ export class FileWrites {
     { files, changing }: OwnTree,
     path: NamespacePath,
     content: AsyncIterable<Uint8Array>,
-    { offset, truncate = false, create = false, signal }: Change,
+    { offset, truncate = false, create = false, signal }: NodeChange,
   ): Promise<void> {
     const { chunker, joinsLeaf } = this.#deps.imports;
     const usual = { count: undefined, parents: false, rawLeaves: undefined, settings: undefined, chunker, joinsLeaf };
@@ -183,7 +183,7 @@ export class FileWrites {
     node: NameNode,
     { files }: OwnTree,
     content: AsyncIterable<Uint8Array>,
-    { offset, truncate = false, signal }: Change,
+    { offset, truncate = false, signal }: NodeChange,
   ): Promise<void> {
     // No path begins with this id.
     const release = await files.writers.acquire(`/${node.id}`, signal);
@@ -207,7 +207,7 @@ export class FileWrites {
     }
   }
 
-  async #refresh({ node, tree }: Target): Promise<void> {
+  async #refresh({ node, tree }: WritableNode): Promise<void> {
     node.version += 1;
     if (node.unlinked) return;
     const found = await tree.files.withTree({}, (root) => lookup(root, pathOf(node)));
@@ -234,7 +234,7 @@ export class FileWrites {
   }
 }
 
-function isWithin(node: NameNode, { parent, name }: Entry): boolean {
+function isWithin(node: NameNode, { parent, name }: EntryName): boolean {
   for (let at: NameNode | undefined = node; at !== undefined; at = at.parent) {
     if (at.parent?.id === parent && at.name === name) return true;
   }
@@ -246,7 +246,7 @@ function lose(node: NameNode, error: Error): void {
   node.failure = error;
 }
 
-function targetOf(node: NameNode): Target {
+function targetOf(node: NameNode): WritableNode {
   if (node.tree === undefined) throw new FuseError("EPERM");
   return { node, tree: node.tree };
 }

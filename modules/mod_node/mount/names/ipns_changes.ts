@@ -7,7 +7,7 @@ import { cidAt, makeDirectory, move, remove } from "../../content/mfs/operations
 import { buildNode } from "../../content/unixfs/build.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { textBytes } from "../../util/byte_text.ts";
-import { type Changes, type Entry, FuseError } from "../fuse/file_system.ts";
+import { type Changes, type EntryName, FuseError } from "../fuse/file_system.ts";
 import type { Attributes, NewAttributes } from "../fuse/wire.ts";
 import type { FileWrites } from "./file_writes.ts";
 import { keyOf } from "./name_node.ts";
@@ -57,8 +57,8 @@ export class IpnsChanges implements Changes {
   }
 
   rename(
-    from: Entry,
-    to: Entry,
+    from: EntryName,
+    to: EntryName,
     { replace, signal }: { readonly replace: boolean; readonly signal: AbortSignal },
   ): Promise<void> {
     const tree = this.#tree;
@@ -109,7 +109,11 @@ export class IpnsChanges implements Changes {
     if (durable) await node.tree?.files.commit();
   }
 
-  async #make(entry: Entry, signal: AbortSignal, make: (location: TreeLocation) => Promise<void>): Promise<Attributes> {
+  async #make(
+    entry: EntryName,
+    signal: AbortSignal,
+    make: (location: TreeLocation) => Promise<void>,
+  ): Promise<Attributes> {
     const location = this.#tree.locate(entry);
     await asFuseError(make(location));
     location.tree.changed();

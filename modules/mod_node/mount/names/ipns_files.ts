@@ -12,14 +12,14 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NamedKey } from "../../storage/keystore/keystore.ts";
 import { textBytes } from "../../util/byte_text.ts";
-import { type Changes, type FileSystem, FuseError, type Listing, type Pieces } from "../fuse/file_system.ts";
+import { type Changes, type FileSystem, FuseError, type OpenListing, type ReadPieces } from "../fuse/file_system.ts";
 import { type Attributes, capabilities, openFlags } from "../fuse/wire.ts";
 import { contentAt, unusable } from "../ipfs_files.ts";
 import { pagedListing } from "../paged_listing.ts";
-import { Readahead } from "../readahead.ts";
+import { FileReadahead } from "../readahead.ts";
 import { FileWrites } from "./file_writes.ts";
 import { IpnsChanges } from "./ipns_changes.ts";
-import { attributesOf, type Found, keyOf, type NameNode, pathOf } from "./name_node.ts";
+import { attributesOf, keyOf, type NameNode, type NameTarget, pathOf } from "./name_node.ts";
 import { asFuseError, localLink, type NameDeps, NameTree } from "./name_tree.ts";
 import type { OwnTree } from "./own_tree.ts";
 
@@ -40,12 +40,12 @@ export class IpnsFiles implements FileSystem {
   readonly #deps: NameDeps;
   readonly #tree: NameTree;
   readonly #writes: FileWrites;
-  readonly #reads: Readahead;
+  readonly #reads: FileReadahead;
 
   constructor(deps: NameDeps) {
     this.#deps = deps;
     this.buffers = deps.blocks.buffers;
-    this.#reads = new Readahead((options) => deps.reader(options), this.buffers);
+    this.#reads = new FileReadahead((options) => deps.reader(options), this.buffers);
     this.#tree = new NameTree(deps);
     this.#writes = new FileWrites(deps);
     this.changes = new IpnsChanges(deps, this.#tree, this.#writes);
@@ -71,14 +71,14 @@ export class IpnsFiles implements FileSystem {
     return target === undefined ? (file?.unixfs.data ?? new Uint8Array()) : textBytes(target);
   }
 
-  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<Pieces> {
+  async read(id: number, offset: number, length: number, signal: AbortSignal): Promise<ReadPieces> {
     const node = this.#tree.nodes.get(id);
     await this.#writes.settle(node);
     if (node.file === undefined) throw new FuseError("EISDIR");
     return this.#reads.read({ id: `${id}.${node.version}`, tree: node.file }, offset, length, signal);
   }
 
-  async list(id: number): Promise<Listing> {
+  async list(id: number): Promise<OpenListing> {
     const node = this.#tree.nodes.get(id);
     return node.tree === undefined ? this.#listKeys(node) : this.#listFolder(node, node.tree);
   }
@@ -99,7 +99,7 @@ export class IpnsFiles implements FileSystem {
     return this.#tree.roots();
   }
 
-  #listKeys(node: NameNode): Listing {
+  #listKeys(node: NameNode): OpenListing {
     const tree = this.#tree;
     const deps = this.#deps;
     return pagedListing<NamedKey | undefined>({
@@ -117,10 +117,10 @@ export class IpnsFiles implements FileSystem {
     });
   }
 
-  async #listFolder(node: NameNode, { files }: OwnTree): Promise<Listing> {
+  async #listFolder(node: NameNode, { files }: OwnTree): Promise<OpenListing> {
     const cid = await asFuseError(cidAt(files, pathOf(node), {}));
     const deps = this.#deps;
-    const register = (name: string, found: Found) => this.#tree.register(node, name, found);
+    const register = (name: string, found: NameTarget) => this.#tree.register(node, name, found);
     return pagedListing<PbLink>({
       async *begin(signal) {
         const read = deps.reader({ signal });

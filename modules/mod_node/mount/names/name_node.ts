@@ -34,12 +34,12 @@ export interface NameNode {
 }
 
 /** The node of a name. */
-export type Found = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "facts" | "target" | "tree">>;
+export type NameTarget = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "facts" | "target" | "tree">>;
 
 /** Key of an entry in the table of nodes. */
 export const keyOf = (parent: NameNode, name: string): string => `${parent.id}/${name}`;
 
-export function nodeOf(id: number, parent: NameNode | undefined, name: string, found: Found): NameNode {
+export function nodeOf(id: number, parent: NameNode | undefined, name: string, found: NameTarget): NameNode {
   const { kind, file, facts, target, tree } = found;
   const fresh = { version: 0, unlinked: false, writing: undefined, settling: undefined, failure: undefined };
   return { id, parent, name, kind, file, facts, target, tree, ...fresh };

@@ -9,11 +9,11 @@ import { type NamespacePath, namespacePath } from "../../content/mfs/path.ts";
 import { parsePath } from "../../content/resolver/path.ts";
 import { type NamedKey, self } from "../../storage/keystore/keystore.ts";
 import { NodeError } from "../../util/errors.ts";
-import { type Entry, FuseError } from "../fuse/file_system.ts";
+import { type EntryName, FuseError } from "../fuse/file_system.ts";
 import { type Attributes, rootId } from "../fuse/wire.ts";
 import type { ContentDeps } from "../ipfs_files.ts";
 import { NodeTable } from "../node_table.ts";
-import { attributesOf, type Found, keyOf, type NameNode, nodeOf, pathOf } from "./name_node.ts";
+import { attributesOf, keyOf, type NameNode, type NameTarget, nodeOf, pathOf } from "./name_node.ts";
 import { OwnTree, type TreeDeps } from "./own_tree.ts";
 
 /** Name of a symlink to the directory of the node's own key. */
@@ -51,12 +51,12 @@ export class NameTree {
   }
 
   /** Returns the node of an entry, and counts it as returned once more. */
-  register(parent: NameNode, name: string, found: Found): Attributes {
+  register(parent: NameNode, name: string, found: NameTarget): Attributes {
     return attributesOf(this.nodes.register(keyOf(parent, name), (id) => nodeOf(id, parent, name, found)));
   }
 
   /** Returns what an entry is. @throws FuseError if it does not exist */
-  async find(above: NameNode, name: string, signal: AbortSignal = never): Promise<Found> {
+  async find(above: NameNode, name: string, signal: AbortSignal = never): Promise<NameTarget> {
     const { tree } = above;
     if (tree === undefined) return this.#name(name, signal);
     const segments = [...pathOf(above).segments, name];
@@ -66,7 +66,7 @@ export class NameTree {
   }
 
   /** Returns where an entry is changed. @throws FuseError if nothing can be changed there */
-  locate({ parent, name }: Entry): TreeLocation {
+  locate({ parent, name }: EntryName): TreeLocation {
     const above = this.nodes.get(parent);
     if (above.tree === undefined) throw new FuseError("EPERM");
     if (above.unlinked) throw new FuseError("ENOENT");
@@ -96,7 +96,7 @@ export class NameTree {
   }
 
   /** Returns what a name at the root points to. */
-  async #name(name: string, signal: AbortSignal): Promise<Found> {
+  async #name(name: string, signal: AbortSignal): Promise<NameTarget> {
     const keys = await this.#deps.keys();
     if (name === localLink) return { kind: "symlink", target: String(keys.find((key) => key.name === self)?.id) };
     const own = keys.find(({ id }) => id.toString() === name || id.toCID().toString() === name);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { openFile } from "#node/content/unixfs/open.ts";
-import { Readahead } from "#node/mount/readahead.ts";
+import { FileReadahead } from "#node/mount/readahead.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { goRandom } from "#test/support/go_random.ts";
 import { Trees } from "#test/unit/modules/mod_node/content/unixfs/trees.ts";
@@ -19,7 +19,7 @@ async function readBy(readers: number): Promise<number> {
   const cid = (await trees.add({ f: content })).get("f") as CID;
   const tree = await openFile(cid, trees.read);
   trees.requested.length = 0;
-  const reads = new Readahead(() => trees.read, new BufferPool());
+  const reads = new FileReadahead(() => trees.read, new BufferPool());
   const { signal } = new AbortController();
   try {
     for (let offset = 0; offset < content.length; offset += piece) {
@@ -51,7 +51,7 @@ describe("sequential reads of a file", () => {
     const cid = (await trees.add({ f: content })).get("f") as CID;
     const tree = await openFile(cid, trees.read);
     const signals: AbortSignal[] = [];
-    const reads = new Readahead(({ signal }) => {
+    const reads = new FileReadahead(({ signal }) => {
       if (signal !== undefined) signals.push(signal);
       return trees.read;
     }, new BufferPool());

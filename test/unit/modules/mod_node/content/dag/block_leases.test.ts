@@ -105,16 +105,16 @@ describe("blocks for slow clients", () => {
     }
     // One more block belongs to the reader that has just received it.
     const most = LIMITS.whole + LIMITS.sliced + BLOCK;
-    assert.ok(store.most <= most, `${store.most / BLOCK} blocks were held`);
+    assert.ok(store.most <= most, `${store.most / BLOCK} blocks were in use`);
     assert.equal(clients.filter(({ unsent }) => (unsent as Uint8Array).length > SLICE).length, 2);
     t.mock.timers.tick(LIMITS.retainMs);
     await settled();
     t.mock.timers.tick(LIMITS.retainMs);
-    assert.equal(store.unreleasedBytes, LIMITS.whole, "only what is lent as it is");
+    assert.equal(store.unreleasedBytes, LIMITS.whole, "only blocks without a copy");
     t.mock.timers.reset();
     const all = await Promise.all(clients.map((client) => client.readAll()));
     for (const bytes of all) assert.ok(bytes.equals(expected(3)));
-    assert.ok(store.most <= most + BLOCK, `${store.most / BLOCK} blocks were held`);
+    assert.ok(store.most <= most + BLOCK, `${store.most / BLOCK} blocks were in use`);
     assert.deepEqual([store.unreleasedBytes, budget.leasedBytes], [0, 0]);
   });
 

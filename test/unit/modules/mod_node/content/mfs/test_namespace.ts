@@ -5,7 +5,7 @@ import { entriesIn, statOf } from "#node/content/mfs/list.ts";
 import { Namespace } from "#node/content/mfs/namespace.ts";
 import * as operations from "#node/content/mfs/operations.ts";
 import { nameOf, namespacePath } from "#node/content/mfs/path.ts";
-import { fileAt, type WriteOptions, writeFile } from "#node/content/mfs/write_file.ts";
+import { fileAt, type WriteFileOptions, writeFile } from "#node/content/mfs/write_file.ts";
 import { type UnixfsNode, unixfsNode } from "#node/content/unixfs/node.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
 import type { ModeAndTime } from "#node/formats/unixfs/format.ts";
@@ -57,7 +57,7 @@ export class TestNamespace {
   write(
     path: string,
     content: string | Uint8Array | AsyncIterable<Uint8Array>,
-    options: Partial<WriteOptions> = {},
+    options: Partial<WriteFileOptions> = {},
   ): Promise<void> {
     const defaults = {
       flush: true,
