@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { buildNode, cidOf, defaultCid } from "#node/content/unixfs/build.ts";
 import { sha256 } from "#node/formats/cid/hashes.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { TestNamespace } from "./test_namespace.ts";
 
 const at = (seconds: number, nanoseconds = 0) => ({ seconds, nanoseconds });
@@ -124,7 +124,7 @@ async function buildRaw(mfs: TestNamespace, text: string) {
 }
 
 test("several hosts with one tree see each other's modes and times", async () => {
-  const shared = new SharedPlace();
+  const shared = new MemorySharedStore();
   const join = async () => {
     const { blocks, metadata } = await shared.join();
     return new TestNamespace(blocks, metadata, true);

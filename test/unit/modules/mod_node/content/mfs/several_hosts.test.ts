@@ -6,14 +6,14 @@ import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { prefixedStore } from "#node/storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { NodeError } from "#node/util/errors.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { type Call, emptyTree, type FinishedCall, outcomes, seen, type Tree } from "./model.ts";
 import { TestNamespace } from "./test_namespace.ts";
 
 async function hosts(
   count: number,
-): Promise<{ readonly shared: SharedPlace; readonly namespaces: readonly TestNamespace[] }> {
-  const shared = new SharedPlace();
+): Promise<{ readonly shared: MemorySharedStore; readonly namespaces: readonly TestNamespace[] }> {
+  const shared = new MemorySharedStore();
   const namespaces: TestNamespace[] = [];
   for (let at = 0; at < count; at += 1) {
     const { blocks, metadata } = await shared.join();
@@ -235,7 +235,7 @@ test("a namespace of one host reads nothing for a call, and a shared one reads t
     await alone.look("/d");
   }
   assert.equal(reads, 0);
-  const { metadata, blocks, shared } = await new SharedPlace().join();
+  const { metadata, blocks, shared } = await new MemorySharedStore().join();
   const host = new TestNamespace(blocks, metadata, true);
   await host.mkdir("/d");
   const { reads: looks } = shared.counts;
@@ -265,7 +265,7 @@ test("journals of earlier versions can be read, and earlier versions can continu
 });
 
 test("a change that another host makes while roots are determined for garbage collection is visible afterwards", async () => {
-  const shared = new SharedPlace();
+  const shared = new MemorySharedStore();
   const a = await shared.join();
   const b = await shared.join();
   const other = new TestNamespace(b.blocks, b.metadata, true);
