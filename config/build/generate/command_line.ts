@@ -1,4 +1,4 @@
-/** `docs/reference/command-line.md`: the table of commands. */
+/** Generates `docs/reference/command-line.md` from the table of commands. */
 import type { Command, CommandOption } from "#core/cli/command.ts";
 import { everyCommand, globals } from "#core/cli/program.ts";
 import { code, page, table } from "./markdown.ts";
@@ -15,7 +15,7 @@ export async function commandLinePage(): Promise<string> {
       section(command),
       ...(command.commands ?? []).map((below) => section(below, `${command.name} `)),
     ]),
-    `## Options of every command\n\nOf \`rpc\` and \`node\`, these stand before the name; \`rpc\` takes \`--config\` behind it, too.\n\n${options(globals)}`,
+    `## Options of every command\n\nFor \`rpc\` and \`node\`, put these before the name. \`rpc\` also takes \`--config\` after it.\n\n${options(globals)}`,
     exitCodes,
     bringing,
   ]);
@@ -39,35 +39,36 @@ function options(all: Readonly<Record<string, CommandOption>>): string {
   return table(["Option", ""], rows);
 }
 
-const introduction = `Without a command, \`run\` is meant; without arguments, it serves what the configuration says. Options may stand anywhere,
-but for \`rpc\` and \`node\`: what stands behind these is their own, and options of modhost itself stand before them.
-Options of the configuration are no options here: they stand in the config file, or as \`MODHOST_HTTP_PORTS=6280\` in the
-environment. In a clone \`npx modhost\` is the program and \`npm start\` its command \`run\`.`;
+const introduction = `Without a command, modhost executes \`run\`. Without arguments, it serves what the configuration says. Options may come
+before or after the command. The exceptions are \`rpc\` and \`node\`: everything after them belongs to them, so options of
+modhost itself come before. Options of the configuration are not options of the command line. Set them in the config file, or
+in the environment, as in \`MODHOST_HTTP_PORTS=6280\`. In a clone, \`npx modhost\` is the program, and \`npm start\` executes its
+command \`run\`.`;
 
 const exitCodes = `## Exit codes
 
 ${table(
   ["Code", ""],
   [
-    ["0", "Done; of `run`: stopped by SIGTERM or SIGINT, in order."],
-    ["1", "Failed: the reason is on the standard error. `check`: the configuration is not valid."],
-    ["2", "Called wrongly: the standard error has a sentence and the way to `--help`."],
-    ["130, 143", "`run` was ended at once by a second SIGINT or SIGTERM."],
+    ["0", "Success. For `run`: SIGTERM or SIGINT stopped it gracefully."],
+    ["1", "Failure: standard error has the reason. For `check`: the configuration is not valid."],
+    ["2", "Wrong usage: standard error has the reason and refers to `--help`."],
+    ["130, 143", "A second SIGINT or SIGTERM ended `run` at once."],
   ],
 )}
 
-Below \`node\` they are those of go-ipfs: 0, 1 for every failure, and 255 when a second signal ended the daemon at once.
+Commands of \`node\` use those of go-ipfs: 0, 1 for every failure, and 255 if a second signal ended the daemon at once.
 
-On a terminal commands print text, elsewhere a JSON value a line; \`--json\` and \`--no-json\` decide.`;
+On a terminal, commands print text; elsewhere they print one JSON value per line. \`--json\` and \`--no-json\` override this.`;
 
 const bringing = `## Commands of modules
 
-A module that is a folder or a package can bring commands, whether it comes with modhost or not: next to its file,
+A module that is a folder or a package can add commands, whether it comes with modhost or not. Next to the module's file,
 \`cli/NAME.ts\` (or \`.js\`) exports the command NAME as \`command\`, and \`cli/doctor.ts\` exports \`checks\` for
-\`modhost doctor\`. What they need is in \`modhost/cli\`. [Extend modhost](../guides/extend/README.md) shows a module that does it.
+\`modhost doctor\`. \`modhost/cli\` exports what they need. [Extend modhost](../guides/extend/README.md) shows such a module.
 
-modhost finds the commands of the modules that its configuration names, and of those in the folders of \`plugin_paths\`. Commands
-of modhost itself come first, then those of bundled modules, then files and folders to serve, then commands of other modules. A
-command file that fails, or whose name is taken, costs one line on the standard error of \`modhost --help\`, and \`modhost doctor\`
-lists it. A file is imported when its command is called or when all commands are listed, so that other commands start as fast as
-without it.`;
+modhost finds the commands of the modules that its configuration names, and of the modules in the folders of \`plugin_paths\`.
+If several have the same name, commands of modhost itself take precedence, then those of bundled modules, then files and
+folders to serve, then commands of other modules. A command file that fails, or whose name is taken, prints one line on the
+standard error of \`modhost --help\`, and \`modhost doctor\` lists it. A command file is imported only when its command is
+executed or when all commands are listed, so that it does not slow down other commands.`;

@@ -1,4 +1,4 @@
-/** `docs/reference/events.md`: the events of the host, and what hooks are given. */
+/** Generates `docs/reference/events.md`: the events of the host and their data. */
 import ts from "typescript";
 import { anchor, code, page, table } from "./markdown.ts";
 import { eventTypes, tableOfEvents, typeLinks } from "./module_api.ts";
@@ -16,7 +16,7 @@ export function eventsPage(sources: Sources): string {
     introduction,
     table(["Event", "How", "Data", "When"], [...kind("FiredEvents", "fired"), ...kind("AnnouncedEvents", "announced")]),
     own,
-    "## What hooks are given",
+    "## Data of events",
     ...data.map((exported) => describe(exported, links)),
   ]);
 }
@@ -36,14 +36,15 @@ function rowsOf(node: ts.InterfaceDeclaration, how: string, links: ReadonlyMap<s
   });
 }
 
-const introduction = `\`module.hook(event, handler, priority)\` adds a hook; it goes with its module. Hooks of a higher priority are asked first,
-those of the same one in the order in which they were added; 0 is the default.
+const introduction = `\`module.hook(event, handler, priority)\` adds a hook. It is removed when its module is unloaded. Hooks with a higher priority
+are called first, and hooks with the same priority in the order in which they were added. The default priority is 0.
 
-- **Fired**: hooks are asked one after the other until one answers with something other than \`undefined\` or \`null\`,
-  which then is the result. A promise is waited for.
-- **Announced**: every hook is told, and its answer ignored. One that throws or rejects is logged and stops nothing.
+- **Fired**: hooks are called one after the other until one returns something other than \`undefined\` or \`null\`, which is
+  the result. A promise is awaited.
+- **Announced**: every hook is called, and its result is ignored. If one throws or rejects, the error is logged, and the
+  others are called anyway.
 
 An event of a request reaches hooks of the request's host and those of the whole server.`;
 
-const own = `A module's own events are named as it likes and go through \`module.fire_event(name, data)\`, which gives the first
-answer, or \`module.announce_event(name, data)\`. \`module.has_hooks(name)\` tells whether anybody listens.`;
+const own = `A module can raise events of its own under any name: \`module.fire_event(name, data)\` returns the first result, and
+\`module.announce_event(name, data)\` notifies all hooks. \`module.has_hooks(name)\` returns whether there are any.`;

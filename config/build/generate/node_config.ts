@@ -1,4 +1,6 @@
-/** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
+/**
+ * Generates `docs/reference/node-config.md`: the keys of the node's configuration and its profiles.
+ */
 
 import type { ConfigKey } from "#node/storage/repo/config_key.ts";
 import { ignoredKeys } from "#node/storage/repo/ignored_keys.ts";
@@ -12,7 +14,7 @@ export function nodeConfigPage(): string {
   return page("The configuration of the node", "the table of keys and the profiles", [
     introduction,
     ...[...sections].map(([name, keys]) => `## ${name}\n\n${keysTable(keys)}`),
-    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${keptIntroduction}\n\n${keptTable()}`,
+    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${ignoredIntroduction}\n\n${ignoredTable()}`,
     `## Profiles\n\n${profilesIntroduction}\n\n${profilesTable()}`,
   ]);
 }
@@ -40,16 +42,16 @@ it counts, and not what it stands for, and applies as that does; null says nothi
 for the next start. Besides, \`auto\` in \`Bootstrap\` and in
 \`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).`;
 
-const keptIntroduction =
+const ignoredIntroduction =
   "All other keys of Kubo 0.43 are kept, without effect. What is below one of these belongs to it:";
 
-const keptTable = () =>
+const ignoredTable = () =>
   table(
     ["Key", "Why it has no effect"],
     Object.entries(ignoredKeys).map(([path, reason]) => [code(path), reason]),
   );
 
-/** Choices of whoever starts the node. */
+/** Settings that are options of whoever starts the node. */
 const choices: Readonly<Record<string, string>> = {
   pubsub: "the option `node_pubsub`, the flag `--enable-pubsub-experiment`",
   namesOverPubsub: "the option `node_namesys_pubsub`, the flag `--enable-namesys-pubsub`",
