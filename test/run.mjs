@@ -2,10 +2,10 @@
  * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without
  * files it runs every file of `test/` that ends in `.test.ts`.
  *
- * A file that is named runs in a process of its own. Otherwise small files share processes: see
- * `support/together.mjs`. Their hosts then use bundled modules: see `support/bundle.mjs`. The
- * programs that tests start run `dist/`, which is rebuilt first if sources have changed. If files
- * are named, only those that start a program rebuild it.
+ * A file that is named runs in a process of its own. Otherwise about twenty files share one, unless
+ * their names end in `.alone.test.ts`: see `support/together.mjs`. Their hosts then use bundled
+ * modules: see `support/bundle.mjs`. The programs that tests start run `dist/`, which is rebuilt
+ * first if sources have changed. If files are named, only those that start a program rebuild it.
  *
  * `--name TEXT` runs the tests whose names contain this text, and loads only the files that contain
  * it. `--times` prints how long each file took, each in a process of its own. Other options are
@@ -16,7 +16,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } f
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isLong, isSociable, together } from "./support/together.mjs";
+import { together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
   console.error(`The tests need Node 24 and this is Node ${process.versions.node}: start them with npm run test:unit`);
@@ -31,11 +31,8 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));
 const files = withName(named.length > 0 ? named.flatMap(testFiles) : testFiles("test"));
 const mayShare = name === undefined && !times;
-const isFree = (file) => mayShare && !named.includes(file);
-const [shared, others] = partition(files, (file) => isFree(file) && isSociable(resolve(root, file)));
-const [long, alone] = partition(others, (file) => isFree(file) && isLong(resolve(root, file)));
-const absolute = (file) => resolve(root, file);
-const groups = together(shared.map(absolute), long.map(absolute));
+const [grouped, single] = partition(files, (file) => mayShare && !named.includes(file));
+const groups = together(grouped.map((file) => resolve(root, file)));
 
 const areNamed = files.every((file) => named.includes(file));
 if (!areNamed) freshen();
@@ -65,7 +62,7 @@ const runner = spawn(
     ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
     ...options,
     ...groups.files,
-    ...alone,
+    ...single,
   ],
   {
     cwd: root,

@@ -16,8 +16,8 @@ const HELP = `npm run bench -- [NAME...] [OPTIONS]       all of them without a n
   scale      several hosts on one store: scale --help
 
   --rounds N   --size MIB   --requests N   --blocks N   --peers N   --delay MS   --full   --only EXPRESSION
-             see docs/benchmarks.md for the options of each benchmark
-  --save     writes the tables into docs/benchmarks.md, unless some of their rows were left out
+             see docs/benchmarks/ for the options of each benchmark
+  --save     writes the tables into docs/benchmarks/, unless some of their rows were left out
 `;
 
 /** Returns the help of one benchmark if it has its own. */

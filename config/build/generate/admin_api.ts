@@ -29,19 +29,19 @@ export function adminApiPage(parts: readonly AdminPart[]): string {
   ]);
 }
 
-const introduction = `The Admin API inspects and changes a running server over HTTP. It is served at the Unix socket \`<data_path>/admin.sock\`
-for the user of the server, and at \`${base}\` of \`admin_port\` for the same user of this machine and for callers with
-[a token](../guides/operate/tokens.md). [Operate](../guides/operate/control.md#the-admin-api) explains who has access. Responses are JSON.
-The commands \`modhost status\`, \`reload\`, \`load\`, \`unload\`, \`stop\` and \`token\` are its clients. Modules
-[add operations of their own](module-api.md#adminoperation). \`GET ${base}/openapi.json\` of a server describes them all, as OpenAPI.
+const introduction = `For operators and programs: the Admin API inspects and changes a running server over HTTP. It is at the Unix socket
+\`<data_path>/admin.sock\`, and at \`${base}\` of \`admin_port\`. The commands \`modhost status\`, \`reload\`, \`load\`, \`unload\`, \`stop\` and \`token\` are clients of it.
 
-Operations of the scope \`read\` inspect, and those of \`admin\` change something. The scope \`admin\` includes \`read\`. An
-operation that changes something requires \`Content-Type: application/json\` or the header \`X-Modhost-Admin: 1\`, because no
-form of a web page can send these. Fields that are not in the path are query parameters for GET and DELETE and where the body
-is a file. Otherwise they are fields of the JSON body.
+[Control a running server](../guides/operate/control.md#who-may-call-the-admin-api) says who may call. Modules [add operations of their own](module-api.md#adminoperation).
+\`GET ${base}/openapi.json\` of a server describes all of them, as OpenAPI.
 
-In the examples \`data\` is the option \`data_path\`. Without the socket, use \`http://localhost:5282${base}/...\`, or from other
-machines \`admin_https_port\` with \`-H 'Authorization: Bearer TOKEN'\`.`;
+Operations with the scope \`read\` change nothing, and those with the scope \`admin\` may. A caller with \`admin\` has both. A request
+that changes something must have \`Content-Type: application/json\` or \`X-Modhost-Admin: 1\`, which no form of a web page can send.
+
+Fields are in the path, in the query (for GET and DELETE, and if the body is a file) or in the JSON body of a POST. Responses are JSON.
+
+In the examples \`data\` is the option \`data_path\`. To use the port, call \`http://localhost:5282${base}/...\` without the
+socket. From other machines, use \`admin_https_port\` and \`-H 'Authorization: Bearer TOKEN'\`.`;
 
 const errorsText = `Errors have the body \`{ "error": { "code": "...", "message": "..." } }\` and the status of their code:
 
@@ -70,7 +70,8 @@ function section(operation: Declared): string {
     declared.values === undefined ? declared.type : declared.values.map(code).join(", "),
     declared.describe,
   ]);
-  const change = isChange === true ? " Status 200 if it succeeded, 409 if it was rejected, and 422 if it failed." : "";
+  const change =
+    isChange === true ? " Status 200 if the change was made, 409 if it was rejected, 422 if it failed." : "";
   return [
     `### ${titleOf(operation)}`,
     `${help}. Scope ${code(scope)}; in OpenAPI ${code(name)}.`,
@@ -159,6 +160,6 @@ function typeText(schema: Schema): string {
     const fields = Object.entries(properties).map(([name, field]) => `${code(name)} ${typeText(field as Schema)}`);
     return `object: ${fields.join(", ")}`;
   }
-  if (typeof additionalProperties === "object") return `object that maps names to ${typeText(additionalProperties)}`;
+  if (typeof additionalProperties === "object") return `object, by name: ${typeText(additionalProperties)}`;
   return [type ?? "any JSON value"].flat().join(" or ");
 }

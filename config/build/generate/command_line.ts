@@ -15,7 +15,7 @@ export async function commandLinePage(): Promise<string> {
       section(command),
       ...(command.commands ?? []).map((below) => section(below, `${command.name} `)),
     ]),
-    `## Options of every command\n\nFor \`rpc\` and \`node\`, put these before the name. \`rpc\` also takes \`--config\` after it.\n\n${options(globals)}`,
+    `## Options of every command\n\nFor \`rpc\` and \`node\`, put these before the name of the command. \`rpc\` also accepts \`--config\` after its name.\n\n${options(globals)}`,
     exitCodes,
     bringing,
   ]);
@@ -39,36 +39,39 @@ function options(all: Readonly<Record<string, CommandOption>>): string {
   return table(["Option", ""], rows);
 }
 
-const introduction = `Without a command, modhost executes \`run\`. Without arguments, it serves what the configuration says. Options may come
-before or after the command. The exceptions are \`rpc\` and \`node\`: everything after them belongs to them, so options of
-modhost itself come before. Options of the configuration are not options of the command line. Set them in the config file, or
-in the environment, as in \`MODHOST_HTTP_PORTS=6280\`. In a clone, \`npx modhost\` is the program, and \`npm start\` executes its
-command \`run\`.`;
+const introduction = `For operators and authors. \`modhost\` without a command is \`modhost run\`, and without arguments it serves what the configuration
+says. In a clone the program is \`npx modhost\`, and \`npm start\` is its command \`run\`.
+
+Options may stand anywhere, with one exception: after \`rpc\` and \`node\`, everything belongs to these commands, and options of
+modhost itself stand before them.
+
+Options of the configuration are not options of the command line. Set them in the config file, or in the environment, such as
+\`MODHOST_HTTP_PORTS=6280\`.`;
 
 const exitCodes = `## Exit codes
 
 ${table(
   ["Code", ""],
   [
-    ["0", "Success. For `run`: SIGTERM or SIGINT stopped it gracefully."],
-    ["1", "Failure: standard error has the reason. For `check`: the configuration is not valid."],
-    ["2", "Wrong usage: standard error has the reason and refers to `--help`."],
+    ["0", "Success. For `run`: SIGTERM or SIGINT stopped the server cleanly."],
+    ["1", "Failure; the reason is on standard error. For `check`: the configuration is invalid."],
+    ["2", "Wrong arguments; standard error says what is wrong."],
     ["130, 143", "A second SIGINT or SIGTERM ended `run` at once."],
   ],
 )}
 
-Commands of \`node\` use those of go-ipfs: 0, 1 for every failure, and 255 if a second signal ended the daemon at once.
+Commands of \`node\` have the codes of go-ipfs: 0, 1 for every failure, and 255 if a second signal ended the daemon at once.
 
-On a terminal, commands print text; elsewhere they print one JSON value per line. \`--json\` and \`--no-json\` override this.`;
+On a terminal, commands print text. In a pipe or a file they print a JSON value per line. \`--json\` and \`--no-json\` override that.`;
 
 const bringing = `## Commands of modules
 
-A module that is a folder or a package can add commands, whether it comes with modhost or not. Next to the module's file,
-\`cli/NAME.ts\` (or \`.js\`) exports the command NAME as \`command\`, and \`cli/doctor.ts\` exports \`checks\` for
-\`modhost doctor\`. \`modhost/cli\` exports what they need. [Extend modhost](../guides/extend/README.md) shows such a module.
+A module that is a folder or a package can add commands: \`cli/NAME.ts\` (or \`.js\`) next to its file exports the command NAME
+as \`command\`, and \`cli/doctor.ts\` exports \`checks\` for \`modhost doctor\`. [Extend modhost](../guides/extend/README.md) has an
+example, and [\`modhost/cli\`](command-api.md) the types.
 
-modhost finds the commands of the modules that its configuration names, and of the modules in the folders of \`plugin_paths\`.
-If several have the same name, commands of modhost itself take precedence, then those of bundled modules, then files and
-folders to serve, then commands of other modules. A command file that fails, or whose name is taken, prints one line on the
-standard error of \`modhost --help\`, and \`modhost doctor\` lists it. A command file is imported only when its command is
-executed or when all commands are listed, so that it does not slow down other commands.`;
+modhost finds the commands of the modules that its configuration names, and of those in the folders of \`plugin_paths\`. Commands
+of modhost itself come first, then those of bundled modules, then files and folders to serve, then commands of other modules.
+
+If the file of a command fails, or its name is in use, \`modhost --help\` prints a line on standard error, and \`modhost doctor\`
+lists it. The file is imported only when its command is called, or when all commands are listed.`;

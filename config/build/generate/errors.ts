@@ -14,7 +14,5 @@ export function errorsPage(): string {
   ]);
 }
 
-const introduction = `Every error that the host itself raises is a \`ModhostError\` with a stable \`code\`. Words in braces stand for values; they
-are also in \`error.details\`, under the same names. Modules respond to requests with errors of their own by throwing
-\`HttpError\`.
-`;
+const introduction = `For authors and operators: every error that the host itself raises is a \`ModhostError\` with a stable \`code\`. A word in braces stands for
+the value in \`error.details\` with the same name. Modules raise errors of their own with \`HttpError\`.`;

@@ -16,7 +16,7 @@ export function eventsPage(sources: Sources): string {
     introduction,
     table(["Event", "How", "Data", "When"], [...kind("FiredEvents", "fired"), ...kind("AnnouncedEvents", "announced")]),
     own,
-    "## Data of events",
+    "## Data of the events",
     ...data.map((exported) => describe(exported, links)),
   ]);
 }
@@ -36,15 +36,14 @@ function rowsOf(node: ts.InterfaceDeclaration, how: string, links: ReadonlyMap<s
   });
 }
 
-const introduction = `\`module.hook(event, handler, priority)\` adds a hook. It is removed when its module is unloaded. Hooks with a higher priority
-are called first, and hooks with the same priority in the order in which they were added. The default priority is 0.
+const introduction = `For authors of modules: \`module.hook(event, handler, priority)\` adds a hook, which is removed together with its module. Hooks with a higher
+priority run first, and hooks with the same priority in the order in which they were added. The default is 0.
 
-- **Fired**: hooks are called one after the other until one returns something other than \`undefined\` or \`null\`, which is
-  the result. A promise is awaited.
-- **Announced**: every hook is called, and its result is ignored. If one throws or rejects, the error is logged, and the
-  others are called anyway.
+- **Fired** events have a result: the host calls one hook after the other until one returns something other than \`undefined\` or
+  \`null\`. It awaits promises.
+- **Announced** events have no result: the host calls every hook. If a hook throws or rejects, that is logged, and the others still run.
 
-An event of a request reaches hooks of the request's host and those of the whole server.`;
+An event of a request reaches the hooks of the request's host and those of the whole server.`;
 
-const own = `A module can raise events of its own under any name: \`module.fire_event(name, data)\` returns the first result, and
-\`module.announce_event(name, data)\` notifies all hooks. \`module.has_hooks(name)\` returns whether there are any.`;
+const own = `A module may have events of its own, with any names. \`module.fire_event(name, data)\` returns the first result, \`module.announce_event(name, data)\`
+calls all hooks, and \`module.has_hooks(name)\` says whether there are any.`;

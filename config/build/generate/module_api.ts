@@ -28,11 +28,11 @@ const titles: Readonly<Record<string, string>> = {
   websocket: "Websockets",
   sse: "Server-sent events",
   server: "Operating the server",
-  change: "Changes to the server",
+  change: "Changes of the server",
   plan: "Effects of a changed configuration",
-  config: "Viewing and editing the configuration",
+  config: "Showing and editing the configuration",
   certificate: "Certificates of the server",
-  state: "Information about a server",
+  state: "The state of a server",
   presented_token: "The token of a request",
   tokens: "Tokens of the server",
   token_scope: "Kinds of token scopes",
@@ -75,7 +75,11 @@ export function moduleApiPage(sources: Sources): string {
       introduction: sources.introductionOf(file),
       all: byFile.get(file) ?? [],
     })),
-    { title: "The package", introduction: "All other exports of `modhost`.", all: package_ },
+    {
+      title: "The package",
+      introduction: 'Functions and classes that `import ... from "modhost"` has in addition to the types.',
+      all: package_,
+    },
   ];
   const links = new Map(
     [...typeLinks(sources), ...linksTo("module-api.md", package_)].map(([name, address]) => [
@@ -107,9 +111,11 @@ function titleOf(file: string): string {
   return titles[key] ?? `${key.charAt(0).toUpperCase()}${key.slice(1).replaceAll("_", " ")}`;
 }
 
-const introduction = `The types that a module author uses. [Write a module](../guides/write-a-module.md) shows how they work together. Import them with
-\`import type { ... } from "modhost"\`, or from \`"modhost/types"\`, which exports only types. The sections of bundled modules
-say where to import theirs from.
-Other pages: [events](events.md), [options of the host](options.md), [errors](errors.md), the HTTP client and its
-helpers [\`modhost/net/http\`](net-http.md), the test kit [\`modhost/testing\`](testing.md). "Spec n" is part n of the
-HTTP module framework document, whose statements are in [the contract](contract.md).`;
+const introduction = `For authors of modules: every type that a module uses. [Write a module](../guides/write-a-module.md) is the introduction.
+
+\`import type { ... } from "modhost"\` has the names of this page, and so has \`"modhost/types"\`, which contains only types. The
+types of bundled modules are imported from elsewhere; their sections say from where.
+
+Other pages: [events](events.md), [options of the host](options.md), [errors](errors.md), the [HTTP client](net-http.md) and
+[functions for forms, URLs and HTML](net-http-helpers.md) of \`modhost/net/http\`, the test kit [\`modhost/testing\`](testing.md).
+"Spec n" is part n of the HTTP module framework document, whose statements are in [the contract](contract.md).`;

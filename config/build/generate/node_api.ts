@@ -14,8 +14,8 @@ const types = ["modules/mod_node/library/types.ts", "modules/mod_node/node/low_l
 /** Titles of files whose names do not say enough. The other files are groups of methods. */
 const titles: Readonly<Record<string, string>> = {
   index: "All groups",
-  common: "Common to all methods",
-  candidates: "Content to add",
+  common: "Options of all methods",
+  candidates: "Content that can be added",
   byte_stream: "Streams of bytes",
   pin_remote: "node.pin.remote",
 };
@@ -44,15 +44,19 @@ export function nodeApiPage(sources: Sources): string {
     }),
   ];
   const links = new Map(linksTo("", [...around, ...own]));
-  return page("The node's interface", "modules/mod_node/{types,low_level_node}.ts and modules/mod_node/api", [
-    introduction,
-    sections.map(contents).join("\n"),
-    ...sections.flatMap(({ title, introduction: about, all }) => [
-      `## ${title}`,
-      ...(about === "" ? [] : [about]),
-      ...all.map((exported) => describe(exported, links)),
-    ]),
-  ]);
+  return page(
+    "The node's interface",
+    "modules/mod_node/library/types.ts, modules/mod_node/node/low_level_node.ts and modules/mod_node/api",
+    [
+      introduction,
+      sections.map(contents).join("\n"),
+      ...sections.flatMap(({ title, introduction: about, all }) => [
+        `## ${title}`,
+        ...(about === "" ? [] : [about]),
+        ...all.map((exported) => describe(exported, links)),
+      ]),
+    ],
+  );
 }
 
 const rankOf = ({ name }: Exported) =>
@@ -74,9 +78,10 @@ function contents({ title, all }: { readonly title: string; readonly all: readon
   return `- [${title}](#${anchor(title)}): ${names.join(", ")}`;
 }
 
-const introduction = `The interface of the node that \`createNode\` of \`modhost/node\` and \`module.depends("node")\` return. It has the methods of
-the client libraries for the RPC API (kubo-rpc-client 7, ipfs-http-client 60), with the same names, arguments, results and
-failures, and further methods for the rest of the RPC API. [Use the node in a program](../guides/use-the-node.md) shows examples.
-The commands of the RPC API, which call these methods, have [pages of their own](rpc/README.md). CIDs are those of
-\`multiformats\`, peer ids those of \`@libp2p/interface\`, and addresses those of \`@multiformats/multiaddr\`. An argument of type
-\`IpfsPath\` may be a CID or text. A failure is a \`NodeError\`.`;
+const introduction = `For programmers: the methods that \`createNode\` of \`modhost/node\` and \`module.depends("node")\` return. They are those of the client libraries of the
+RPC API (kubo-rpc-client 7, ipfs-http-client 60), with the same names, arguments, results and failures, and more if the RPC
+API has more. [Use the node in a program](../guides/use-the-node.md) is the introduction. The commands of the RPC API, which call
+these methods, have [pages of their own](rpc/README.md).
+
+CIDs are those of \`multiformats\`, peer ids those of \`@libp2p/interface\`, and addresses those of \`@multiformats/multiaddr\`. An argument of the
+type \`IpfsPath\` may be a CID or text. A failure is a \`NodeError\`.`;

@@ -56,20 +56,21 @@ export function rpcPages(table: Table): Map<string, string> {
   return pages;
 }
 
-const introduction = `Call a command with \`POST /api/v0/<command>\`, or from the command line with \`modhost rpc\`. Arguments are query parameters
-named \`arg\`, in order. Options are query parameters with any of their names. A flag (\`bool\`) without a value is true. An option
-that may be repeated (\`list\`) occurs once for each value. Files are the parts of a \`multipart/form-data\` body. The file name of a
-part is its path, with \`/\` written as \`%2F\`. Parts of the type \`application/x-directory\` are folders, and parts of
-\`application/symlink\` are links. If an argument may come from the body, each line of the first part is one value.
+const introduction = `For developers of clients: the commands of the RPC API. A call is \`POST /api/v0/<command>\`, or \`modhost rpc <command>\` on the command line.
+A running host describes all commands, as OpenAPI 3.1, at \`GET /api/openapi.json\`.
 
-The effect of a command decides which scopes of [tokens](../../guides/operate/tokens.md) may call it. \`read\` only inspects, which may
-fetch content and store it. \`write\` changes the data, the configuration or the network services of the node, stops it, runs a
-program, or exports a private key.
+- **Arguments** are \`arg\` in the query, repeated in their order.
+- **Options** are query parameters, by any of their names. A flag (\`bool\`) without a value is true. A repeatable option (\`list\`) is
+  given once for each value.
+- **Files** are the parts of a \`multipart/form-data\` body. The file name of a part is its path, with \`/\` written as \`%2F\`. Parts of the
+  type \`application/x-directory\` are folders, and those of \`application/symlink\` are links.
+- **Arguments in the body**: if an argument may come from the body, each line of the first part is one value.
 
-Commands and options that are marked "Since 0.43" come from Kubo 0.43, and are served at level 0.9, too. Below each command are
-its differences if the option \`api_level\` is \`"0.43"\`.
+The column "Effect" is for the scopes of [tokens](../../guides/operate/tokens.md). \`read\` changes nothing, but may fetch and store the requested
+content. \`write\` changes content or settings of the node, acts for others, ends the node, runs a program, or returns a private key.
 
-A running host describes the whole API, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
+"Since 0.43" marks what Kubo 0.43 has added. It works at the level 0.9 as well. If a command behaves differently with
+\`api_level: "0.43"\`, its section says so at its end.`;
 
 const responses = `## Responses
 
@@ -77,16 +78,17 @@ ${rows(
   ["Response", "Form"],
   [
     ["one value", "`application/json`, one JSON value and a line feed"],
-    ["values", "`application/json` with `X-Chunked-Output: 1`, one JSON value per line, as soon as each is known"],
+    ["values", "`application/json` with `X-Chunked-Output: 1`, a JSON value per line, as they are found"],
     ["bytes", "`text/plain` with `X-Stream-Output: 1`"],
     ["nothing", "an empty body with `X-Chunked-Output: 1`"],
   ],
 )}
 
-With \`encoding=text\`, values have the form that the command line prints. A failure is
-\`{"Message": "…", "Code": 0, "Type": "error"}\` with status 500, or with status 400 and \`Code\` 1 if the arguments are invalid. A
-failure after the first value ends the response, and its text is in the trailer \`X-Stream-Error\`. Calls that cannot be parsed
-get 400 and plain text, and callers without access get 403.`;
+With \`encoding=text\` values have the form that the command line prints.
+
+A failure is \`{"Message": "…", "Code": 0, "Type": "error"}\` with status 500, or 400 and \`Code\` 1 if the call is invalid. A failure after
+the first value ends the response, and its text is in the trailer \`X-Stream-Error\`. A call that cannot be parsed gets 400 and plain
+text, and a caller without access gets 403.`;
 
 const byPath = (one: CommandNode, other: CommandNode) => (one.path < other.path ? -1 : 1);
 const titleOf = (name: string) => (name === "single" ? "Commands without a group" : `Commands of ${name}`);
@@ -123,7 +125,7 @@ function section({ path, command }: Documented, laterTable: Table): string {
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
   const parts = [
     `## ${path}`,
-    `${prose(command.help)}${marks(command)}${command.readOnly === true ? " It is also served at the read-only port." : ""}`,
+    `${prose(command.help)}${marks(command)}${command.readOnly === true ? " The read-only port serves it, too." : ""}`,
     ...(command.about === undefined ? [] : [prose(command.about)]),
     ...(command.needs === undefined ? [] : [switchOf(command.needs)]),
     `\`\`\`sh\n${curlLine(path, command)}\n${programLine(path, command)}\n\`\`\``,
@@ -144,7 +146,7 @@ function differences(path: string, command: Command, laterTable: Table): string[
   const gone = Object.entries(level.removed).find(([above]) => path === above || path.startsWith(`${above}/`));
   if (gone !== undefined) {
     const [, text] = gone;
-    return [`Level 0.43 does not have it: ${text === undefined ? "404" : `the failure ${code(text)}`}.`];
+    return [`At the level 0.43 it does not exist: ${text === undefined ? "404" : `the failure ${code(text)}`}.`];
   }
   const entry = laterTable.node(path)?.entry;
   if (entry === undefined || !isCommand(entry)) return [];
@@ -160,7 +162,7 @@ function differences(path: string, command: Command, laterTable: Table): string[
     ...(differs(({ help }) => help) ? [prose(entry.help)] : []),
     ...(differs(({ arguments: all }) => argumentTable(all)) ? [argumentTable(entry.arguments)] : []),
     ...(changed.length > 0 ? [rows(OPTION_HEAD, changed)] : []),
-    ...(left.length > 0 ? [`Without ${left.map(([name]) => name).join(", ")}.`] : []),
+    ...(left.length > 0 ? [`Without the options ${left.map(([name]) => name).join(", ")}.`] : []),
     ...(differs(bodyText) ? [bodyText(entry)] : []),
     ...(differs(responseOf) ? [responseOf(entry)] : []),
   ];
@@ -235,7 +237,7 @@ function bodyOf({ name, help, required, many }: FileArgument): string {
 
 function responseOf({ returns, encodings }: Command): string {
   const more = Object.keys(encodings).map(code).join(", ");
-  const encoded = more === "" ? "" : `\n\nFurther encodings: ${more}.`;
+  const encoded = more === "" ? "" : `\n\nOther encodings: ${more}.`;
   return `${resultText(returns)}${encoded}`;
 }
 
@@ -244,10 +246,10 @@ function resultText({ form, shape }: Command["returns"]): string {
   if (form === "bytes") return "The response is bytes.";
   const value = exampleOf(shape);
   const left = optionalNames(shape, "");
-  const optional = left.length === 0 ? "" : `\n\nLeft out if empty: ${left.map(code).join(", ")}.`;
+  const optional = left.length === 0 ? "" : `\n\nOmitted when empty: ${left.map(code).join(", ")}.`;
   const block = (text: string) => `\`\`\`json\n${text}\n\`\`\``;
   return form === "stream"
-    ? `The response is a stream of values such as\n\n${block(JSON.stringify(value))}${optional}`
+    ? `The response is a sequence of values such as\n\n${block(JSON.stringify(value))}${optional}`
     : `The response is one value such as\n\n${block(JSON.stringify(value, null, 2))}${optional}`;
 }
 

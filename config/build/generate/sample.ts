@@ -25,7 +25,7 @@ export function sample(all: readonly Section[]): string {
 }
 
 const marks = ({ required, secret }: OptionDeclaration): string =>
-  `${required === true ? "Required. " : ""}${secret === undefined ? "" : "Secret: never shown in logs and messages. "}`;
+  `${required === true ? "Required. " : ""}${secret === undefined ? "" : "Secret: masked in logs and messages. "}`;
 
 function defaultText(option: OptionDeclaration): string {
   return option.default === undefined

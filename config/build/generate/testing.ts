@@ -36,5 +36,5 @@ test("greets", async () => {
 });
 \`\`\`
 
-Instead of a module, \`modules\` also takes the path of its file, such as \`"./mod_hello.ts"\`.`;
+Instead of a module, \`modules\` may contain the path of its file, such as \`"./mod_hello.ts"\`.`;
 }

@@ -34,10 +34,12 @@ export async function tokenScopesPage(): Promise<string> {
   ]);
 }
 
-const introduction = `The scopes that a [token](../guides/operate/tokens.md) can have. A scope is a kind and, after a colon, the part of that kind to
-which it gives access. Words in capitals are placeholders. The host itself declares \`app:NAME\` and \`*\`. A loaded module declares
-each of the others. \`modhost token scopes\` lists those of your server, including those of your own modules.`;
+const introduction = `For operators: everything that a [token](../guides/operate/tokens.md) can open. A scope is a kind and, after a colon, a part of that kind. Replace words
+in capitals.
 
-const own = `A module declares a kind by [\`module.provides("token-scope", ...)\`](module-api.md#tokenscopeitem);
-[Scopes of your own](../guides/module/tokens.md#scopes-of-your-own) shows how. If the module of a scope is not loaded, tokens retain the scope, but it
-gives no access until the module is loaded again.`;
+\`app:NAME\` and \`*\` belong to the host. Each of the others is declared by a module while it is loaded. \`modhost token scopes\` lists
+the scopes of your server, including those of your own modules.`;
+
+const own = `A module declares a kind by [\`module.provides("token-scope", ...)\`](module-api.md#tokenscopeitem):
+[Scopes of your own](../guides/module/tokens.md#scopes-of-your-own). If a module is unloaded, its scopes stay with their tokens, and open
+nothing until the module is loaded again.`;

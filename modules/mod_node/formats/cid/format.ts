@@ -9,27 +9,28 @@ import { type Base, base58btc } from "./multibase.ts";
 import { parseCidWithBase } from "./text.ts";
 
 export interface CidFormat {
-  /** With directives such as `%s`. */
+  /** A format string with directives such as `%s`. */
   readonly format: string;
   readonly version?: 0 | 1 | undefined;
   readonly codec?: number | undefined;
-  /** Undefined: base58btc for version 0, otherwise the base of the text. */
+  /** Undefined selects base58btc for version 0, otherwise the base of the given text. */
   readonly base?: Base | undefined;
   readonly names?: Names;
 }
 
-/** Empty texts are what was not given. */
+/** Arguments of a call. An empty text means that the argument was not given. */
 type Given = Readonly<Record<"format" | "version" | "codec", string>> & {
   readonly base?: Base | undefined;
   readonly names?: Names;
 };
 
-/** An invalid format string: a fault of the call, while others are faults of the CID. */
+/** The format string is invalid. Clients can fix this error; other errors are about the CID. */
 export class FormatError extends NodeError {}
 
 /**
- * Parses all but the base. By the names of today another base makes CIDs of version 1. @throws
- * NodeError with the reference's text
+ * Parses everything except the base. With `names`, a base other than base58btc implies version 1.
+ *
+ * @throws NodeError with the error text of go-ipfs
  */
 export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
   if (!format.includes("%")) throw failure("CID_FORMAT_INVALID", { format });
@@ -56,8 +57,8 @@ function versionIn(version: string): 0 | 1 | undefined {
 }
 
 /**
- * @throws FormatError for an invalid format string, NodeError for a CID that cannot be written that
- * way
+ * @throws FormatError for an invalid format string, NodeError for a CID that cannot be written in
+ * this format
  */
 export function formatCid(text: string, { format, version, codec, base, names }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);

@@ -5,7 +5,7 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
-import { repoVersion, repoVersionsOfToday } from "../../util/version.ts";
+import { kuboRepoVersions, repoVersion } from "../../util/version.ts";
 import { readPlainText } from "../plain_file.ts";
 import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
 import { writeAtomically } from "./atomic_file.ts";
@@ -348,8 +348,8 @@ async function requireVersion(path: string): Promise<string> {
   if (text === undefined) throw new NodeError(`the repo ${path} has no file \`version\`: it is too old for this node`);
   const version = text.trim();
   if (!/^\d+$/.test(version)) throw new NodeError("invalid data in repo version file");
-  if (version === repoVersion || repoVersionsOfToday.includes(version)) return version;
-  if (Number(version) > Number(repoVersionsOfToday.at(-1))) {
+  if (version === repoVersion || kuboRepoVersions.includes(version)) return version;
+  if (Number(version) > Number(kuboRepoVersions.at(-1))) {
     throw new NodeError(
       `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
         `The repo ${path} was made by a later program: update this one, or use another folder.`,
@@ -358,7 +358,7 @@ async function requireVersion(path: string): Promise<string> {
   if (Number(version) > Number(repoVersion)) {
     throw new NodeError(
       `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
-        `Of later ones this node opens ${repoVersionsOfToday.join(", ")}: let Kubo 0.43 migrate the repo ${path}, or use another folder.`,
+        `Of later ones this node opens ${kuboRepoVersions.join(", ")}: let Kubo 0.43 migrate the repo ${path}, or use another folder.`,
     );
   }
   throw new NodeError(

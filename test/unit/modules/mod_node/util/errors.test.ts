@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { failure, NodeError } from "#node/util/errors.ts";
 
-test("a failure of the table has its code, its text with the details, and its cause", () => {
+test("a failure of the table has its code, its text with the details filled in, and its cause", () => {
   const cause = new Error("disk on fire");
   const made = failure("STORE_BROKEN", { path: "/data", reason: cause.message }, cause);
   assert.equal(made.code, "STORE_BROKEN");
@@ -14,7 +14,7 @@ test("a failure of the table has its code, its text with the details, and its ca
   assert.equal(made.kind, "failure");
 });
 
-test("a failure beside the table has no code", () => {
+test("a failure outside the table has no code", () => {
   assert.equal(new NodeError("file already exists").code, undefined);
 });
 

@@ -3,7 +3,7 @@
  * part of a host that left.
  */
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { before, type TestContext, test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { raw } from "#node/formats/cid/codecs.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
@@ -16,9 +16,12 @@ import { NodeLog } from "#node/util/log.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 
-const cids = await Promise.all(
-  Array.from({ length: 300 }, async (_, at) => makeCid(1, raw, await multihash(sha256, Buffer.from(String(at))))),
-);
+let cids: readonly CID[] = [];
+before(async () => {
+  cids = await Promise.all(
+    Array.from({ length: 300 }, async (_, at) => makeCid(1, raw, await multihash(sha256, Buffer.from(String(at))))),
+  );
+});
 const log = new NodeLog();
 const texts = (found: Iterable<CID>): string[] => [...found].map(String).sort();
 
