@@ -1,6 +1,6 @@
 /**
- * Writes what is derived from the sources: the commented sample, the JSON Schema and the reference
- * pages. Run by `npm run generate`; a test compares the files with the sources.
+ * Writes the files that are derived from the sources: the commented sample, the JSON Schema and the
+ * reference pages. `npm run generate` runs it. A test compares the files with the sources.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -44,7 +44,7 @@ const adminParts = [
   { title: "Operations of backups", operations: backupOperationsOf(), shapes: backupShapes },
 ];
 
-/** Every generated file: path from the root of the package, and content. */
+/** Returns every generated file: its path from the root of the package, and its content. */
 export async function generate(): Promise<Map<string, string>> {
   const options = await sections();
   const sources = readSources(fileURLToPath(root));
@@ -76,5 +76,5 @@ async function write(): Promise<void> {
   }
 }
 
-// Tests import this module: it waits for nothing itself.
+// Tests import this module, so it must not await at its top level.
 if (import.meta.main) void write();
