@@ -15,7 +15,7 @@ const entry = fields("ReqLogEntry", {
   ID: "int",
 });
 
-/** Go's zero time. */
+/** Go's zero time, for a command that has not ended. */
 const never = "0001-01-01T00:00:00Z";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

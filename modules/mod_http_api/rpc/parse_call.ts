@@ -1,5 +1,5 @@
 /**
- * Parses a query and a body into a typed call. Errors have the messages of the reference and are
+ * Parses a query and a body into a typed call. Errors have the messages of go-ipfs and are
  * checked in its order. The parser does not depend on HTTP.
  */
 import { kuboPath, NodeError, pathOfUri, quote } from "modhost/node";
@@ -27,7 +27,7 @@ export interface FoundCommand {
   readonly node: CommandNode;
   /**
    * The last path component if it is not a command: it becomes the first argument, and is "" after
-   * a slash at the end. As in the reference, a command without arguments takes and ignores it.
+   * a slash at the end. As in go-ipfs, a command without arguments takes and ignores it.
    */
   readonly argument: string | undefined;
 }
@@ -79,7 +79,7 @@ export interface Parsed {
   readonly hasBody: boolean;
 }
 
-/** @throws Refusal */
+/** Parses a call. @throws Refusal */
 export async function parse(
   { node, argument }: FoundCommand,
   query: string,

@@ -8,11 +8,11 @@ import { textOf, unescapeQuery } from "./query_string.ts";
 
 /** One part of a multipart body. */
 export interface UploadPart {
-  /** Field name, from Content-Disposition. */
+  /** Field name of the part, from Content-Disposition. */
   readonly name: string | undefined;
   /** File name as sent, including backslashes and folders. */
   readonly filename: string | undefined;
-  /** By name, in lower case with underscores. */
+  /** Headers of the part by name, in lower case with underscores. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Skipped if not read before the next part is requested. */
   readonly body: AsyncIterable<Uint8Array>;
@@ -115,7 +115,7 @@ async function* plain(entries: AsyncIterable<Entry>, refusal: string): AsyncGene
 
 interface PendingPart {
   readonly part: UploadPart;
-  /** Absolute and normalized. */
+  /** The path of the part, absolute and normalized. */
   readonly path: string;
 }
 
@@ -279,7 +279,7 @@ const nothing: ModeAndTime = {};
 
 /**
  * Clients send mode and time in the name of the part, as a query:
- * `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in the reference, a query without `mtime`
+ * `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in Kubo, a query without `mtime`
  * means 1970, and an `mtime` that is empty or not a number means no time.
  */
 function factsOf({ name = "" }: UploadPart): ModeAndTime {

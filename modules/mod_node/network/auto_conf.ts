@@ -20,7 +20,7 @@ export interface AutoConfDeps {
   readonly changed: () => Promise<void>;
 }
 
-/** The default of Kubo. */
+/** The same default interval as in Kubo. */
 const DEFAULT_INTERVAL = "24h";
 const MAX_DOCUMENT_BYTES = 2 * 1024 * 1024;
 /** Timeout in milliseconds for a whole response. */
@@ -110,7 +110,7 @@ export class AutoConf {
     }
   }
 
-  /** Never rejects. */
+  /** Fetches the document once and applies changed values. Never rejects. */
   async #refresh(signal: AbortSignal): Promise<void> {
     const { config, log } = this.#deps;
     const url = config.value("AutoConf.URL") || AUTO_CONF_URL;

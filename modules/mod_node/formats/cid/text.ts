@@ -1,6 +1,5 @@
 /**
- * Parses and prints CIDs ("CID specification"), with the error texts of the reference (go-cid
- * 0.0.7).
+ * Parses and prints CIDs ("CID specification"), with the error texts of go-cid 0.0.7.
  */
 import { varint } from "multiformats";
 import { CID } from "multiformats/cid";

@@ -4,7 +4,7 @@ import { LRU } from "../../util/lru.ts";
 
 interface Entry {
   readonly path: string;
-  /** Milliseconds since 1970. */
+  /** When the entry was stored, in milliseconds since 1970. */
   readonly since: number;
   readonly ttlMs: number;
 }

@@ -192,7 +192,7 @@ export class IpnsPubsub {
     this.#names.delete(name.topic);
   }
 
-  /** Never rejects. */
+  /** Accepts the record that was last published locally. Never rejects. */
   async #acceptOwn(name: NameSubscription): Promise<void> {
     try {
       const bytes = await this.#deps.published(name.id);
@@ -203,7 +203,7 @@ export class IpnsPubsub {
     }
   }
 
-  /** Never rejects. */
+  /** Receives records of the name until it is unsubscribed. Never rejects. */
   async #listen(name: NameSubscription): Promise<void> {
     const { signal } = name.stopping;
     const unguard = this.#deps.validate(name.topic, (data) => this.#accept(name, data));
@@ -278,7 +278,9 @@ export class IpnsPubsub {
     }
   }
 
-  /** Never rejects. */
+  /**
+   * Publishes the best record again if it is still valid, and drops it otherwise. Never rejects.
+   */
   async #rebroadcastBest(name: NameSubscription): Promise<void> {
     const { best } = name;
     if (best === undefined) return;

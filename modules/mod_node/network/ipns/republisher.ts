@@ -34,7 +34,7 @@ const RETRY_AFTER_MS = 5 * MINUTE_MS;
 /** Minimum number of milliseconds between two rounds, whatever the period is. */
 const MIN_DELAY_MS = 1000;
 
-/** Milliseconds. */
+/** All times are in milliseconds. */
 interface Settings {
   readonly period: number;
   readonly lifetime: number;

@@ -12,10 +12,10 @@ export interface RecordInspection {
     readonly validityType: number;
     readonly validity: string;
     readonly sequence: bigint;
-    /** Nanoseconds. */
+    /** How long others may cache the record, in nanoseconds. */
     readonly ttl: bigint;
   };
-  /** Bytes of the record. */
+  /** Size of the record in bytes. */
   readonly size: number;
   /** Versions of the signatures that the record has. */
   readonly signatures: "V1+V2" | "V2";

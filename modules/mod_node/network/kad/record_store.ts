@@ -44,7 +44,7 @@ const TIMESTAMP_SIZE = 8;
 export interface RecordStoreOptions {
   readonly metadata: MetadataStore;
   readonly self: PeerId;
-  /** Returns milliseconds since 1970. */
+  /** Returns the current time in milliseconds since 1970. */
   readonly now?: () => number;
   /** Maximum number of records from peers of each kind, instead of the default. */
   readonly maxRecords?: number;

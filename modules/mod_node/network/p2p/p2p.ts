@@ -200,7 +200,7 @@ export class P2p {
     for (const open of this.#open.values()) if (id === undefined || open.id === id) open.reset();
   }
 
-  /** Closes everything. */
+  /** Closes all listeners and streams. */
   async stop(): Promise<void> {
     this.#closing.abort(new Error("the node is closed"));
     this.close({});

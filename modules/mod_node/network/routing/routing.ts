@@ -326,7 +326,7 @@ export class Routing {
     return this.#providing.stat;
   }
 
-  /** See `Providing.reprovide`. */
+  /** Announces stored blocks again: see `Providing.reprovide`. */
   reprovide(signal: AbortSignal): Promise<void> {
     return this.#providing.reprovide(signal);
   }

@@ -42,7 +42,7 @@ export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionL
 
 /** Limits of all connections together (`Swarm.ResourceMgr`); undefined fields are not limited. */
 export interface ResourceLimits {
-  /** Bytes. */
+  /** Maximum number of bytes that connections may use. */
   readonly memory: number | undefined;
   readonly descriptors: number | undefined;
 }

@@ -188,7 +188,7 @@ export class Swarm {
     return this.#host.live;
   }
 
-  /** Undefined with `Swarm.DisableBandwidthMetrics`. */
+  /** Traffic counters; undefined with `Swarm.DisableBandwidthMetrics`. */
   get bandwidth(): Bandwidth | undefined {
     return this.#host.bandwidth;
   }

@@ -114,7 +114,7 @@ test("tokens and values in queries appear in no log", async () => {
     await rawExchange(logged.http, head);
   }
   const requests = async () => readFile(join(logged.folder, "requests.log"), "utf8");
-  await eventually("both are in the log", async () => (await requests()).split("/api/v0/cat").length >= 3);
+  await eventually("both requests are in the log", async () => (await requests()).split("/api/v0/cat").length >= 3);
   const written = `${await requests()}${logged.log()}`;
   for (const secret of [token, "wrong-guess", "QmSecretPath"]) assert.ok(!written.includes(secret), written);
 });

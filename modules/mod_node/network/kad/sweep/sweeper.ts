@@ -231,7 +231,7 @@ export class Sweeper<P extends HasKadId> {
     else this.#warn("announcements are on time again");
   }
 
-  /** Never rejects. */
+  /** Announces a scheduled region, then looks for the next one that is due. Never rejects. */
   async #periodic(dhtRegions: DhtRegions<P>, prefix: Prefix): Promise<void> {
     await this.#sweep(dhtRegions, prefix).catch(() => 0);
     this.#wakeAfter(0);

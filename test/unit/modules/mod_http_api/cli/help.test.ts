@@ -5,7 +5,7 @@ import { table } from "#modules/mod_http_api/commands/index.ts";
 import { Sandbox } from "./support.ts";
 
 describe("modhost node: help", () => {
-  test("lists every command and group once, under the headings of the reference", async () => {
+  test("lists every command and group once, under the headings of go-ipfs", async () => {
     await using sandbox = await Sandbox.make();
     const help = await sandbox.does(["--help"]);
     const headings = [...help.matchAll(/^([A-Z][a-z]+(?: [a-z]+)? commands):$/gm)].map(([, title]) => title);

@@ -7,7 +7,7 @@ import { Sandbox } from "./support.ts";
 const configOf = async (repo: string) => JSON.parse(await readFile(join(repo, "config"), "utf8"));
 
 describe("init", () => {
-  test("without a profile creates the same config as the reference", async () => {
+  test("without a profile creates the same config as go-ipfs", async () => {
     await using sandbox = await Sandbox.make();
     await sandbox.does(["init"]);
     const { Addresses, Bootstrap, Discovery } = await configOf(sandbox.repo);

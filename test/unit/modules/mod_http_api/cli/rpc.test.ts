@@ -114,7 +114,7 @@ describe("rpc: the server", () => {
     ["a config file names", { words: ["-c", "quiet.yaml"] }],
     ["is in ./data", { cwd: "home" }],
   ] as const) {
-    test(`of a repo that ${title} is not replaced by another one when it does not run`, async () => {
+    test(`is not replaced by another one if the server of a repo that ${title} does not run`, async () => {
       await mkdir(join(folder, "home", "data", "repo"), { recursive: true });
       await writeFile(join(folder, "quiet.yaml"), "node_repo: ./quiet\n");
       const words = "words" in given ? given.words : [];

@@ -159,7 +159,7 @@ describe("rpc: stats bw", () => {
     return { address, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
   }
 
-  test("prints the text of the reference", async () => {
+  test("prints the text of go-ipfs", async () => {
     await using server = await counting();
     const { stdout } = await rpc(["stats", "bw"], { address: server.address });
     assert.equal(stdout, "Bandwidth\nTotalIn: 1.2 MB\nTotalOut: 999 B\nRateIn: 1.0 kB/s\nRateOut: 0 B/s\n");

@@ -12,7 +12,7 @@ import { isUnexplained, shown } from "#test/clients/differential/report.ts";
 import { Rpc } from "#test/clients/differential/rpc.ts";
 import { startRpc } from "./support.ts";
 
-describe("random calls get the recorded responses of the reference", () => {
+describe("random calls get the recorded responses of go-ipfs and Kubo", () => {
   for (const level of levels) {
     test(`at the level ${level}`, async () => {
       await using host = await startRpc({ api_level: level });

@@ -121,7 +121,7 @@ const tooDeep = (letter: string) => `invalid character '${letter}' exceeded max 
 const badPb = (reason: string) => `incorrectly formatted merkledag node: unmarshal failed. ${reason}`;
 
 describe("a node", () => {
-  /** The messages of the reference, or a reason where it gives none. */
+  /** The messages of go-ipfs, or our own where it gives none. */
   const refused: readonly (readonly [path: string, body: Uint8Array | string, message: string])[] = [
     ["dag/put", nested("[", "]"), tooDeep("[")],
     ["dag/put", nested('{"a":', "}"), tooDeep("{")],

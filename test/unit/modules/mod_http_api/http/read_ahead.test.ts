@@ -76,7 +76,7 @@ describe("lines produced ahead of their reader", () => {
     await rest(slow.reader);
     const { reader, made } = ahead(200);
     await reader.next();
-    await eventually("a file would be there", () => made.lines > 40);
+    await eventually("more than 40 lines are made", () => made.lines > 40);
     await reader.return();
     assert.equal(made.isOver, true);
     assert.deepEqual(await readdir(join(folder, "scratch")), []);
