@@ -39,7 +39,8 @@ export const options = {
       path_style: {
         type: "boolean",
         required: false,
-        describe: "Whether the bucket is in the path of a URL. Default: true with an `endpoint`, else false.",
+        describe:
+          "Whether the bucket is in the path of a URL. Default: true with an `endpoint` or a bucket with a dot in its name, else false.",
       },
       credentials: {
         type: "path",
