@@ -141,7 +141,7 @@ test("damage in its Pebble is named, and nothing is changed", async (t) => {
     const before = await filesOf(repo);
     const refusal = {
       code: "DATABASE_DAMAGED",
-      message: new RegExp(`what Kubo has pinned .*${name}.*let Kubo 0.43 open`),
+      message: new RegExp(`the pins of Kubo .*${name}.*let Kubo 0.43 open`),
     };
     await assert.rejects(
       opened(repo, async () => {}),
