@@ -1,5 +1,5 @@
 /** Base64 as Go decodes it: padding is required, line ends may be anywhere. */
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 
 const isLetter = new Uint8Array(128);
 for (const letter of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
@@ -11,7 +11,7 @@ const padding = 0x3d;
 /** @throws NodeError with the offset of the first invalid character */
 export function decodeBase64(text: string): Uint8Array {
   const bad = faultIn(text);
-  if (bad !== undefined) throw new NodeError(`illegal base64 data at input byte ${bad}`);
+  if (bad !== undefined) throw failure("BASE64_INVALID", { offset: bad });
   return Buffer.from(text, "base64");
 }
 

@@ -2,7 +2,7 @@
  * Reads JSON as Go does, byte by byte and with its error texts; iterative, so that nesting takes no
  * stack.
  */
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { validUtf8 } from "./text.ts";
 
 export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
@@ -203,11 +203,13 @@ export class JsonReader {
 
   /** The end of a stream and that of a document have different error texts. */
   #cut(): never {
-    throw new NodeError(this.#whole ? "unexpected end of JSON input" : "unexpected EOF");
+    throw failure("JSON_INVALID", { reason: this.#whole ? "unexpected end of JSON input" : "unexpected EOF" });
   }
 
   #unexpected(place: string): never {
-    throw new NodeError(`invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${place}`);
+    throw failure("JSON_INVALID", {
+      reason: `invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${place}`,
+    });
   }
 }
 

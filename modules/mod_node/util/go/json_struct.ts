@@ -2,7 +2,7 @@
  * Decodes JSON into structs as Go does: keys in any case, `null` for nothing, and Go's error texts.
  */
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
-import { NodeError } from "../errors.ts";
+import { failure, type NodeError } from "../errors.ts";
 import { JsonReader, type JsonToken } from "./json.ts";
 import { quote } from "./text.ts";
 
@@ -127,11 +127,11 @@ export class StructReader {
 
   /** Records a fault in the content of a value; it comes before all misfits. */
   stop(message: string): void {
-    this.#stop ??= new NodeError(message);
+    this.#stop ??= failure("JSON_INVALID", { reason: message });
   }
 
   fail(message: string): void {
-    this.#fault ??= new NodeError(message);
+    this.#fault ??= failure("JSON_INVALID", { reason: message });
   }
 
   /** Null fits everything. */
