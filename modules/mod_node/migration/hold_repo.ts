@@ -10,7 +10,7 @@ import { type Entry, writeCopy } from "../storage/metadata/copy_file.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
 import { copyPrefix } from "../storage/repo/config.ts";
 import type { Repo } from "../storage/repo/repo.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { metadataToRestore } from "./open_stores/engines.ts";
 
 export interface HoldDeps {
@@ -40,7 +40,7 @@ export async function holdRepo(
   signal: AbortSignal,
 ): Promise<BackupSnapshot> {
   if (isShared) return describe({ repo, files: await Array.fromAsync(plainFiles(repo)), release: () => undefined });
-  if (blocks.takeSnapshot === undefined) throw new NodeError("its blocks are not in files");
+  if (blocks.takeSnapshot === undefined) throw failure("MIGRATION_REFUSED", { reason: "its blocks are not in files" });
   // It resolves when everything before it is committed, and so seen by the listing.
   await metadata.transaction(() => undefined);
   // Both are of the same moment, as nothing is awaited between: a listing has its snapshot from its

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { Journal, type MfsState } from "../../content/mfs/journal.ts";
 import type { KeyHolder } from "../../storage/keystore/key_holder.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type MergeOptions, metadataConflicts, type OnConflict } from "./merge_metadata.ts";
 import { emptyDirectory, type Source } from "./source.ts";
 
@@ -29,10 +29,11 @@ export async function refuseConflicts(
   const files = await filesConflict(source.root, metadata);
   if (files !== undefined) told.unshift(files);
   if (told.length === 0) return;
-  throw new NodeError(
-    `nothing was copied, as both have:\n${told.map((each) => `  ${each}\n`).join("")}` +
+  throw failure("MIGRATION_REFUSED", {
+    reason:
+      `nothing was copied, as both have:\n${told.map((each) => `  ${each}\n`).join("")}` +
       "Say which one counts: --on-conflict keep (what is there) or --on-conflict replace",
-  );
+  });
 }
 
 /** @throws NodeError when the same name is that of another key */
@@ -44,9 +45,9 @@ export async function refuseOtherKeys(from: KeyHolder, to: KeyHolder): Promise<v
     if (ours !== undefined && theirs !== undefined && Buffer.compare(ours, theirs) !== 0) found.push(name);
   }
   if (found.length === 0) return;
-  throw new NodeError(
-    `nothing was copied, as both have a key of this name, and not the same: ${found.join(", ")}. Rename one (modhost node key rename)`,
-  );
+  throw failure("MIGRATION_REFUSED", {
+    reason: `nothing was copied, as both have a key of this name, and not the same: ${found.join(", ")}. Rename one (modhost node key rename)`,
+  });
 }
 
 /** Gives those that are missing. Call `refuseConflicts` before. */
@@ -82,7 +83,9 @@ export async function giveRoot(
   };
   const isGiven = await new Journal(metadata).replace(root, isMeant);
   if (!isGiven && onConflict === "refuse")
-    throw new NodeError("files were stored meanwhile: start again with --on-conflict keep or replace");
+    throw failure("MIGRATION_REFUSED", {
+      reason: "files were stored meanwhile: start again with --on-conflict keep or replace",
+    });
 }
 
 /** Whether nothing is lost where that root is stored. */
