@@ -37,8 +37,6 @@ export function codeFindings(file: ts.SourceFile): Finding[] {
     if (isAssignment && isTupleGolf(node.left, node.right)) add(node, "one assignment a statement");
     if (ts.isVariableDeclaration(node) && node.initializer !== undefined && isTupleGolf(node.name, node.initializer))
       add(node, "one declaration a variable");
-    if (ts.isNewExpression(node) && node.expression.getText(file) === "NodeError" && !hasCode(node))
-      add(node, "a NodeError has a code: failure(CODE)");
     if (ts.isCallExpression(node) && testFunctions.has(node.expression.getText(file))) {
       const [name] = node.arguments;
       if (name !== undefined && ts.isStringLiteralLike(name) && riddle.test(name.text) && !name.text.endsWith("?"))
@@ -48,13 +46,4 @@ export function codeFindings(file: ts.SourceFile): Finding[] {
   };
   visit(file);
   return findings;
-}
-
-function hasCode({ arguments: values }: ts.NewExpression): boolean {
-  const options = values?.[1];
-  return (
-    options !== undefined &&
-    (!ts.isObjectLiteralExpression(options) ||
-      options.properties.some((property) => property.name?.getText() === "code" || ts.isSpreadAssignment(property)))
-  );
 }

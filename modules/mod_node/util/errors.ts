@@ -64,8 +64,6 @@ export interface FailureOptions {
   readonly cause?: unknown;
 }
 
-type UncodedOptions = FailureOptions & { readonly code?: FailureCode | undefined };
-
 /** A failure with a code, and with a text for the client. */
 export class NodeError extends Error {
   override readonly name = "NodeError";
@@ -76,16 +74,11 @@ export class NodeError extends Error {
   readonly details: FailureDetails | undefined;
 
   /** Makes a failure with another text than the table has for the code. */
-  constructor(code: FailureCode, message: string, options?: FailureOptions);
-  /** Makes a failure without a code, as directories do that have none yet. */
-  constructor(message: string, options?: UncodedOptions);
-  constructor(first: string, second?: string | UncodedOptions, third?: FailureOptions) {
-    const [code, message] = typeof second === "string" ? [first as FailureCode, second] : [second?.code, first];
-    const options: FailureOptions = (typeof second === "string" ? third : second) ?? {};
+  constructor(code: FailureCode, message: string, options: FailureOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.code = code as FailureCode;
+    this.code = code;
     this.details = options.details;
-    this.kind = options.kind ?? (code && failureKinds[code]) ?? "failure";
+    this.kind = options.kind ?? failureKinds[code] ?? "failure";
   }
 
   /**
