@@ -76,4 +76,4 @@ API have (kubo-rpc-client 7, ipfs-http-client 60), with the same names, argument
 API has more. [Use the node in a program](../guides/use-the-node.md) shows it at work; the commands of the RPC API, which call
 these methods, have [pages of their own](rpc/README.md). CIDs are those of \`multiformats\`, peer ids those of
 \`@libp2p/interface\`, addresses those of \`@multiformats/multiaddr\`. What a method takes as \`IpfsPath\` may be a CID or text; a
-failure is a \`NodeError\`.`;
+failure is a \`NodeError\` with [a code](node-errors.md).`;
