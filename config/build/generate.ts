@@ -35,7 +35,8 @@ export { sections };
 
 const root = new URL("../../", import.meta.url);
 
-const proxyOperations = proxyOperationsOf({ apps: () => [], now: () => 0, changed: () => undefined });
+const noApps = { apps: new Set<never>(), find: () => undefined, report: () => undefined };
+const proxyOperations = proxyOperationsOf(noApps, () => 0);
 
 const adminParts = [
   { title: "Operations of the server", operations, shapes },

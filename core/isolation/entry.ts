@@ -8,6 +8,7 @@ import { type ModuleCode, readCode } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import { installHooks } from "../module/fresh_import.ts";
 import { Instance } from "../module/instance.ts";
+import { Items } from "../module/items.ts";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
 import { ScopeKinds } from "../tokens/index.ts";
@@ -20,7 +21,15 @@ import { environmentFor, refuse, SCOPES } from "./environment.ts";
 import { callAt, shapeOf } from "./exports.ts";
 import { WorkerHttp } from "./http.ts";
 import { logTo } from "./log.ts";
-import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } from "./messages.ts";
+import {
+  appSettings,
+  type Described,
+  type Loaded,
+  type ProvidedApp,
+  type Serving,
+  type WorkerCode,
+  type WorkerTask,
+} from "./messages.ts";
 import { gatherOutput } from "./output.ts";
 
 /** Exit code of a worker that wanted to abort or to kill the process: as after SIGABRT. */
@@ -64,15 +73,24 @@ const log = logTo((lines) => channel.call("log", lines));
 /** Apps and token scopes that the host knows of from what `load` gave. */
 const known = new WeakSet<OwnedItem>();
 const kinds = new ScopeKinds();
-const http = new WorkerHttp(log, kinds, (item) => {
-  if (!known.has(item)) channel.notify("provide", appOf(item));
+const http = new WorkerHttp(log, kinds);
+/** The items that can cross a thread. */
+const items = new Items();
+const fault = (error: unknown) => channel.notify("fault", "removing what it provides", serializeError(error));
+items.handle("http-provider", {
+  added: (item) => addApp(item as OwnedItem<HttpProvider>),
+  removed: (item) => http.remove(item as OwnedItem<HttpProvider>),
+  fault,
+});
+items.handle(SCOPES, {
+  added: (item) => addScopes(item as OwnedItem<TokenScopeItem>),
+  removed: (item) => kinds.remove(item as OwnedItem<TokenScopeItem>),
+  fault,
 });
 let code: ModuleCode | undefined;
 let made: Instance | undefined;
 let deliver: (event: string, data: unknown) => void = () => undefined;
-const stray = (error: unknown) => {
-  if (made !== undefined) made.fault("running code that is not awaited", error);
-};
+const stray = (error: unknown) => made?.fault("running code that is not awaited", error);
 const uncaught = (error: unknown) => {
   if (made?.uncaught(error) !== true) stray(error);
 };
@@ -110,16 +128,11 @@ function instance(): Instance {
   return made as Instance;
 }
 
-function fault(step: string, error: unknown): void {
-  channel.notify("fault", step, serializeError(error));
-}
-
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
-  const { options, depends, global, shared, sticky, hints } = code;
-  const settings = { ...(shared === true ? { shared } : {}), ...(sticky === undefined ? {} : { sticky }) };
-  return { options, depends, global, hints, files: [...files], ...settings };
+  const { options, depends, global, shared = false, sticky, hints } = code;
+  return { options, depends, global, shared, sticky, hints, files: [...files] };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {
@@ -130,10 +143,9 @@ async function load(task: WorkerTask): Promise<Loaded> {
     events.add(event);
     if (made?.phase === "loaded") channel.notify("listen", event);
   };
-  const { context, bus } = environmentFor(task, { channel, log, http, hooked, addScopes });
-  deliver = (event, data) => bus.deliver(event, data, (error) => fault(`running a hook of ${event}`, error));
-  const failed = (_owner: unknown, step: string, error: unknown) => fault(step, error);
-  const own = new Instance(code, task.host, { ...context, failed }, { reloading: task.reloading });
+  const context = environmentFor(task, { channel, log, items, http, hooked });
+  deliver = (event, data) => context.bus.deliver(event, data);
+  const own = new Instance(code, task.host, context, { reloading: task.reloading });
   made = own;
   const { module } = own;
   const setStatus = module.set_status.bind(module);
@@ -170,16 +182,21 @@ function appsOf(own: Instance): OwnedItem<HttpProvider>[] {
   return own.itemsOf("http-provider") as OwnedItem<HttpProvider>[];
 }
 
+/** Adds an app, and reports it to the host if the module provides it after it is loaded. */
+function addApp(item: OwnedItem<HttpProvider>): void {
+  http.add(item);
+  if (!known.has(item)) channel.notify("provide", appOf(item));
+}
+
 /**
  * Declares token scopes for `request.token.allows` here; the host has its own declaration, made
  * from what `load` gave.
  */
-function addScopes(item: OwnedItem<TokenScopeItem>): () => void {
+function addScopes(item: OwnedItem<TokenScopeItem>): void {
   if (!known.has(item)) {
     throw refuse("declare token scopes after it is loaded", "declare them in the module's function");
   }
   kinds.add(item);
-  return () => kinds.remove(item);
 }
 
 function namedScopes({ item }: OwnedItem<TokenScopeItem>): NamedTokenScopes {
@@ -192,22 +209,12 @@ function namedScopes({ item }: OwnedItem<TokenScopeItem>): NamedTokenScopes {
 }
 
 function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {
-  const { route, middleware, name, default_path, priority, auth, cors, default_headers, websocket, upload_pause } =
-    item;
-  const settings = Object.entries({
-    name,
-    default_path,
-    priority,
-    auth,
-    cors,
-    default_headers,
-    websocket,
-    upload_pause,
-  });
+  const { route, middleware } = item;
+  const settings = appSettings.flatMap((field) => (item[field] === undefined ? [] : [[field, item[field]]]));
   return {
     host: owner.host,
     keys: route && Object.entries(route).flatMap(([key, value]) => (value === undefined ? [] : [key])),
     hasMiddleware: middleware !== undefined,
-    settings: Object.fromEntries(settings.filter(([, value]) => value !== undefined)),
+    settings: Object.fromEntries(settings),
   };
 }

@@ -1,8 +1,8 @@
 /** The log of a worker: its lines are written by the host. */
-import type { LogLevel, ModuleLog } from "../types.ts";
+import type { LogLevel } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
 import type { Log } from "../util/log.ts";
-import { fieldsJson, type LogFields, logCall } from "../util/log_fields.ts";
+import { fieldsJson, logBy, logCall } from "../util/log_fields.ts";
 import { tracedHere } from "./traced.ts";
 
 /**
@@ -16,7 +16,7 @@ export type SentLine = readonly [LogLevel, string, (string | undefined)?];
  */
 const MAX_LINES_AHEAD = 500;
 
-export interface WorkerLog extends Log {
+export interface WorkerLog extends Pick<Log, "host" | "of"> {
   /** Resolves when the host has all lines that have been written so far. */
   taken(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): W
     }
     sending = undefined;
   };
-  const write = (bound: LogFields | undefined, level: LogLevel, values: readonly unknown[]) => {
+  const host = logBy((level, values, bound) => {
     if (lines.length >= MAX_LINES_AHEAD) left += 1;
     else {
       const call = logCall(values);
@@ -50,22 +50,6 @@ export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): W
       lines.push([level, clipped(call.message()), json]);
     }
     sending ??= flush();
-  };
-  const voiceOf = (bound?: LogFields): ModuleLog =>
-    Object.assign((level: LogLevel, ...values: unknown[]) => write(bound, level, values), {
-      debug: (...values: unknown[]) => write(bound, "debug", values),
-      info: (...values: unknown[]) => write(bound, "info", values),
-      warn: (...values: unknown[]) => write(bound, "warn", values),
-      error: (...values: unknown[]) => write(bound, "error", values),
-      child: (fields: LogFields) => voiceOf({ ...bound, ...fields }),
-    });
-  const voice = voiceOf();
-  return {
-    host: voice,
-    of: () => voice,
-    mask: () => undefined,
-    configure: () => undefined,
-    close: () => undefined,
-    taken: async () => sending,
-  } as unknown as WorkerLog;
+  });
+  return { host, of: () => host, taken: async () => sending };
 }

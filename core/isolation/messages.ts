@@ -1,8 +1,11 @@
 import type { MessagePort } from "node:worker_threads";
 import type { ConfigSources } from "../config/index.ts";
 import type { HttpSettings } from "../http/index.ts";
+import type { ModuleCode } from "../module/code.ts";
+import type { ModuleSource } from "../module/locate.ts";
+import type { ModuleContext } from "../module/module_context.ts";
 import type { SerializedError } from "../relay/errors.ts";
-import type { RequestFacts } from "../relay/inner_request.ts";
+import type { InnerAddress, RequestFacts } from "../relay/inner_request.ts";
 import type {
   HttpProvider,
   ListeningPort,
@@ -10,7 +13,6 @@ import type {
   NamedTokenScopes,
   OptionDeclarations,
   PresentedToken,
-  StickyBy,
 } from "../types.ts";
 import type { Shape } from "./exports.ts";
 
@@ -18,12 +20,7 @@ import type { Shape } from "./exports.ts";
  * The data that a worker starts with: the file that it evaluates first, and its port to the host.
  */
 export interface WorkerCode {
-  readonly source: {
-    readonly name: string;
-    readonly file: string;
-    readonly directory: string;
-    readonly root: string | undefined;
-  };
+  readonly source: SourceFile;
   readonly loadTimeout: number;
   /** Removed from `workerData` before any code of the module runs. */
   readonly port: MessagePort;
@@ -33,8 +30,11 @@ export interface WorkerCode {
   readonly isRung: Int32Array;
 }
 
+/** A module of which the worker evaluates the file. */
+export type SourceFile = Pick<ModuleSource, "name" | "directory" | "root"> & { readonly file: string };
+
 /** The data that an instance of the module is made from. */
-export interface WorkerTask {
+export interface WorkerTask extends Pick<ModuleContext, "loadTimeout" | "serves"> {
   readonly host: string;
   readonly reloading: boolean;
   /** Where `add_host` of a global module is called. */
@@ -44,22 +44,12 @@ export interface WorkerTask {
   readonly declarations: Readonly<Record<string, OptionDeclarations>>;
   /** The exports of the modules that it depends on, by name. */
   readonly depends: Readonly<Record<string, Shape>>;
-  readonly loadTimeout: number;
   readonly listening: readonly ListeningPort[];
   readonly states: readonly ModuleState[];
-  readonly serves: boolean;
 }
 
 /** The declarations of a file. */
-export interface Described {
-  readonly options: OptionDeclarations;
-  readonly depends: readonly string[];
-  readonly global: boolean;
-  readonly shared?: boolean;
-  readonly sticky?: StickyBy;
-  readonly hints: readonly string[];
-  readonly files: readonly string[];
-}
+export type Described = Pick<ModuleCode, "options" | "depends" | "global" | "shared" | "sticky" | "hints" | "files">;
 
 /** The token that let a request in. The host has checked it, and counts its use. */
 export type Bearer = Pick<PresentedToken, "id" | "name" | "scopes">;
@@ -70,11 +60,20 @@ export interface ProvidedApp {
   /** Undefined without a table of routes. */
   readonly keys: readonly string[] | undefined;
   readonly hasMiddleware: boolean;
-  readonly settings: Pick<
-    HttpProvider,
-    "name" | "default_path" | "priority" | "auth" | "cors" | "default_headers" | "websocket" | "upload_pause"
-  >;
+  readonly settings: Pick<HttpProvider, (typeof appSettings)[number]>;
 }
+
+/** Fields of an app that cross threads as they are. */
+export const appSettings = [
+  "name",
+  "default_path",
+  "priority",
+  "auth",
+  "cors",
+  "default_headers",
+  "websocket",
+  "upload_pause",
+] as const;
 
 /** The declarations of a module whose code has run. */
 export interface Loaded {
@@ -92,10 +91,7 @@ export interface Loaded {
 }
 
 /** Where the worker shall serve requests, and how. */
-export interface Serving {
-  readonly path: string;
-  /** The token that each request has to carry. */
-  readonly token: string;
+export interface Serving extends InnerAddress {
   readonly settings: HttpSettings;
   readonly grace: number;
 }

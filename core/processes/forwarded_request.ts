@@ -4,8 +4,7 @@ import { pipeline } from "node:stream";
 import { whenHalfClosed } from "../http/connection/lingering.ts";
 import { within } from "../relay/channel.ts";
 import { RelayFault } from "../relay/fault.ts";
-import { innerResponseFields } from "../relay/fields.ts";
-import { hasBody } from "../relay/inner_request.ts";
+import { hasBody, innerResponseFields } from "../relay/fields.ts";
 import { relayEarlyHints } from "../relay/interim.ts";
 import { trailersOf, wholeBody } from "../relay/message.ts";
 import { OutgoingRequest } from "../relay/outgoing_request.ts";
@@ -30,7 +29,7 @@ export interface ForwardedRequestDeps {
    * Takes over the connection when the process accepts an upgrade; undefined for a request that is
    * none.
    */
-  readonly upgraded?: (server: Tunnel, fields: readonly string[]) => void;
+  readonly upgraded: ((server: Tunnel, fields: readonly string[]) => void) | undefined;
   /** Whether the client's connection is closed after the response. */
   readonly isLast: boolean;
 }

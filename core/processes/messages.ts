@@ -1,7 +1,6 @@
 /** The messages between the processes of one server. All of it goes through the supervisor. */
-import type { ReplicatedChange, SiblingState } from "../host.ts";
+import type { ReplicatedChange } from "../host.ts";
 import type { SharedPort } from "../ports/shared.ts";
-import type { InnerAddress } from "../relay/inner_request.ts";
 import type { StickyBy } from "../types.ts";
 
 /** The environment variable that tells a process its number in the server, from 1. */
@@ -31,31 +30,24 @@ export interface Paths {
 /** Paths of apps whose clients stay with one process, by how clients are recognized. */
 export type StickyPaths = Readonly<Record<StickyBy, Paths>>;
 
-/** Where a process takes requests of the others. */
-export interface IpcSocketAddress extends InnerAddress {
-  readonly number: number;
-}
-
-/** The IPC socket of a process, as the other processes know it. */
-export interface KnownIpcSocket extends IpcSocketAddress {
-  /** False while the process is being replaced. */
-  readonly isOpen: boolean;
+/** What every process knows of the others. */
+export interface ServerState {
+  /** Undefined until the first primary serves. */
+  readonly scope: PrimaryScope | undefined;
+  /** The numbers of the processes that serve. */
+  readonly serving: readonly number[];
 }
 
 /** The data that a process starts with. */
-export interface Begin {
+export interface Begin extends ServerState {
   readonly number: number;
   readonly count: number;
-  /** A folder of this server's own for its IPC sockets. */
+  /** A folder of this server's own for the IPC sockets of its processes. */
   readonly folder: string;
+  /** Every request from one process to another carries this token. */
+  readonly token: string;
   /** Changes that were made to modules since the server started. */
   readonly changes: readonly ReplicatedChange[];
   /** For the primary: ports that a primary before it has opened. */
   readonly ports: readonly PortFacts[];
-  /** For secondaries. */
-  readonly scope: PrimaryScope | undefined;
-  readonly ipcSockets: readonly KnownIpcSocket[];
 }
-
-/** The state of a process, which it sends every second. */
-export type WorkerState = SiblingState;

@@ -2,11 +2,11 @@
  * Metrics of a server of several processes. The secondaries send theirs to the primary, which shows
  * them as one server.
  */
+import type { SiblingState } from "../host.ts";
 import type { CountedElsewhere, HttpModule, RequestCounts } from "../http/index.ts";
 import { createMetrics } from "../metrics/counted_metrics.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module, OwnedItem } from "../types.ts";
 import { actAs } from "../util/usage.ts";
-import type { WorkerState } from "./messages.ts";
 
 /** The metrics of one provider of another process, as they are sent. */
 export interface CollectedElsewhere {
@@ -15,26 +15,20 @@ export interface CollectedElsewhere {
   readonly samples: readonly MetricSample[];
 }
 
-/** Collects the metrics of this process's modules for the primary. */
-export class CollectedHere {
-  readonly #providers = new Set<OwnedItem<MetricsProvider>>();
-
-  constructor(module: Module) {
-    module.handle_items(
-      "metrics-provider",
-      (item) => void this.#providers.add(item),
-      (item) => void this.#providers.delete(item),
-    );
-  }
-
-  async collect(): Promise<CollectedElsewhere[]> {
-    const collections = [...this.#providers].map(async ({ item, owner }) => {
-      // The primary reports providers that fail when it collects its own.
-      const samples = await Promise.try(() => actAs(owner, () => item.collect())).catch(() => []);
-      return { metrics: item.metrics, host: owner.host, samples: [...samples] };
-    });
-    return Promise.all(collections);
-  }
+/** Returns a function that collects the metrics of this process's modules for the primary. */
+export function collectsMetrics(module: Module): () => Promise<CollectedElsewhere[]> {
+  const providers = new Set<OwnedItem<MetricsProvider>>();
+  module.handle_items(
+    "metrics-provider",
+    (item) => void providers.add(item),
+    (item) => void providers.delete(item),
+  );
+  const collect = async ({ item, owner }: OwnedItem<MetricsProvider>) => {
+    // The primary reports providers that fail when it collects its own.
+    const samples = await Promise.try(() => actAs(owner, () => item.collect())).catch(() => []);
+    return { metrics: item.metrics, host: owner.host, samples: [...samples] };
+  };
+  return () => Promise.all([...providers].map(collect));
 }
 
 /** The requests that were counted in this process since the last report. */
@@ -80,7 +74,7 @@ const declarations = {
 } as const satisfies MetricDeclarations;
 
 /** Metrics of the processes themselves, from the states that they report. */
-export function workerMetrics(states: () => readonly WorkerState[], ends: () => number): MetricsProvider {
+export function workerMetrics(states: () => readonly SiblingState[], ends: () => number): MetricsProvider {
   return {
     metrics: declarations,
     collect() {

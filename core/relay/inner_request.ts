@@ -5,12 +5,11 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { isHttp2 } from "../util/http2.ts";
 import { type Agent, type ClientRequest, request as openRequest } from "../util/node_http.ts";
 import type { NodeRequest } from "../util/node_messages.ts";
-import { connectionFields, fieldName } from "./fields.ts";
+import { connectionFields, fieldName, hasBody } from "./fields.ts";
 
 /** Header fields between parts of one server. Clients can neither set nor see them. */
 export const PEER_FIELD = "x-modhost-peer";
@@ -41,12 +40,14 @@ export interface InnerAddress {
   readonly token: string;
 }
 
+export const randomToken = (): string => randomBytes(16).toString("hex");
+
 /**
- * Returns an address in a folder, or the name of a pipe where sockets of the system have no paths.
+ * Returns the path of a socket in a new folder, or the name of a pipe where sockets of the system
+ * have no paths.
  */
-export function innerAddress(folder: string, name: string): InnerAddress {
-  const token = randomBytes(16).toString("hex");
-  return { token, path: process.platform === "win32" ? `\\\\.\\pipe\\modhost-${token}` : join(folder, name) };
+export function innerPath(folder: string, name: string): string {
+  return process.platform === "win32" ? `\\\\.\\pipe\\${basename(folder)}-${name}` : join(folder, name);
 }
 
 export interface InnerTarget extends InnerAddress {
@@ -97,13 +98,6 @@ export function openInnerRequest(
     headers: headers as never,
     setHost: false,
   });
-}
-
-/** Whether a request has a body, by its framing. */
-export function hasBody(request: NodeRequest): boolean {
-  if (isHttp2(request)) return !request.stream.endAfterHeaders;
-  const { headers } = request;
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /**

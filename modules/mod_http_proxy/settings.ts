@@ -49,15 +49,16 @@ const ownFields: ReadonlySet<string> = new Set([
 /** @throws {ModhostError} OPTION_INVALID */
 export function readSettings(entry: ProxyEntry, option: string): Settings {
   const { upstreams, request_headers, response_headers, path, host, tls_ca, health_path, health_status } = entry;
-  if (upstreams.length === 0) throw invalidOption(`${option}.upstreams`, upstreams, "it must name one at least");
-  if (new Set(upstreams).size < upstreams.length)
-    throw invalidOption(`${option}.upstreams`, upstreams, "it must name each of them once");
-  if (path !== "strip" && path !== "keep" && !/^\/[^?#\s]*$/.test(path))
-    throw invalidOption(`${option}.path`, path, "it must be strip, keep, or a path that begins with a slash");
-  if (!/^[\w.:[\]-]+$/.test(host))
-    throw invalidOption(`${option}.host`, host, "it must be client, upstream, or the name of a host");
-  if (health_path !== "" && !/^\/[\x21\x22\x24-\x7e]*$/.test(health_path))
-    throw invalidOption(`${option}.health_path`, health_path, "it must be a path that begins with a slash, without #");
+  const check = (field: "upstreams" | "path" | "host" | "health_path", isValid: boolean, allowed: string) => {
+    if (!isValid) throw invalidOption(`${option}.${field}`, entry[field], allowed);
+  };
+  check("upstreams", upstreams.length > 0, "it must name one at least");
+  check("upstreams", new Set(upstreams).size === upstreams.length, "it must name each of them once");
+  const isPath = path === "strip" || path === "keep" || /^\/[^?#\s]*$/.test(path);
+  check("path", isPath, "it must be strip, keep, or a path that begins with a slash");
+  check("host", /^[\w.:[\]-]+$/.test(host), "it must be client, upstream, or the name of a host");
+  const isHealthPath = health_path === "" || /^\/[\x21\x22\x24-\x7e]*$/.test(health_path);
+  check("health_path", isHealthPath, "it must be a path that begins with a slash, without #");
   return {
     ...entry,
     addresses: upstreams.map((upstream) => addressOf(upstream, `${option}.upstreams`)),

@@ -16,8 +16,8 @@ const HELP = `npm run bench -- [NAME...] [OPTIONS]       all of them without a n
   scale      several hosts on one store: scale --help
 
   --rounds N   --size MIB   --requests N   --blocks N   --peers N   --delay MS   --full   --only EXPRESSION
-             where a benchmark has them: docs/benchmarks.md
-  --save     puts the tables into docs/benchmarks.md, but for those of which some was left out
+             where a benchmark has them: docs/benchmarks/
+  --save     writes the tables into docs/benchmarks/, except those of which some was left out
 `;
 
 /** For one benchmark where it has parts of its own. */

@@ -1,17 +1,17 @@
-/**
- * What benchmarks tell: tables of one form, which `--save` puts into their places in
- * `docs/benchmarks.md`.
- */
+/** The tables of benchmarks. `--save` writes them into the pages below `docs/benchmarks/`. */
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, release } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { median } from "./measure.ts";
 
-const page = fileURLToPath(new URL("../../docs/benchmarks.md", import.meta.url));
+/** The pages with the tables. */
+export const pages: readonly string[] = globSync(
+  fileURLToPath(new URL("../../docs/benchmarks/*.md", import.meta.url)),
+).sort();
 
-/** The parts of that page. */
+/** The parts of these pages. */
 export const sectionNames = [
   ...["host", "figures", "isolated", "workers"],
   ...["node", "node, full", "node, start", "node, loop", "node, growth"],
@@ -120,14 +120,12 @@ export class Report {
     return section;
   }
 
-  /** Into the page, those that are whole and have a place there. */
+  /** Writes the sections that are whole into their pages. */
   save(): void {
-    let text = readFileSync(page, "utf8");
     for (const { name, isWhole, lines } of this.#sections) {
-      if (isWhole) text = withSection(text, name, lines);
+      if (isWhole) saveSection(name, lines);
       else console.error(`${name}: not saved, as some of it was left out`);
     }
-    writeFileSync(page, text);
   }
 }
 
@@ -138,13 +136,21 @@ interface SectionOptions {
   readonly isWhole?: boolean;
 }
 
-/** The text between the two comments that name the section is replaced. */
+const beginOf = (name: string): string => `<!-- bench: ${name} -->`;
+
+function saveSection(name: string, lines: readonly string[]): void {
+  const page = pages.find((path) => readFileSync(path, "utf8").includes(beginOf(name)));
+  if (page === undefined) throw new Error(`No page in docs/benchmarks has the comment ${beginOf(name)}`);
+  writeFileSync(page, withSection(readFileSync(page, "utf8"), name, lines));
+}
+
+/** Replaces the text between the two comments that name the section. */
 export function withSection(text: string, name: string, lines: readonly string[]): string {
-  const begin = `<!-- bench: ${name} -->`;
+  const begin = beginOf(name);
   const end = "<!-- end -->";
   const from = text.indexOf(begin);
   const to = text.indexOf(end, from);
-  if (from < 0 || to < 0) throw new Error(`docs/benchmarks.md has no place for "${name}": ${begin} and ${end}`);
+  if (from < 0 || to < 0) throw new Error(`The page has no section "${name}": ${begin} and ${end}`);
   return `${text.slice(0, from + begin.length)}\n${lines.join("\n")}\n\n${text.slice(to)}`;
 }
 

@@ -1,7 +1,8 @@
 /**
  * `npm run demo:author`: the module of docs/guides/write-a-module.md from nothing to served,
- * reloaded and unloaded. Every file and every curl line is taken out of the guide, and what a
- * line's comment says must be in the answer. Exits non-zero when it is not.
+ * reloaded and unloaded by the program of docs/guides/module/embed.md. Every file and every curl
+ * line is taken from these pages, and what a line's comment says must be in the response. Exits
+ * non-zero when it is not.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -12,7 +13,9 @@ import { type Block, blocksOf } from "#test/contract/docs/blocks.ts";
 import { curlLines } from "#test/contract/docs/shell.ts";
 import { ended, plain, project, requireCurlAndPorts, untilReady } from "./support.ts";
 
-const guide = blocksOf("the guide", readFileSync(join(project, "docs/guides/write-a-module.md"), "utf8"));
+const guide = ["write-a-module.md", "module/embed.md"].flatMap((page) =>
+  blocksOf(page, readFileSync(join(project, "docs/guides", page), "utf8")),
+);
 const folder = mkdtempSync(join(tmpdir(), "modhost-author-"));
 const launcher = join(project, "core/cli/launch.mjs");
 const file = "mod_notes.ts";

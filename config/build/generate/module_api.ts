@@ -20,8 +20,8 @@ const titles: Readonly<Record<string, string>> = {
   options: "Reading options",
   provider: "Providing an app",
   routes: "Routes and handlers",
-  answer: "Answers of handlers",
-  exchange: "Requests and answers",
+  answer: "Results of handlers",
+  exchange: "Requests and responses",
   http_files: "Static files",
   http_gateway: "Content by its CID",
   middleware: "Koa middleware",
@@ -29,10 +29,10 @@ const titles: Readonly<Record<string, string>> = {
   sse: "Server-sent events",
   server: "Operating the server",
   change: "Changes of the server",
-  plan: "What a changed configuration makes of the server",
-  config: "The configuration as it is shown and edited",
+  plan: "Effects of a changed configuration",
+  config: "Showing and editing the configuration",
   certificate: "Certificates of the server",
-  state: "What a server tells",
+  state: "The state of a server",
   presented_token: "The token of a request",
   tokens: "Tokens of the server",
   token_scope: "Kinds of token scopes",
@@ -73,7 +73,11 @@ export function moduleApiPage(sources: Sources): string {
       introduction: sources.introductionOf(file),
       all: byFile.get(file) ?? [],
     })),
-    { title: "The package", introduction: 'What `import ... from "modhost"` has beside these types.', all: package_ },
+    {
+      title: "The package",
+      introduction: 'Functions and classes that `import ... from "modhost"` has in addition to the types.',
+      all: package_,
+    },
   ];
   const links = new Map(
     [...typeLinks(sources), ...linksTo("module-api.md", package_)].map(([name, address]) => [
@@ -105,9 +109,11 @@ function titleOf(file: string): string {
   return titles[key] ?? `${key.charAt(0).toUpperCase()}${key.slice(1).replaceAll("_", " ")}`;
 }
 
-const introduction = `What a module is given, and what it gives. [Write a module](../guides/write-a-module.md) tells how it goes together;
-\`import type { ... } from "modhost"\` (or \`"modhost/types"\`, which holds nothing but types) has the names of this page, but for
-those of bundled modules, whose section says where they are.
-Other pages: [events](events.md), [options of the host](options.md), [errors](errors.md), the HTTP client and its
-helpers [\`modhost/net/http\`](net-http.md), the test kit [\`modhost/testing\`](testing.md). "Spec n" is part n of the
-HTTP module framework document, whose statements are in [the contract](contract.md).`;
+const introduction = `For authors of modules: every type that a module uses. [Write a module](../guides/write-a-module.md) is the introduction.
+
+\`import type { ... } from "modhost"\` has the names of this page, and so has \`"modhost/types"\`, which contains only types. The
+types of bundled modules are imported from elsewhere; their sections say from where.
+
+Other pages: [events](events.md), [options of the host](options.md), [errors](errors.md), the [HTTP client](net-http.md) and
+[functions for forms, URLs and HTML](net-http-helpers.md) of \`modhost/net/http\`, the test kit [\`modhost/testing\`](testing.md).
+"Spec n" is part n of the HTTP module framework document, whose statements are in [the contract](contract.md).`;

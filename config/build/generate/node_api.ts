@@ -11,8 +11,8 @@ const types = ["modules/mod_node/library/types.ts", "modules/mod_node/node/low_l
 /** Files whose name does not say enough; the others are groups of methods. */
 const titles: Readonly<Record<string, string>> = {
   index: "All groups",
-  common: "What all methods share",
-  candidates: "What can be added",
+  common: "Options of all methods",
+  candidates: "Content that can be added",
   byte_stream: "Streams of bytes",
   pin_remote: "node.pin.remote",
 };
@@ -41,15 +41,19 @@ export function nodeApiPage(sources: Sources): string {
     }),
   ];
   const links = new Map(linksTo("", [...around, ...own]));
-  return page("The node's interface", "modules/mod_node/{types,low_level_node}.ts and modules/mod_node/api", [
-    introduction,
-    sections.map(contents).join("\n"),
-    ...sections.flatMap(({ title, introduction: about, all }) => [
-      `## ${title}`,
-      ...(about === "" ? [] : [about]),
-      ...all.map((exported) => describe(exported, links)),
-    ]),
-  ]);
+  return page(
+    "The node's interface",
+    "modules/mod_node/library/types.ts, modules/mod_node/node/low_level_node.ts and modules/mod_node/api",
+    [
+      introduction,
+      sections.map(contents).join("\n"),
+      ...sections.flatMap(({ title, introduction: about, all }) => [
+        `## ${title}`,
+        ...(about === "" ? [] : [about]),
+        ...all.map((exported) => describe(exported, links)),
+      ]),
+    ],
+  );
 }
 
 const rankOf = ({ name }: Exported) =>
@@ -71,9 +75,10 @@ function contents({ title, all }: { readonly title: string; readonly all: readon
   return `- [${title}](#${anchor(title)}): ${names.join(", ")}`;
 }
 
-const introduction = `What \`createNode\` of \`modhost/node\` and \`module.depends("node")\` give: the methods that the client libraries of the RPC
-API have (kubo-rpc-client 7, ipfs-http-client 60), with the same names, arguments, results and failures, and more where the RPC
-API has more. [Use the node in a program](../guides/use-the-node.md) shows it at work; the commands of the RPC API, which call
-these methods, have [pages of their own](rpc/README.md). CIDs are those of \`multiformats\`, peer ids those of
-\`@libp2p/interface\`, addresses those of \`@multiformats/multiaddr\`. What a method takes as \`IpfsPath\` may be a CID or text; a
-failure is a \`NodeError\` with [a code](node-errors.md).`;
+const introduction = `For programmers: the methods that \`createNode\` of \`modhost/node\` and \`module.depends("node")\` return. They are those of the client libraries of the
+RPC API (kubo-rpc-client 7, ipfs-http-client 60), with the same names, arguments, results and failures, and more if the RPC
+API has more. [Use the node in a program](../guides/use-the-node.md) is the introduction. The commands of the RPC API, which call
+these methods, have [pages of their own](rpc/README.md).
+
+CIDs are those of \`multiformats\`, peer ids those of \`@libp2p/interface\`, and addresses those of \`@multiformats/multiaddr\`. An argument of the
+type \`IpfsPath\` may be a CID or text. A failure is a \`NodeError\` with [a code](node-errors.md).`;

@@ -31,10 +31,12 @@ export async function tokenScopesPage(): Promise<string> {
   ]);
 }
 
-const introduction = `What a [token](../guides/operate/tokens.md) can open. A scope is a kind and, after a colon, what is opened of that kind;
-words in capitals are filled in. \`app:NAME\` and \`*\` are the host's own, and a module declares each of the others while it is
-loaded. \`modhost token scopes\` lists those of your server, the ones of your own modules among them.`;
+const introduction = `For operators: everything that a [token](../guides/operate/tokens.md) can open. A scope is a kind and, after a colon, a part of that kind. Replace words
+in capitals.
 
-const own = `A module declares a kind by [\`module.provides("token-scope", ...)\`](module-api.md#tokenscopeitem);
-[Scopes of your own](../guides/module/tokens.md#scopes-of-your-own) shows how. A scope whose module is not loaded stays with its token and opens
+\`app:NAME\` and \`*\` belong to the host. Each of the others is declared by a module while it is loaded. \`modhost token scopes\` lists
+the scopes of your server, including those of your own modules.`;
+
+const own = `A module declares a kind by [\`module.provides("token-scope", ...)\`](module-api.md#tokenscopeitem):
+[Scopes of your own](../guides/module/tokens.md#scopes-of-your-own). If a module is unloaded, its scopes stay with their tokens, and open
 nothing until the module is loaded again.`;

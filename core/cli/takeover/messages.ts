@@ -2,7 +2,7 @@
  * The messages of two server processes while one takes over from the other. The next process
  * makes the calls.
  */
-import type { SavedState } from "../../host.ts";
+import type { Host, SavedState } from "../../host.ts";
 import type { PausedPort } from "../../ports/inherited.ts";
 
 /** Set in the environment of a process that is to take over from its parent. */
@@ -28,4 +28,15 @@ export interface Checked {
   readonly data: string;
   readonly config: { readonly isEmpty: boolean; readonly file: string | undefined };
   readonly failed: readonly { readonly name: string; readonly host: string; readonly note: string }[];
+}
+
+/** @throws {Error} names a failed module that was loaded before */
+export function assertNoneLost(failed: Checked["failed"], loaded: ReadonlySet<string>): void {
+  const lost = failed.find(({ name }) => loaded.has(name));
+  if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+}
+
+/** Returns the names of the loaded modules of a host. */
+export function loadedIn(host: Host): Set<string> {
+  return new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
 }

@@ -3,12 +3,12 @@
  * changes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { httpOf } from "../../host/http_module.ts";
 import type { Host } from "../../host.ts";
 import { assertNotEmptied } from "../../operations/apply.ts";
 import type { Progress } from "../../operations/change.ts";
 import type { NextServerProcess } from "../../types.ts";
-import { httpOf } from "../hosted.ts";
-import type { Checked } from "./messages.ts";
+import { assertNoneLost, type Checked, loadedIn } from "./messages.ts";
 import type { NextProcess } from "./next_process.ts";
 
 /** Default of the seconds to wait for long requests. */
@@ -56,9 +56,7 @@ function assertFits(host: Host, { data, config, failed }: Checked): void {
   assertNotEmptied(config, host.config);
   const own = String(host.config.value("data_path"));
   if (data !== own) throw new Error(`the other process keeps its data in ${data}, and this one in ${own}`);
-  const loaded = new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
-  const [lost] = failed.filter(({ name }) => loaded.has(name));
-  if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+  assertNoneLost(failed, loadedIn(host));
 }
 
 async function untilShort(host: Host, next: NextProcess, wait: number): Promise<void> {

@@ -3,6 +3,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { handOverText } from "../../operations/server.ts";
+import { ownCommand } from "../../relay/ipc_child.ts";
 import type { Change, ServerStatus } from "../../types.ts";
 import { changeText, showChange } from "../admin/change.ts";
 import { adminSocket, NoServerError, StuckServerError, send, statusOf } from "../admin/client.ts";
@@ -26,7 +27,8 @@ export async function takeOver(context: CommandContext): Promise<number | undefi
   const before = await statusAt(socket);
   if (before === undefined) return undefined;
   const wait = waitOf(context.options.wait);
-  const request = { command: JSON.stringify(commandOf(process.argv)), folder: context.cwd, ...wait };
+  const words = process.argv.slice(2).filter((word, at, all) => !own.test(word) && all[at - 1] !== "--wait");
+  const request = { command: JSON.stringify(ownCommand(words)), folder: context.cwd, ...wait };
   const { value: change } = await send<Change>(socket, "POST", "/takeover", request);
   if (change.result !== "done") return showChange(context, change);
   const { pid, outcome } = await outcomeOf(socket, before);
@@ -38,13 +40,6 @@ export async function takeOver(context: CommandContext): Promise<number | undefi
   const shown = { ...outcome, steps: change.steps };
   output.show({ ...shown, pid }, () => [changeText(output, shown), line].join("\n"));
   return isDone ? 0 : 1;
-}
-
-/** This program, and its words but for those that are meant for this process. */
-function commandOf([, program = "", ...words]: readonly string[]): string[] {
-  const rest = words.filter((word, at) => !own.test(word) && words[at - 1] !== "--wait");
-  const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
-  return [process.execPath, ...options, program, ...rest];
 }
 
 function waitOf(given: unknown): { wait?: number } {
@@ -71,20 +66,18 @@ async function outcomeOf(socket: string, before: ServerStatus): Promise<{ pid: n
   }
 }
 
-/** Undefined while nothing is recorded, or nobody answers. */
+/** Resolves to undefined while nothing is recorded, or no server responds. */
 async function recordedAt(socket: string): Promise<Change | undefined> {
-  try {
-    const { value: changes } = await send<Change[]>(socket, "GET", "/changes");
-    return changes.findLast(({ what }) => what === handOverText);
-  } catch (error) {
-    if (error instanceof NoServerError) return undefined;
-    throw error;
-  }
+  const recorded = await unlessAbsent(send<Change[]>(socket, "GET", "/changes"));
+  return recorded?.value.findLast(({ what }) => what === handOverText);
 }
 
-async function statusAt(socket: string): Promise<ServerStatus | undefined> {
+const statusAt = (socket: string) => unlessAbsent(statusOf(socket));
+
+/** Resolves to undefined if no server responds. */
+async function unlessAbsent<T>(response: Promise<T>): Promise<T | undefined> {
   try {
-    return await statusOf(socket);
+    return await response;
   } catch (error) {
     if (error instanceof NoServerError || error instanceof StuckServerError) return undefined;
     throw error;

@@ -1,10 +1,13 @@
-/** Sizes in human-readable form. */
+/** Parses and prints human-readable sizes. */
 import { failure } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
 const prefixes = "kmgtpe";
 
-/** Bytes of `10GB`, `500 MiB`, `1.5k`, `1000`. @throws NodeError with the reference's text */
+/**
+ * Returns the bytes of `10GB`, `500 MiB`, `1.5k` or `1000`.
+ * @throws NodeError with go-ipfs's text
+ */
 export function parseSize(text: string): number {
   const [, digits = "", rest = ""] = /^([0-9.,]*)(.*)$/s.exec(text) ?? [];
   const number = Number(digits.replaceAll(",", ""));
@@ -21,7 +24,7 @@ export function parseSize(text: string): number {
   return Math.trunc(size);
 }
 
-/** `234 MB`: at most three digits, decimal units. */
+/** Prints a size with at most three digits and decimal units, such as `234 MB`. */
 export function sizeText(size: number | bigint): string {
   const bytes = Number(size);
   if (bytes < 10) return `${bytes} B`;

@@ -22,11 +22,11 @@ export interface Answer {
   readonly late: string | undefined;
 }
 
-/** What is compared of an answer. */
+/** The parts of a response that are compared. */
 export interface Compared {
-  /** What must be the same. */
-  readonly answer: string;
-  /** The text of a refusal, which may be in other words. */
+  /** Must be the same. */
+  readonly response: string;
+  /** The text of an error, which may have other words. */
   readonly refusal?: string | undefined;
 }
 
@@ -74,8 +74,8 @@ export interface Family {
 
 /** Compares statuses and bodies, and takes the text of a failure for the refusal. */
 export function comparedByDefault({ status, body, late }: Answer): Compared {
-  if (status >= 400) return { answer: String(status), refusal: messageIn(body.toString()) };
-  return { answer: `${status} ${body.toString()}`, refusal: late };
+  if (status >= 400) return { response: String(status), refusal: messageIn(body.toString()) };
+  return { response: `${status} ${body.toString()}`, refusal: late };
 }
 
 /** The message of a failure; the whole text where it is none. */

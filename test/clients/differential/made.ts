@@ -18,7 +18,7 @@ export const flags = (random: Random, options: readonly string[], probability = 
     .join("");
 
 /** A field of a successful answer that is one object in JSON. */
-export function fieldOf({ answer, refusal }: Compared, name: string): string | undefined {
+export function fieldOf({ response: answer, refusal }: Compared, name: string): string | undefined {
   if (refusal !== undefined || !answer.startsWith("200 {")) return undefined;
   try {
     const value = (JSON.parse(answer.slice(4)) as Record<string, unknown>)[name];

@@ -68,7 +68,7 @@ export async function play(
     if (textOf(theirs) !== textOf(own)) {
       const difference = { ...step, level, steps: [...steps] };
       const isRefusedByBoth = theirs.refusal !== undefined && own.refusal !== undefined;
-      if (theirs.answer !== own.answer || !isRefusedByBoth) {
+      if (theirs.response !== own.response || !isRefusedByBoth) {
         const reason = explained.find(({ applies }) => applies(difference))?.reason;
         return { name, calls: steps.length, otherWords, difference, reason };
       }
@@ -80,12 +80,12 @@ export async function play(
 }
 
 /** A refusal begins a line of its own. */
-export const textOf = ({ answer, refusal }: Compared): string =>
+export const textOf = ({ response: answer, refusal }: Compared): string =>
   refusal === undefined ? answer : `${answer}${REFUSAL}${refusal}`;
 
 const REFUSAL = "\n! ";
 
 export function comparedIn(text: string): Compared {
   const at = text.indexOf(REFUSAL);
-  return at < 0 ? { answer: text } : { answer: text.slice(0, at), refusal: text.slice(at + REFUSAL.length) };
+  return at < 0 ? { response: text } : { response: text.slice(0, at), refusal: text.slice(at + REFUSAL.length) };
 }

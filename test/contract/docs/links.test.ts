@@ -1,7 +1,4 @@
-/**
- * Links of the README, of all pages under docs and of the pages of modules lead to files and
- * headings that exist.
- */
+/** Links of all pages in the root, `core`, `docs` and `modules` lead to existing files and headings. */
 import assert from "node:assert/strict";
 import { existsSync, globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -10,7 +7,7 @@ import { describe, test } from "node:test";
 import { anchor } from "#config/build/generate/markdown.ts";
 import { project } from "./guides/support.ts";
 
-const pages = globSync(["{README,CONTRIBUTING,CHANGELOG}.md", "{docs,modules}/**/*.md"], { cwd: project });
+const pages = globSync(["{README,CONTRIBUTING,CHANGELOG}.md", "{core,docs,modules}/**/*.md"], { cwd: project });
 
 /** A page without its blocks of code. */
 async function textOf(page: string): Promise<string> {

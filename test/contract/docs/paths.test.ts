@@ -42,6 +42,13 @@ function lostInside(text: string): string[] {
   return (text.match(inside) ?? []).filter((path) => !endings.has(path) && !placeholder.test(path));
 }
 
+/** Source files that a page names in code, by any end of their path, and that do not exist. */
+function lostSources(text: string): string[] {
+  const prose = text.replaceAll(/^```.*?^```$/gms, "");
+  const names = [...prose.matchAll(/`(?:\.{1,2}\/)*([\w/-]+(?:\.\w+)*\.(?:ts|cjs))`/g)].map(([, name]) => name ?? "");
+  return names.filter((name) => !endings.has(name) && !placeholder.test(name));
+}
+
 function lostIn(paths: readonly string[], find: (path: string) => readonly string[]): string[] {
   return paths.flatMap((path) => find(path).map((lost) => `${path} names ${lost}`));
 }
@@ -51,6 +58,15 @@ test("pages name paths that are there", () => {
   assert.ok(pages.length > 20);
   assert.deepEqual(
     lostIn(pages, (page) => lostFromRoot(read(page))),
+    [],
+  );
+});
+
+test("the READMEs of rooms name source files that are there", () => {
+  const pages = everywhere.filter((path) => /^(?:core|modules|config)\b.*README\.md$/.test(path));
+  assert.ok(pages.length > 40);
+  assert.deepEqual(
+    lostIn(pages, (page) => lostSources(read(page))),
     [],
   );
 });
@@ -85,6 +101,9 @@ test("a path that is not there is found in each form", () => {
   assert.deepEqual(lostFromRoot("see core/gone.ts, core/host.ts and `docs/reference/gone.md`"), [
     "core/gone.ts",
     "docs/reference/gone.md",
+  ]);
+  assert.deepEqual(lostSources("`gone.ts`, `../host.ts` and `routing/routes.ts`\n```ts\n`gone_too.ts`\n```\n"), [
+    "gone.ts",
   ]);
   assert.deepEqual(lostInside("http/gone.ts, cli/launch.mjs, node_modules/x/y.mjs"), ["http/gone.ts"]);
   assert.equal(commentsOf('/** a */ const b = "// no"; // c\n/* d\n e */'), " a \nc\n d\n e ");

@@ -2,10 +2,10 @@
  * A server that is taken over by one process after another, under requests, uploads and downloads.
  */
 import { readFile } from "node:fs/promises";
-import { type TakeoverFigures, takeoverLoad, untilGone } from "#test/support/takeover_load.ts";
+import { type TakeoverMetrics, takeoverLoad, untilGone } from "#test/support/takeover_load.ts";
 import { Program } from "#test/unit/core/cli/spawned.ts";
 
-export interface TakeoversReport extends TakeoverFigures {
+export interface TakeoversReport extends TakeoverMetrics {
   readonly takeovers: number;
   /** Of each takeover as its command took it, milliseconds, the shortest first. */
   readonly times: readonly number[];

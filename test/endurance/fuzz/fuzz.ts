@@ -47,8 +47,11 @@ const healthyEvery = 50;
 /** Milliseconds within which the server must have closed a connection that the client has ended. */
 const patience = 8000;
 const enoughFailures = 20;
-/** Of what the timeouts of 0.3 s may cut when the machine is busy. */
-const attempts = 5;
+/**
+ * Milliseconds during which a client repeats what the host's timeouts of 0.3 s cut off, as they do
+ * on a busy machine.
+ */
+const retryTime = 60_000;
 
 export async function fuzz({
   seconds,
@@ -83,7 +86,7 @@ export async function fuzz({
         if (status.startsWith("5") && !isRefusal) failures.push(`exchange ${number} was answered ${status}`);
         if (number % healthyEvery === 0) {
           for (const name of transports) {
-            const text = await askHealthy(host.client(name));
+            const text = await requestHealthy(host.client(name));
             if (text !== "healthy") throw new Error(`a healthy request got ${text}`);
             healthy += 1;
           }
@@ -205,25 +208,24 @@ async function overSocket(host: TestHost, random: Random): Promise<string> {
  * the host: it is begun again.
  */
 async function opened(host: TestHost, tls: boolean): Promise<RawConnection> {
-  for (let left = attempts; ; left -= 1) {
-    try {
-      return await RawConnection.open(tls ? host.https : host.http, { tls, timeout: patience });
-    } catch (error) {
-      if (!tls || left === 1 || !isReset(error)) throw error;
-    }
-  }
+  const open = () => RawConnection.open(tls ? host.https : host.http, { tls, timeout: patience });
+  return tls ? await untilNotReset(open) : await open();
 }
 
 /**
  * A kept connection may be closed as idle when a request is on its way: it is sent again, as
  * clients do (RFC 9112, 9.3.1).
  */
-async function askHealthy(client: Client): Promise<string> {
-  for (let left = attempts; ; left -= 1) {
+async function requestHealthy(client: Client): Promise<string> {
+  return await untilNotReset(() => client.text("/fuzz"));
+}
+
+async function untilNotReset<T>(attempt: () => Promise<T>): Promise<T> {
+  for (const deadline = performance.now() + retryTime; ; ) {
     try {
-      return await client.text("/fuzz");
+      return await attempt();
     } catch (error) {
-      if (left === 1 || !isReset(error)) throw error;
+      if (performance.now() > deadline || !isReset(error)) throw error;
     }
   }
 }

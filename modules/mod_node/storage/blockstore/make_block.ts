@@ -9,7 +9,7 @@ import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
 
 /**
- * Maximum bytes of a block from a caller. The block is held in memory; peers exchange only smaller
+ * Maximum bytes of a block from a caller, which is read into memory. Peers exchange only smaller
  * ones.
  */
 export const MAX_BLOCK = 128 * 1024 * 1024;

@@ -3,7 +3,7 @@
  */
 import { resolve } from "node:path";
 import { failure, type NodeError } from "../../util/errors.ts";
-import { repoVersionsOfToday } from "../../util/version.ts";
+import { kuboRepoVersions } from "../../util/version.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 /** The settings of each engine that describe the data on the disk. */
@@ -109,7 +109,7 @@ export function resolveStorePaths(folder: string, { blocks, metadata, foreign, .
  */
 export function storePaths(spec: JsonObject, version?: string): StorePaths {
   const { mounts, type, path } = diskSettings(spec);
-  const isOfKubo = repoVersionsOfToday.includes(version ?? "");
+  const isOfKubo = kuboRepoVersions.includes(version ?? "");
   const program = isOfKubo ? "Kubo" : "go-ipfs";
   if (type === "pebbleds" && typeof path === "string" && isOfKubo) {
     const foreign = { engine: type, path, program, hasBlocks: true } as const;

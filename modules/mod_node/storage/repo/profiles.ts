@@ -116,14 +116,14 @@ export const profiles: Readonly<Record<string, Profile>> = {
   },
   "default-datastore": datastore(defaultSpec, "Blocks in segment files, metadata in LMDB."),
   flatfs: datastore(flatfsSpec, "A file for each block, as other nodes store them."),
-  "flatfs-measure": datastore(flatfsSpec, "The same; the node does its own measurements."),
+  "flatfs-measure": datastore(flatfsSpec, "Like `flatfs`; the node has its own metrics."),
   badgerds: datastore(badgerSpec, "Blocks in Badger, as other nodes store them: this node refuses it."),
-  "badgerds-measure": datastore(badgerSpec, "The same: this node refuses it."),
+  "badgerds-measure": datastore(badgerSpec, "Like `badgerds`: this node refuses it."),
   pebbleds: datastore(
     pebbleSpec,
     "Everything in Pebble: this node refuses it, but opens such a repo that Kubo has made.",
   ),
-  "pebbleds-measure": datastore(pebbleSpec, "The same: this node refuses it."),
+  "pebbleds-measure": datastore(pebbleSpec, "Like `pebbleds`: this node refuses it."),
   lowpower: {
     help: "Less work: a routing client only, few connections, no repeated announcements.",
     changes: {

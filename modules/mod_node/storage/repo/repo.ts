@@ -5,7 +5,7 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { failure, NodeError, reworded } from "../../util/errors.ts";
-import { repoVersion, repoVersionsOfToday } from "../../util/version.ts";
+import { kuboRepoVersions, repoVersion } from "../../util/version.ts";
 import { readPlainText } from "../plain_file.ts";
 import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
 import { writeAtomically } from "./atomic_file.ts";
@@ -356,8 +356,8 @@ async function requireVersion(path: string): Promise<string> {
     });
   const version = text.trim();
   if (!/^\d+$/.test(version)) throw failure("REPO_INVALID", { reason: "invalid data in repo version file" });
-  if (version === repoVersion || repoVersionsOfToday.includes(version)) return version;
-  if (Number(version) > Number(repoVersionsOfToday.at(-1))) {
+  if (version === repoVersion || kuboRepoVersions.includes(version)) return version;
+  if (Number(version) > Number(kuboRepoVersions.at(-1))) {
     throw failure("REPO_VERSION_UNSUPPORTED", {
       reason:
         `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
@@ -368,7 +368,7 @@ async function requireVersion(path: string): Promise<string> {
     throw failure("REPO_VERSION_UNSUPPORTED", {
       reason:
         `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
-        `Of later ones this node opens ${repoVersionsOfToday.join(", ")}: let Kubo 0.43 migrate the repo ${path}, or use another folder.`,
+        `Of later ones this node opens ${kuboRepoVersions.join(", ")}: let Kubo 0.43 migrate the repo ${path}, or use another folder.`,
     });
   }
   throw failure("REPO_VERSION_UNSUPPORTED", {

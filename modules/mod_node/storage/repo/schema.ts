@@ -273,13 +273,13 @@ export const configKeys = {
     "live",
     natMode,
     undefined,
-    "`enabled` or `disabled`: tell other nodes whether they are reachable. Enabled by default.",
+    "`enabled` or `disabled`: check for other nodes whether they are reachable. Enabled by default.",
   ),
   "AutoNAT.Throttle": key(
     "live",
     throttle,
     undefined,
-    "`{GlobalLimit, PeerLimit, Interval}`: limits for these answers to other nodes; 0 is no limit.",
+    "`{GlobalLimit, PeerLimit, Interval}`: how many of these checks are made per interval, in total and per peer; 0 is no limit.",
   ),
   "Pubsub.Router": key("start", text, "", "`gossipsub` (default) or `floodsub`."),
   "Pubsub.DisableSigning": key(

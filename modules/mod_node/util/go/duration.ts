@@ -1,9 +1,9 @@
-/** Durations as Go prints and parses them. */
+/** Prints and parses durations as Go does. */
 
 import { failure } from "../errors.ts";
 import { quote } from "./text.ts";
 
-/** In milliseconds. */
+/** Length of each unit in milliseconds. */
 const units: ReadonlyMap<string, number> = new Map([
   ["ns", 1e-6],
   ["us", 1e-3],
@@ -15,10 +15,13 @@ const units: ReadonlyMap<string, number> = new Map([
   ["h", 3_600_000],
 ]);
 
-/** Largest duration, in milliseconds: 63 bits of nanoseconds. */
+/** Largest duration in milliseconds: Go counts nanoseconds in 63 bits. */
 const MAX_MILLISECONDS = 2 ** 63 / 1e6;
 
-/** Milliseconds of `1h30m`, `1.5s`, `-10ms`, `0`. @throws NodeError with Go's text */
+/**
+ * Returns the milliseconds of `1h30m`, `1.5s`, `-10ms` or `0`.
+ * @throws NodeError with Go's text
+ */
 export function parseDuration(text: string): number {
   const invalid = () => failure("DURATION_INVALID", { reason: `time: invalid duration ${quote(text)}` });
   const [, sign, rest = ""] = /^([+-]?)(.*)$/s.exec(text) ?? [];
@@ -42,7 +45,7 @@ export function parseDuration(text: string): number {
   return sign === "-" ? -total : total;
 }
 
-/** `1h0m0s`, `1.5s`, `20ms`, `0s`: milliseconds as Go prints them. */
+/** Prints milliseconds as Go does: `1h0m0s`, `1.5s`, `20ms`, `0s`. */
 export function formatDuration(milliseconds: number): string {
   const nanoseconds = Math.round(Math.abs(milliseconds) * 1e6);
   const sign = milliseconds < 0 ? "-" : "";
@@ -60,7 +63,7 @@ export function formatDuration(milliseconds: number): string {
   return `${sign}${whole}${seconds}s`;
 }
 
-/** For durations under a second. */
+/** Units for durations under a second. */
 const smallUnits = [
   ["ns", 1],
   ["µs", 1e3],

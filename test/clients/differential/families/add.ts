@@ -141,9 +141,9 @@ function randomCall(random: Random): Call {
 
 /** The status, a line for each event, and the failure. */
 function compare({ status, body, late }: Answer): Compared {
-  if (status >= 400) return { answer: String(status), refusal: messageIn(body.toString()) };
+  if (status >= 400) return { response: String(status), refusal: messageIn(body.toString()) };
   const lines = body.toString().split("\n");
-  return { answer: [status, ...lines.filter((line) => line !== "").map(shortened)].join("\n"), refusal: late };
+  return { response: [status, ...lines.filter((line) => line !== "").map(shortened)].join("\n"), refusal: late };
 }
 
 /** Writes an event as `name hash size`, followed by its other fields. */

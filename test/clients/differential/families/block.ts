@@ -88,10 +88,10 @@ function* sequence(random: Random, level: Level): Case {
 
 function compare(answer: Answer): Compared {
   const { status, body } = answer;
-  if (status === 200 && !body.equals(Buffer.from(body.toString()))) return { answer: `200 ${body.toString("hex")}` };
-  const { answer: text, refusal } = comparedByDefault(answer);
+  if (status === 200 && !body.equals(Buffer.from(body.toString()))) return { response: `200 ${body.toString("hex")}` };
+  const { response: text, refusal } = comparedByDefault(answer);
   // A removal reports each failure as a line of its own.
-  return { answer: text, refusal };
+  return { response: text, refusal };
 }
 
 export const family: Family = {
@@ -103,7 +103,7 @@ export const family: Family = {
       reason:
         "the same bytes with another codec are a block of their own here, which stays and is read for all of them",
       applies: ({ reference, ours }) =>
-        ours.answer.startsWith("200") && /not found|could not find/.test(reference.refusal ?? reference.answer),
+        ours.response.startsWith("200") && /not found|could not find/.test(reference.refusal ?? reference.response),
     },
     {
       reason: "nothing is removed where one of the arguments is no CID: the reference removes those before it",

@@ -105,7 +105,7 @@ function put(random: Random, level: Level, known: readonly string[]): Call {
 }
 
 /** The CID of `dag/put`, which stands in an object. */
-function cidIn({ answer }: Compared): string | undefined {
+function cidIn({ response: answer }: Compared): string | undefined {
   return /^200 \{"Cid":\{"\/":"(\w+)"\}\}/.exec(answer)?.[1];
 }
 
@@ -134,7 +134,7 @@ const isPut = ({ path }: Call) => path.startsWith("dag/put");
 function compare(answer: Answer): Compared {
   const { status, body, late } = answer;
   if (status === 200 && late === undefined && !body.equals(Buffer.from(body.toString()))) {
-    return { answer: `200 ${body.length} bytes, ${createHash("sha256").update(body).digest("hex").slice(0, 16)}` };
+    return { response: `200 ${body.length} bytes, ${createHash("sha256").update(body).digest("hex").slice(0, 16)}` };
   }
   return comparedByDefault(answer);
 }
@@ -147,7 +147,7 @@ export const family: Family = {
     {
       reason: "a failure that is known before the first byte is a status",
       applies: ({ reference, ours }) =>
-        reference.answer.startsWith("200 ") && reference.refusal !== undefined && /^[45]/.test(ours.answer),
+        reference.response.startsWith("200 ") && reference.refusal !== undefined && /^[45]/.test(ours.response),
     },
     {
       reason: "below /ipld a dag-pb node has its links by their names, at both levels",
@@ -165,7 +165,8 @@ export const family: Family = {
     },
     {
       reason: "a body that holds no value is refused: the reference stores nothing and answers 200",
-      applies: ({ call, reference, ours }) => isPut(call) && reference.answer === "200 " && ours.refusal !== undefined,
+      applies: ({ call, reference, ours }) =>
+        isPut(call) && reference.response === "200 " && ours.refusal !== undefined,
     },
     {
       reason: "a DAG of no bytes has a ratio of 0: the reference cannot write 0 / 0",
@@ -178,10 +179,10 @@ export const family: Family = {
     {
       reason: "floats stay floats in dag-json",
       applies: ({ steps, reference, ours }) =>
-        ours.answer.replace(/\.0\b/g, "") === reference.answer ||
+        ours.response.replace(/\.0\b/g, "") === reference.response ||
         (steps.some(({ call: { parts } }) => /\d\.\d|\de\d/.test(String(parts?.[0]?.content))) &&
-          reference.answer.startsWith("200") &&
-          ours.answer.startsWith("200")),
+          reference.response.startsWith("200") &&
+          ours.response.startsWith("200")),
     },
   ],
   recorded: 40,

@@ -88,10 +88,10 @@ function* sequence(random: Random, level: Level, number: number): Case {
 const left = /"(Mtime|MtimeNsecs|Blocks)":\d+/g;
 
 function compare(answer: Answer): Compared {
-  const { answer: text, refusal } = comparedByDefault(answer);
+  const { response: text, refusal } = comparedByDefault(answer);
   // A removal reports each failure as a line, and has a trailer at the end.
-  if (text.startsWith('200 "')) return { answer: "200", refusal: `${text.slice(4)}${refusal ?? ""}` };
-  return { answer: text.replace(left, '"$1":0'), refusal };
+  if (text.startsWith('200 "')) return { response: "200", refusal: `${text.slice(4)}${refusal ?? ""}` };
+  return { response: text.replace(left, '"$1":0'), refusal };
 }
 
 const argumentsOf = ({ path }: Call) => new URLSearchParams(path.slice(path.indexOf("?"))).getAll("arg");

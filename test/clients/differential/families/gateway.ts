@@ -209,7 +209,7 @@ function compare({ status, headers, body }: Answer): Compared {
   const isTar = String(headers["content-type"]) === "application/x-tar";
   const digest =
     isContent && !isPage && !isHead && !isTar ? createHash("sha256").update(body).digest("hex").slice(0, 16) : "";
-  return { answer: [status, ...lines, digest].join("\n") };
+  return { response: [status, ...lines, digest].join("\n") };
 }
 
 /** Both escape different characters of the same address. */
@@ -221,7 +221,7 @@ const unescaped = (address: string): string => {
   }
 };
 
-const statusOf = ({ answer }: Compared) => Number.parseInt(answer, 10);
+const statusOf = ({ response: answer }: Compared) => Number.parseInt(answer, 10);
 const lastOf = ({ call }: Difference) => call;
 const headersOf = (difference: Difference) => lastOf(difference).gateway?.headers ?? {};
 
@@ -241,7 +241,7 @@ const explained: readonly Explanation[] = [
   },
   {
     reason: "HEAD has the headers of GET",
-    applies: ({ call, reference }) => call.gateway?.method === "HEAD" && reference.answer.trim() === "200",
+    applies: ({ call, reference }) => call.gateway?.method === "HEAD" && reference.response.trim() === "200",
   },
   {
     reason: "no root may have a service worker, with a slash at its end or without",
@@ -250,7 +250,7 @@ const explained: readonly Explanation[] = [
   {
     reason: "an archive of a root that is missing is 404",
     applies: ({ ours, reference }) =>
-      statusOf(ours) === 404 && /^200\n(?:.*\n)*content-type: application.vnd.ipld.car/.test(reference.answer),
+      statusOf(ours) === 404 && /^200\n(?:.*\n)*content-type: application.vnd.ipld.car/.test(reference.response),
   },
   {
     reason: "a client that has the content already needs no block of it",
@@ -258,7 +258,7 @@ const explained: readonly Explanation[] = [
   },
   {
     reason: "a directory is JSON for whoever asks for it",
-    applies: ({ ours }) => ours.answer.includes(".listing.json"),
+    applies: ({ ours }) => ours.response.includes(".listing.json"),
   },
   {
     reason: "a value inside a document has no response of its own",
@@ -275,12 +275,13 @@ const explained: readonly Explanation[] = [
   },
   {
     reason: "a block in which a path ends after it has passed through it is sent once, with duplicates as well",
-    applies: ({ ours }) => /ipld.car.*dups=y/.test(ours.answer) && /\nx-ipfs-roots: (\w+),.*\1/.test(ours.answer),
+    applies: ({ ours }) => /ipld.car.*dups=y/.test(ours.response) && /\nx-ipfs-roots: (\w+),.*\1/.test(ours.response),
   },
   {
     reason: "what Accept has added to the form in the query is in Content-Location",
     applies: ({ ours, reference }) =>
-      linesBeyond(ours, reference).every((line) => line.startsWith("content-location")) && /format=/.test(ours.answer),
+      linesBeyond(ours, reference).every((line) => line.startsWith("content-location")) &&
+      /format=/.test(ours.response),
   },
   {
     reason: "a range of bytes alone is of an entity, as the specification has it",
@@ -288,7 +289,7 @@ const explained: readonly Explanation[] = [
   },
   {
     reason: "a file without bytes has a type, and no range",
-    applies: ({ ours }) => ours.answer.includes("content-length: 0"),
+    applies: ({ ours }) => ours.response.includes("content-length: 0"),
   },
   {
     reason: "the reference has closed the connection",
@@ -305,8 +306,8 @@ const explained: readonly Explanation[] = [
 ];
 
 const linesBeyond = (one: Compared, other: Compared): string[] => {
-  const known = new Set(other.answer.split("\n"));
-  return one.answer.split("\n").filter((line) => !known.has(line));
+  const known = new Set(other.response.split("\n"));
+  return one.response.split("\n").filter((line) => !known.has(line));
 };
 
 export const family: Family = {

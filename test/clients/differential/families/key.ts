@@ -48,8 +48,8 @@ function* sequence(random: Random, level: Level, at: number): Case {
 
 /** The identities of keys that both made themselves differ: what is left is their form. */
 function compare(answer: Answer): Compared {
-  const { answer: text, refusal } = comparedByDefault(answer);
-  return { answer: formsIn(text), refusal: refusal && formsIn(refusal) };
+  const { response: text, refusal } = comparedByDefault(answer);
+  return { response: formsIn(text), refusal: refusal && formsIn(refusal) };
 }
 
 const formsIn = (text: string): string =>

@@ -53,8 +53,8 @@ function* sequence(random: Random, level: Level): Case {
 
 /** Leaves out the links of an answer, which the specification has and go-ipfs 0.9 does not send. */
 function compare(answer: Answer): Compared {
-  const { answer: text, refusal } = comparedByDefault(answer);
-  return { answer: text.replace(/("Hash":"\w+"),"Links":\[[^\]]*\]/, "$1"), refusal };
+  const { response: text, refusal } = comparedByDefault(answer);
+  return { response: text.replace(/("Hash":"\w+"),"Links":\[[^\]]*\]/, "$1"), refusal };
 }
 
 export const family: Family = {
@@ -66,7 +66,7 @@ export const family: Family = {
   explained: [
     {
       reason: "a body that holds no object is refused: the reference stores nothing and answers 200",
-      applies: ({ call, reference }) => call.path.startsWith("object/put") && reference.answer === "200 ",
+      applies: ({ call, reference }) => call.path.startsWith("object/put") && reference.response === "200 ",
     },
   ],
   recorded: 30,

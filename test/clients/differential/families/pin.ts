@@ -16,7 +16,7 @@ function* sequence(random: Random, level: Level, at: number): Case {
     part("d/s", "application/x-directory"),
     part("d/s/b", "application/octet-stream", `b ${at}`),
   ];
-  const { answer } = yield { path: `add?pin=false${flags(random, ["cid-version=1"], 0.5)}`, parts };
+  const { response: answer } = yield { path: `add?pin=false${flags(random, ["cid-version=1"], 0.5)}`, parts };
   const cids = [...answer.matchAll(/"Hash":"(\w+)"/g)].map(([, cid]) => cid as string);
   const root = () =>
     random.pick([
@@ -55,9 +55,9 @@ const added = /,"PinLs(?:List|Object)":\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}/
 
 /** Lines in any order, as pins are listed in none. */
 function compare(answer: Answer): Compared {
-  const { answer: text, refusal } = comparedByDefault(answer);
-  if (!text.startsWith("200 {")) return { answer: text, refusal };
-  return { answer: text.slice(4).replaceAll(added, "").split("\n").sort().join("\n"), refusal };
+  const { response: text, refusal } = comparedByDefault(answer);
+  if (!text.startsWith("200 {")) return { response: text, refusal };
+  return { response: text.slice(4).replaceAll(added, "").split("\n").sort().join("\n"), refusal };
 }
 
 export const family: Family = {
@@ -68,12 +68,12 @@ export const family: Family = {
     {
       reason: "what has a pin of its own and stands below another one is indirect as well, at both levels",
       applies: ({ level, call, ours }) =>
-        level === "0.43" && /type=indirect/.test(call.path) && ours.answer.includes("indirect through"),
+        level === "0.43" && /type=indirect/.test(call.path) && ours.response.includes("indirect through"),
     },
     {
       reason: "a tree that is pinned already is not walked again, so there is no progress to report",
       applies: ({ call, reference }) =>
-        /^pin\/add\?.*progress=true/.test(call.path) && reference.answer.includes("Progress"),
+        /^pin\/add\?.*progress=true/.test(call.path) && reference.response.includes("Progress"),
     },
   ],
   recorded: 25,

@@ -137,6 +137,6 @@ describe("a channel", () => {
     await new Promise(setImmediate);
     await new Promise(setImmediate);
     assert.equal(sent.length, 3);
-    assert.equal(channel.isEnded, true);
+    assert.equal(channel.ended?.message, "gone");
   });
 });

@@ -134,7 +134,7 @@ describe("connections handed to another process", () => {
     await new Promise(setImmediate);
     assert.ok(handles.every(({ closed }) => closed === 0));
     current = next.channel;
-    handoff.flush(1);
+    handoff.flush();
     await eventually("the next one has all", () => taken.length === handles.length, { every: 1 });
     assert.deepEqual(new Set(taken), new Set(handles));
     await handoff.close();
@@ -234,6 +234,6 @@ describe("the end of an IPC channel", () => {
     for (const message of odd) there.send(message, undefined, undefined, () => undefined);
     there.send({ type: "handle" }, handle, undefined, () => undefined);
     await eventually("all have come", () => strays.length === odd.length + 1, { every: 1 });
-    assert.deepEqual([handle.closed, channel.isEnded], [1, false]);
+    assert.deepEqual([handle.closed, channel.ended], [1, undefined]);
   });
 });

@@ -9,7 +9,7 @@ import { readFilter } from "#modules/mod_http_pinning/filter.ts";
 import { Requests } from "#modules/mod_http_pinning/requests.ts";
 import { Work } from "#modules/mod_http_pinning/work.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
 interface Host {
@@ -33,7 +33,7 @@ interface Host {
  * A host whose fetching waits for `go`; it looks for what others have left every `lookEvery`
  * milliseconds.
  */
-async function start(t: TestContext, place: SharedPlace, lookEvery: number): Promise<Host> {
+async function start(t: TestContext, place: MemorySharedStore, lookEvery: number): Promise<Host> {
   const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: () => place.join() });
   const { lowLevel } = node;
   const { pins } = lowLevel;
@@ -105,7 +105,7 @@ const isDone = (host: Host, id: string) =>
   eventually("it is pinned", async () => (await host.requests.get("anna", id))?.status === "pinned");
 
 test("both list and answer the same; a request is fetched by the host that took it, and by another when that is gone", async (t) => {
-  const place = new SharedPlace();
+  const place = new MemorySharedStore();
   const one = await start(t, place, never);
   const other = await start(t, place, 2);
   const cid = await content(one, "content");
@@ -135,7 +135,7 @@ test("both list and answer the same; a request is fetched by the host that took 
 });
 
 test("a request that is removed by way of one host is ended by the one that fetches it", async (t) => {
-  const place = new SharedPlace();
+  const place = new MemorySharedStore();
   const one = await start(t, place, 2);
   const other = await start(t, place, 2);
   const cid = await content(one, "content");
@@ -147,7 +147,7 @@ test("a request that is removed by way of one host is ended by the one that fetc
 });
 
 test("a pin that was asked for at both is there until both are removed; a pin of the operator stays", async (t) => {
-  const place = new SharedPlace();
+  const place = new MemorySharedStore();
   const one = await start(t, place, 2);
   const other = await start(t, place, 2);
   for (const host of [one, other]) host.go();
@@ -172,7 +172,7 @@ test("a pin that was asked for at both is there until both are removed; a pin of
 });
 
 test("what a host had begun with when its module is unloaded is taken up by another at once", async (t) => {
-  const place = new SharedPlace();
+  const place = new MemorySharedStore();
   const one = await start(t, place, never);
   const other = await start(t, place, 2);
   other.go();
@@ -185,7 +185,7 @@ test("what a host had begun with when its module is unloaded is taken up by anot
 });
 
 test("a store that is away for a moment fails no pin: the work goes on with it afterwards", async (t) => {
-  const place = new SharedPlace();
+  const place = new MemorySharedStore();
   const host = await start(t, place, 2);
   const cid = await content(host, "content");
   host.errors.length = 0;

@@ -79,14 +79,15 @@ export function cidNamed(name: string, namedAfter: NamedAfter = "cid"): CID | un
   }
 }
 
-export const readme = `Blocks, each in a file of its own: <name>.data, where <name> is the CID of the
-block in base32 (capital letters, no padding), without the letter B that names
-the base. A file stands in the folder that the function in the file SHARDING
-finds. With ".../next-to-last/2" that is named as the two characters before the
-last of <name>:
+export const readme = `Blocks, each in its own file <name>.data, where <name> is the CID of the block
+in upper-case base32, without padding and without the multibase prefix B. The
+function in the file SHARDING determines the folder of a file. With
+".../next-to-last/2", it is named after the two characters before the last one
+of <name>:
 
     SC/AFKREIA22FLID5AJ2KU7URG47MDLROZIH6YF2KALU2PWEFPVI37YLKRSCA.data
 
-Files of the folder .temp are not whole yet. diskUsage.cache says about how many
-bytes all of it takes; it may be removed, and is calculated anew then.
+Files in the folder .temp are incomplete. diskUsage.cache contains the
+approximate number of bytes of all files. It may be removed, and is then
+computed again.
 `;

@@ -101,7 +101,7 @@ test("--data moves blocks and metadata there, while config, keys and the file ap
   const late = (await sandbox.does(["add", "-Q"], { stdin: "late\n" })).trim();
   assert.match(
     (await daemon.stop()).stderr,
-    /^modhost: what .+ holds is being copied to .+\/elsewhere\/segments, once\n$/,
+    /^modhost: copying the content of .+ to .+\/elsewhere\/segments; this happens once\n$/,
   );
   assert.equal((await readdir(join(sandbox.repo, "keystore"))).length, 1);
   assert.equal(JSON.parse(await readFile(join(sandbox.repo, "config"), "utf8")).Gateway.NoFetch, true);

@@ -32,7 +32,7 @@ describe("comparing a case", () => {
     *random() {
       for (const path of paths) yield { path };
     },
-    explained: [{ reason: "it is meant", applies: ({ ours }) => ours.answer === "meant" }],
+    explained: [{ reason: "it is meant", applies: ({ ours }) => ours.response === "meant" }],
     recorded: 0,
   });
   const played = (responses: readonly string[], paths = ["a", "b"]) => {
@@ -70,7 +70,7 @@ describe("comparing a case", () => {
   });
 
   test("responses are parsed as they were recorded", () => {
-    for (const compared of [{ answer: "200 a\nb" }, { answer: "500", refusal: "a\n! b" }] satisfies Compared[]) {
+    for (const compared of [{ response: "200 a\nb" }, { response: "500", refusal: "a\n! b" }] satisfies Compared[]) {
       assert.deepEqual(comparedIn(textOf(compared)), compared);
     }
   });

@@ -10,7 +10,7 @@ import { formatFailures } from "#node/util/failures/formats.ts";
 import { networkFailures } from "#node/util/failures/network.ts";
 import { storageFailures } from "#node/util/failures/storage.ts";
 
-test("a failure of the table has its code, its text with the details, and its cause", () => {
+test("a failure of the table has its code, its text with the details filled in, and its cause", () => {
   const cause = new Error("disk on fire");
   const made = failure("STORE_BROKEN", { path: "/data", reason: cause.message }, cause);
   assert.equal(made.code, "STORE_BROKEN");

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { buildNode, cidOf, defaultCid } from "#node/content/unixfs/build.ts";
 import { sha256 } from "#node/formats/cid/hashes.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { Place } from "./place.ts";
 
 const at = (seconds: number, nanoseconds = 0) => ({ seconds, nanoseconds });
@@ -124,7 +124,7 @@ async function buildRaw(place: Place, text: string) {
 }
 
 test("several hosts of one tree see each other's modes and times", async () => {
-  const shared = new SharedPlace();
+  const shared = new MemorySharedStore();
   const join = async () => {
     const { blocks, metadata } = await shared.join();
     return new Place(blocks, metadata, true);

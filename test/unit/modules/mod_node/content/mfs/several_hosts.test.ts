@@ -9,12 +9,14 @@ import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { prefixedStore } from "#node/storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { NodeError } from "#node/util/errors.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { type Answered, type Call, emptyTree, outcomes, seen, type Tree } from "./model.ts";
 import { Place } from "./place.ts";
 
-async function hosts(count: number): Promise<{ readonly shared: SharedPlace; readonly places: readonly Place[] }> {
-  const shared = new SharedPlace();
+async function hosts(
+  count: number,
+): Promise<{ readonly shared: MemorySharedStore; readonly places: readonly Place[] }> {
+  const shared = new MemorySharedStore();
   const places: Place[] = [];
   for (let at = 0; at < count; at += 1) {
     const { blocks, metadata } = await shared.join();
@@ -236,7 +238,7 @@ test("a namespace of one host reads nothing for an operation, and one of several
     await alone.look("/d");
   }
   assert.equal(reads, 0);
-  const { metadata, blocks, shared } = await new SharedPlace().join();
+  const { metadata, blocks, shared } = await new MemorySharedStore().join();
   const host = new Place(blocks, metadata, true);
   await host.mkdir("/d");
   const { reads: looks } = shared.counts;
@@ -265,7 +267,7 @@ test("what earlier versions have left in the journal is read, and what this one 
 });
 
 test("what another host adds while the roots for garbage collection are asked for is seen afterwards", async () => {
-  const place = new SharedPlace();
+  const place = new MemorySharedStore();
   const a = await place.join();
   const b = await place.join();
   const other = new Place(b.blocks, b.metadata, true);

@@ -58,7 +58,7 @@ test("the same inode number in another file system is not mistaken for the file"
   assert.equal(await isLockedElsewhere(path, locks), false);
 });
 
-test("the lock of go-ipfs is respected while it is held, and taken when it is stale", { skip }, async (t) => {
+test("the lock of go-ipfs is respected while go-ipfs runs, and taken when it is stale", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, "repo.lock"), "");
   const child = await holder(t, join(folder, "repo.lock"));

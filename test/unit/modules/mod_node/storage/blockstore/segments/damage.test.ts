@@ -192,7 +192,7 @@ test("a tail that cannot be saved stays, and the log continues after it", async 
   expectContent(first, [...blocks, sample(9)], "behind the tail");
   await rm(join(at, "index"), { recursive: true });
   const second = await opened(at);
-  expectContent(second, [...blocks, sample(9)], "made anew");
+  expectContent(second, [...blocks, sample(9)], "restored");
   assert.deepEqual(await lost(at), [Buffer.from(noise(5000, 3))]);
 });
 

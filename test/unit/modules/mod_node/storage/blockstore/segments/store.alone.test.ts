@@ -102,7 +102,7 @@ test("puts without sync are visible, and wait for the disk when there are too ma
     }
   })();
   await new Promise((resolve) => setTimeout(resolve, 50));
-  assert.equal(put, 5, "so many fit");
+  assert.equal(put, 5, "the buffer accepts this number of blocks");
   assert.deepEqual(await store.get(sample(0, 20_000).cid), sample(0, 20_000).bytes);
   release();
   await done;

@@ -2,14 +2,14 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 
 /**
- * Runs two programs of Node at the same time: the checks, whose output is shown only if they fail,
- * when the tests are stopped; and the tests, which have the terminal.
- * @param {readonly string[]} checks what Node is given
- * @param {readonly string[]} tests likewise
- * @returns {Promise<number>} the exit code: of the checks if they fail, else of the tests
+ * Runs two Node programs at the same time: the checks and the tests. The tests write to the
+ * terminal. The output of the checks is shown only if they fail; the tests are then stopped.
+ * @param {readonly string[]} checks arguments for Node
+ * @param {readonly string[]} tests arguments for Node
+ * @returns {Promise<number>} exit code of the checks if they fail, otherwise that of the tests
  */
-export async function beside(checks, tests) {
-  // In a group of their own: what a script has started ends with it.
+export async function runChecksAndTests(checks, tests) {
+  // The checks have a process group of their own, so that a signal reaches everything they started.
   const checking = spawn(process.execPath, checks, { stdio: ["ignore", "pipe", "pipe"], detached: true });
   const testing = spawn(process.execPath, tests, { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
@@ -32,7 +32,7 @@ export async function beside(checks, tests) {
   return checked;
 }
 
-/** Its exit code, as a shell gives it, once nothing more comes from it. */
+/** Resolves with the exit code, as a shell counts it, once the process has closed its streams. */
 function ended(child) {
   return new Promise((resolve, reject) => {
     child.on("error", reject);

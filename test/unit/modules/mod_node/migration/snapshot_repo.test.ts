@@ -1,4 +1,4 @@
-/** A repo that is held is copied by its files, wherever they are, and a node opens the copy. */
+/** Copies the files of repo snapshots and opens nodes on the copies. */
 import assert from "node:assert/strict";
 import { appendFile, cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,10 @@ after(() => rm(home, { recursive: true }));
 const folder = () => join(home, String(++folders));
 const signal = new AbortController().signal;
 
-/** Writes what is held to other folders, by the names of those that it was in. */
+/**
+ * Copies the files of a snapshot to other folders, and returns these by the names of the folders in
+ * the snapshot.
+ */
 async function copied({ folders, files }: BackupSnapshot): Promise<Record<string, string>> {
   const copies = Object.fromEntries(Object.keys(folders).map((name) => [name, folder()]));
   for await (const file of files) {
@@ -58,15 +61,15 @@ async function assertSame(copy: Node, node: Node, cid: Awaited<ReturnType<Node["
 }
 
 for (const profile of ["local", "local,flatfs"]) {
-  test(`a repo of the profile ${profile}`, async () => {
+  test(`a snapshot of a repo with the profile ${profile} opens with its content of that moment`, async () => {
     const { repo, node, cid } = await filled({ profile });
-    const held = await node.lowLevel.hold(signal);
-    assert.deepEqual(held.folders, { repo });
+    const snapshot = await node.lowLevel.hold(signal);
+    assert.deepEqual(snapshot.folders, { repo });
     const later = await node.add("what came later");
     await node.pin.rm(cid);
     for await (const _ of node.repo.gc());
-    const { repo: to = "" } = await copied(held);
-    await held.release();
+    const { repo: to = "" } = await copied(snapshot);
+    await snapshot.release();
     await using copy = await createNode({ repo: to, offline: true, init: false });
     await assertSame(copy, node, cid);
     await assert.rejects(Array.fromAsync(copy.pin.ls({ paths: later.cid })), /is not pinned/);
@@ -74,38 +77,38 @@ for (const profile of ["local", "local,flatfs"]) {
   });
 }
 
-test("what is denied is denied in a copy, too", async () => {
+test("denied content is denied in a copy, too", async () => {
   const { repo, node, cid } = await filled({});
   await mkdir(join(repo, "denylists"));
   await writeFile(join(repo, "denylists", "own.deny"), `/ipfs/${cid}\n`);
-  const held = await node.lowLevel.hold(signal);
-  const { repo: to = "" } = await copied(held);
-  await held.release();
+  const snapshot = await node.lowLevel.hold(signal);
+  const { repo: to = "" } = await copied(snapshot);
+  await snapshot.release();
   await using copy = await createNode({ repo: to, offline: true, init: false });
   await assert.rejects(textOf(copy.cat(cid)), { code: "CONTENT_BLOCKED" });
   await node.close();
 });
 
-test("stores that are outside of the repo", async () => {
+test("a snapshot contains stores outside of the repo", async () => {
   const data = folder();
   const { repo, node, cid } = await filled({ data });
-  const held = await node.lowLevel.hold(signal);
-  assert.deepEqual(held.folders, { repo, data });
-  const copies = await copied(held);
-  await held.release();
+  const snapshot = await node.lowLevel.hold(signal);
+  assert.deepEqual(snapshot.folders, { repo, data });
+  const copies = await copied(snapshot);
+  await snapshot.release();
   assert.deepEqual(await readdir(join(data, "scratch")), []);
   await using copy = await createNode({ repo: copies.repo ?? "", data: copies.data, offline: true, init: false });
   await assertSame(copy, node, cid);
   await node.close();
 });
 
-test("the metadata of a backup is taken once, and only when it is whole", async () => {
+test("the metadata of a backup is restored once, and only if it is complete", async () => {
   const { node } = await filled({});
-  const held = await node.lowLevel.hold(signal);
-  const { repo = "" } = await copied(held);
+  const snapshot = await node.lowLevel.hold(signal);
+  const { repo = "" } = await copied(snapshot);
   const damaged = folder();
   await cp(repo, damaged, { recursive: true });
-  await held.release();
+  await snapshot.release();
   await appendFile(join(damaged, "metadata.restore"), "x");
   await assert.rejects(createNode({ repo: damaged, offline: true }), /the copy of the metadata in .* is damaged/);
   const copy = await createNode({ repo, offline: true });
@@ -117,7 +120,7 @@ test("the metadata of a backup is taken once, and only when it is whole", async 
   await node.close();
 });
 
-test("stores in memory cannot be held, and an abort leaves nothing behind", async () => {
+test("stores in memory allow no snapshot, and an abort leaves no files behind", async () => {
   await using memory = await createNode({ repo: folder(), offline: true, stores: async () => memoryStores() });
   await assert.rejects(memory.lowLevel.hold(signal), /its blocks are not in files/);
   const { node } = await filled({});
@@ -127,14 +130,14 @@ test("stores in memory cannot be held, and an abort leaves nothing behind", asyn
   await node.close();
 });
 
-test("of a host of a shared store its identity, configuration and keys are held, and a host begins with them again", async (t) => {
-  const place = new HostGroup();
-  const node = await place.node(t);
+test("a snapshot of a shared store's host contains identity, configuration and keys, and a host can start with them", async (t) => {
+  const hosts = new HostGroup();
+  const node = await hosts.node(t);
   await node.add("in the store of all");
-  const held = await node.lowLevel.hold(signal);
-  assert.match(held.notes?.join(" ") ?? "", /they are in the shared store, which needs a backup of its own/);
-  const { repo = "" } = await copied(held);
-  await held.release();
+  const snapshot = await node.lowLevel.hold(signal);
+  assert.match(snapshot.notes?.join(" ") ?? "", /they are in the shared store, which needs a backup of its own/);
+  const { repo = "" } = await copied(snapshot);
+  await snapshot.release();
   assert.deepEqual((await readdir(repo)).sort(), ["config", "datastore_spec", "keystore", "version"]);
   const { id } = await node.id();
   await using again = await createNode({ repo, offline: true, init: false, stores: async () => memoryStores() });

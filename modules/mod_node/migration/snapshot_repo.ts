@@ -1,4 +1,4 @@
-/** A repo as it is at one moment, for backups, while the node goes on. */
+/** Takes a snapshot of a repo for a backup while the node goes on. */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
@@ -13,53 +13,53 @@ import type { Repo } from "../storage/repo/repo.ts";
 import { failure } from "../util/errors.ts";
 import { metadataToRestore } from "./open_stores/engines.ts";
 
-export interface HoldDeps {
+export interface SnapshotDeps {
   readonly repo: Repo;
-  /** The engine itself. */
+  /** The block store itself, without the layers above it. */
   readonly blocks: BlockStore;
   readonly metadata: MetadataStore;
   /** Folder for a copy of the metadata. */
   readonly scratch: string;
   /**
-   * Blocks and metadata are in a store of several hosts: a backup of one of them has the rest of
-   * its repo.
+   * Whether several hosts share blocks and metadata. A backup of a host then contains only the rest
+   * of its repo.
    */
   readonly isShared: boolean;
 }
 
 /**
- * Configuration, keys, metadata and blocks at the moment at which it begins: each block that the
- * metadata needs is there, as after a power failure. The blocks are held until `release`, also from
- * a collection of garbage. Of a host of a shared store only configuration and keys.
- *
- * @throws NodeError for stores that are not files; of the stores; the signal's reason when it
- * aborts
+ * Takes a snapshot of configuration, keys, metadata and blocks at the moment of the call. It
+ * contains each block that the metadata refers to, as after a power failure. The blocks remain
+ * until `release`, even if garbage collection removes them. For a host of a shared store, it
+ * contains only configuration and keys.
+ * @throws NodeError for stores that are not files; errors of the stores; the signal's reason when
+ * it aborts
  */
-export async function holdRepo(
-  { repo, blocks, metadata, scratch, isShared }: HoldDeps,
+export async function snapshotRepo(
+  { repo, blocks, metadata, scratch, isShared }: SnapshotDeps,
   signal: AbortSignal,
 ): Promise<BackupSnapshot> {
   if (isShared) return describe({ repo, files: await Array.fromAsync(plainFiles(repo)), release: () => undefined });
-  if (blocks.takeSnapshot === undefined) throw failure("MIGRATION_REFUSED", { reason: "its blocks are not in files" });
-  // It resolves when everything before it is committed, and so seen by the listing.
+  if (blocks.takeSnapshot === undefined) throw failure("NOT_SUPPORTED", { reason: "its blocks are not in files" });
+  // Waits until earlier writes are committed, so that the listing contains them.
   await metadata.transaction(() => undefined);
-  // Both are of the same moment, as nothing is awaited between: a listing has its snapshot from its
-  // first entry on.
+  // Nothing is awaited between the two, so both are of the same moment: a listing has its snapshot
+  // from its first entry on.
   const entries = metadata.range()[Symbol.asyncIterator]();
   const first = entries.next();
-  const holding = blocks.takeSnapshot();
+  const taking = blocks.takeSnapshot();
   const folder = join(scratch, `backup-${randomBytes(6).toString("hex")}`);
   const copy = join(folder, "metadata");
-  const [held, copied] = await Promise.allSettled([holding, copyOf(copy, first, entries, signal)]);
+  const [snapshot, copied] = await Promise.allSettled([taking, copyOf(copy, first, entries, signal)]);
   const release = async () => {
-    if (held.status === "fulfilled") await held.value.release();
+    if (snapshot.status === "fulfilled") await snapshot.value.release();
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    if (held.status === "rejected") throw held.reason;
+    if (snapshot.status === "rejected") throw snapshot.reason;
     if (copied.status === "rejected") throw copied.reason;
     const files = await Array.fromAsync(plainFiles(repo));
-    return describe({ repo, files, content: { held: held.value, copy }, release });
+    return describe({ repo, files, content: { snapshot: snapshot.value, copy }, release });
   } catch (error) {
     await release();
     throw error;
@@ -67,8 +67,8 @@ export async function holdRepo(
 }
 
 /**
- * Copies the metadata to a file at once: a listing that stays open keeps its store from using space
- * again.
+ * Copies the metadata to a file immediately: as long as the listing is open, the store cannot reuse
+ * space.
  */
 async function copyOf(
   path: string,
@@ -105,8 +105,8 @@ interface PlainFile {
 }
 
 /**
- * Files that a node reads when it starts, as far as they are there; of go-ipfs and Kubo, their own
- * metadata as well.
+ * Yields the files that a node reads when it starts, if they exist. For go-ipfs and Kubo, this
+ * includes their own metadata.
  */
 async function* plainFiles({ path, stores: { foreign } }: Repo): AsyncGenerator<PlainFile> {
   const copies = (await namesIn(path)).filter((name) => name.startsWith(copyPrefix));
@@ -123,60 +123,60 @@ async function* plainFiles({ path, stores: { foreign } }: Repo): AsyncGenerator<
   if (foreign === undefined) return;
   for (const name of await namesIn(foreign.path)) {
     const file = join(foreign.path, name);
-    // Nobody writes there while the repo is locked.
+    // Nobody writes these files while the repo is locked.
     if (name !== "LOCK") yield { path: file, mode: 0o600, read: (start) => createReadStream(file, { start }) };
   }
 }
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-interface Held {
+interface RepoParts {
   readonly repo: Repo;
   readonly files: readonly PlainFile[];
-  /** Undefined where others keep it. */
+  /** Undefined for a shared store. */
   readonly content?: {
-    readonly held: StoreSnapshot;
+    readonly snapshot: StoreSnapshot;
     /** The file with the metadata. */
     readonly copy: string;
   };
   release(): unknown;
 }
 
-function describe({ repo, files, content, release }: Held): BackupSnapshot {
+function describe({ repo, files, content, release }: RepoParts): BackupSnapshot {
   const { path, stores, repoStores, identity } = repo;
   const folders: Record<string, string> = { repo: path };
   if (repoStores !== undefined) folders.data = dirname(stores.blocks);
-  const place = (file: string, own: string) => {
+  const locate = (file: string, own: string) => {
     const [name, folder] = Object.entries(folders).find(([, folder]) => isBelow(folder, file)) ?? [own, dirname(file)];
     folders[name] = folder;
     return { folder: name, path: relative(folder, file).split(sep).join("/") };
   };
-  const keystore = { ...place(`${join(path, "keystore")}`, "repo"), read: nothing };
-  const blocks = place(stores.blocks, "blocks");
-  const metadata = place(metadataToRestore(stores), "metadata");
+  const keystore = { ...locate(`${join(path, "keystore")}`, "repo"), read: nothing };
+  const blocks = locate(stores.blocks, "blocks");
+  const metadata = locate(metadataToRestore(stores), "metadata");
   async function* all(): AsyncGenerator<BackupFile> {
     if (content !== undefined) {
-      for await (const { name, isGrowing, state, read } of content.held.files) {
+      for await (const { name, isGrowing, state, read } of content.snapshot.files) {
         const file = `${blocks.path}/${name}`;
         yield { folder: blocks.folder, path: file, state, read, ...(isGrowing ? { growing: file } : {}) };
       }
       yield { ...metadata, is_lines: true, read: (start) => createReadStream(content.copy, { start }) };
     }
     yield { ...keystore, path: `${keystore.path}/` };
-    for (const file of files) yield { ...file, ...place(file.path, "datastore") };
+    for (const file of files) yield { ...file, ...locate(file.path, "datastore") };
   }
   const notes = [
-    `It has the identity ${identity.peerId} of a node: never run that node twice. While both run, peers reach now the one, now the other, and their names overwrite each other.`,
+    `It contains the identity ${identity.peerId} of a node: never run that node twice. If two run at the same time, peers reach either one, and each overwrites the names of the other.`,
   ];
   const references = (["Experimental.FilestoreEnabled", "Experimental.UrlstoreEnabled"] as const).filter((key) =>
     repo.config.value(key),
   );
-  if (references.length > 0) notes.push("Files and URLs that the filestore only refers to are not in it.");
+  if (references.length > 0) notes.push("It does not contain the files and URLs that the filestore refers to.");
   if (content === undefined)
     notes.push(
-      "Blocks, pins, files and names are not in it: they are in the shared store, which needs a backup of its own.",
+      "It does not contain blocks, pins, files and names: they are in the shared store, which needs a backup of its own.",
     );
-  return { folders, files: all(), ...(content && { bytes: content.held.bytes }), notes, release };
+  return { folders, files: all(), ...(content && { bytes: content.snapshot.bytes }), notes, release };
 }
 
 function isBelow(folder: string, file: string): boolean {

@@ -1,4 +1,4 @@
-/** Hosts that are given what belongs to another one: its folder for the cache. */
+/** Starts a host with the cache folder of another host. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { createNode } from "#node/index.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
-test("a host does not begin with the cache folder of another one that runs", { skip: noSharedStore }, async (t) => {
+test("a host refuses to start with the cache folder of a running host", { skip: noSharedStore }, async (t) => {
   const { settings } = await sharedStore();
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
@@ -16,6 +16,6 @@ test("a host does not begin with the cache folder of another one that runs", { s
   const one = await open("one");
   await assert.rejects(open("other"), { code: "REPO_LOCKED", message: /cache/ });
   await one.close();
-  // It is free again.
+  // The folder is free again.
   await (await open("other")).close();
 });
