@@ -28,7 +28,7 @@ export function readFlags({ options, stderr }: CommandContext) {
   for (const flag of idle) if (options[flag] === true) stderr.write(`modhost: --${flag} has no effect\n`);
   const routing = textOf(options.routing) ?? "default";
   if (routing !== "default" && !routings.includes(routing)) {
-    throw failure("CONFIG_INVALID", { reason: `unrecognized routing option: ${routing}` });
+    throw failure("OPTION_INVALID", { reason: `unrecognized routing option: ${routing}` });
   }
   const overrides: ConfigOverrides = {
     ...(routing === "default" ? {} : { "Routing.Type": routing }),
