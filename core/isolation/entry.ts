@@ -52,23 +52,13 @@ const toHost: MessageEndpoint = {
   },
   on: port.on.bind(port),
 };
-const channel: Channel = new Channel(toHost, {
+/** Functions that the host may call; `load` adds those of the instance. */
+const handlers: Record<string, (...values: never[]) => unknown> = {
   ping: () => process.memoryUsage().external,
   describe,
   load,
-  serve: (serving: Serving) => http.serve(serving, appsOf(instance())),
-  commit: () => instance().commit(),
-  ready: () => instance().ready(),
-  save: () => instance().module.save?.(),
-  restore: (saved: unknown) => instance().module.restore?.(saved),
-  async leave(closeCode: number) {
-    const left = http.leave(closeCode);
-    await Promise.all([left, ...instance().withdraw()]);
-  },
-  unload: (seconds: number) => instance().close(new Deadline(seconds)),
-  call: (path: readonly string[], values: readonly unknown[]) => callAt(instance().exports, path, values),
-  event: (event: string, data: unknown) => deliver(event, data),
-});
+};
+const channel: Channel = new Channel(toHost, handlers);
 const log = logTo((lines) => channel.call("log", lines));
 /** Apps and token scopes that the host knows of from what `load` gave. */
 const known = new WeakSet<OwnedItem>();
@@ -89,7 +79,6 @@ items.handle(SCOPES, {
 });
 let code: ModuleCode | undefined;
 let made: Instance | undefined;
-let deliver: (event: string, data: unknown) => void = () => undefined;
 const stray = (error: unknown) => made?.fault("running code that is not awaited", error);
 const uncaught = (error: unknown) => {
   if (made?.uncaught(error) !== true) stray(error);
@@ -124,10 +113,6 @@ function quietParent(): void {
   });
 }
 
-function instance(): Instance {
-  return made as Instance;
-}
-
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
@@ -144,10 +129,20 @@ async function load(task: WorkerTask): Promise<Loaded> {
     if (made?.phase === "loaded") channel.notify("listen", event);
   };
   const context = environmentFor(task, { channel, log, items, http, hooked });
-  deliver = (event, data) => context.bus.deliver(event, data);
   const own = new Instance(code, task.host, context, { reloading: task.reloading });
   made = own;
   const { module } = own;
+  Object.assign(handlers, {
+    serve: (serving: Serving) => http.serve(serving, appsOf(own)),
+    commit: () => own.commit(),
+    ready: () => own.ready(),
+    save: () => module.save?.(),
+    restore: (saved: unknown) => module.restore?.(saved),
+    leave: (closeCode: number) => Promise.all([http.leave(closeCode), ...own.withdraw()]).then(() => undefined),
+    unload: (seconds: number) => own.close(new Deadline(seconds)),
+    call: (path: readonly string[], values: readonly unknown[]) => callAt(own.exports, path, values),
+    event: (event: string, data: unknown) => context.bus.deliver(event, data),
+  });
   const setStatus = module.set_status.bind(module);
   let isNoting = false;
   const note = () => {

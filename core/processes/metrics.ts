@@ -3,7 +3,7 @@
  * them as one server.
  */
 import type { SiblingState } from "../host.ts";
-import type { CountedElsewhere, HttpModule, RequestCounts } from "../http/index.ts";
+import type { CountedElsewhere, HttpModule, RouteCounts } from "../http/index.ts";
 import { createMetrics } from "../metrics/counted_metrics.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module, OwnedItem } from "../types.ts";
 import { actAs } from "../util/usage.ts";
@@ -33,23 +33,18 @@ export function collectsMetrics(module: Module): () => Promise<CollectedElsewher
 
 /** The requests that were counted in this process since the last report. */
 export class RequestCountsHere {
-  readonly #reported = new Map<string, readonly number[]>();
+  readonly #reported = new WeakMap<RouteCounts, readonly number[]>();
   #http: HttpModule | undefined;
-  #counts: RequestCounts | undefined;
+  #counts: Iterable<RouteCounts> = [];
 
   take(http: HttpModule, asker: Module): CountedElsewhere[] {
-    if (http !== this.#http) {
-      // Another instance counts from the beginning.
-      this.#http = http;
-      this.#counts = undefined;
-      this.#reported.clear();
-    }
-    const counts = (this.#counts ??= http.counts(asker));
-    return [...counts].flatMap((each) => {
-      const { module, route } = each;
-      const key = JSON.stringify([module, route]);
-      const numbers = each.since(this.#reported.get(key));
-      this.#reported.set(key, each.numbers);
+    // Another instance has counts of its own.
+    if (http !== this.#http) this.#counts = http.counts(asker);
+    this.#http = http;
+    return [...this.#counts].flatMap((counts) => {
+      const { module, route } = counts;
+      const numbers = counts.since(this.#reported.get(counts));
+      this.#reported.set(counts, counts.numbers);
       return numbers === undefined ? [] : [{ module, route, numbers }];
     });
   }

@@ -17,14 +17,10 @@ export const PASSED_FIELD = "x-modhost-passed";
 export const REFUSED_FIELD = "x-modhost-refused";
 export const INNER_FIELDS: ReadonlySet<string> = new Set([PEER_FIELD, PASSED_FIELD, REFUSED_FIELD]);
 
-/** The two ends of the client's connection. */
-export interface Peer {
-  readonly remoteAddress: string | undefined;
-  readonly remotePort: number | undefined;
-  readonly localAddress: string | undefined;
-  readonly localPort: number | undefined;
-  readonly encrypted: boolean;
-}
+const peerNames = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
+
+/** The two ends of the client's connection, as its socket shows them. */
+export type Peer = Partial<Pick<TLSSocket, (typeof peerNames)[number]>>;
 
 /** The facts that the receiver gets about a request: JSON in PEER_FIELD. */
 export interface RequestFacts {
@@ -136,14 +132,11 @@ const peers = new WeakMap<Socket, Peer>();
 function peerOf(socket: Socket): Peer {
   let peer = peers.get(socket);
   if (peer === undefined) {
-    const { remoteAddress, remotePort, localPort, localAddress } = socket;
-    const encrypted = (socket as TLSSocket).encrypted === true;
-    peers.set(socket, (peer = { remoteAddress, remotePort, localPort, localAddress, encrypted }));
+    peer = Object.fromEntries(peerNames.map((name) => [name, (socket as TLSSocket)[name]]));
+    peers.set(socket, peer);
   }
   return peer;
 }
-
-const PEER_NAMES = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
 
 /** The client whose request a connection carries at the moment. */
 const shown = new WeakMap<Socket, Peer>();
@@ -152,7 +145,7 @@ function disguise(socket: Socket, peer: Peer): void {
   const isNew = !shown.has(socket);
   shown.set(socket, peer);
   if (!isNew) return;
-  for (const name of PEER_NAMES) {
+  for (const name of peerNames) {
     Object.defineProperty(socket, name, { get: () => shown.get(socket)?.[name], configurable: true });
   }
 }

@@ -85,7 +85,7 @@ function requireOwnPage(request: HttpRequest, { headers }: GatewaySettings): voi
   if (`${headers.access_control_allow_methods}`.split(/[\s,]+/).includes(method)) return;
   throw refused(
     403,
-    `pages of other origins may ${method} where Access-Control-Allow-Methods of Gateway.HTTPHeaders has it`,
+    `pages of other origins may only ${method} if Access-Control-Allow-Methods of Gateway.HTTPHeaders contains it`,
   );
 }
 

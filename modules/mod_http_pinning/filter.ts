@@ -63,7 +63,8 @@ function nameTest(given: URLSearchParams): Test {
 function statusTest(given: readonly string[]): Test {
   const wanted = new Set<string>(given.length === 0 ? ["pinned"] : given);
   for (const word of wanted) {
-    if (!(statuses as readonly string[]).includes(word)) throw badRequest(`status must be of ${statuses.join(", ")}`);
+    if (!(statuses as readonly string[]).includes(word))
+      throw badRequest(`status must be one of ${statuses.join(", ")}`);
   }
   return ({ status }) => wanted.has(status);
 }

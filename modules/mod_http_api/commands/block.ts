@@ -35,7 +35,10 @@ const putOptions = {
   pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
 } as const satisfies Options;
 
-const bigBlocks = { type: "bool", help: "Take blocks that peers do not exchange." } as const satisfies Option;
+const bigBlocks = {
+  type: "bool",
+  help: "Accept blocks that are too big to exchange with peers.",
+} as const satisfies Option;
 
 const putDeclaration = {
   help: "Stores bytes as a block.",

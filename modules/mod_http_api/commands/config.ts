@@ -38,9 +38,9 @@ const config = writeCommand({
     { name: "value", secret: true, help: "The data to write." },
   ],
   options: {
-    bool: { type: "bool", help: "Write a boolean: true for the text `true`, else false." },
+    bool: { type: "bool", help: "Write a boolean: true for the text `true`, otherwise false." },
     json: { type: "bool", help: "Parse the value as JSON." },
-    "expand-auto": { type: "bool", since: "0.43", help: "Show what the word `auto` stands for in its place." },
+    "expand-auto": { type: "bool", since: "0.43", help: "Show the values that the word `auto` stands for." },
   },
   returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
   async run({ node, arguments: { key, value: text }, options, level: { configRules: rules }, reportPendingKeys }) {
@@ -71,7 +71,7 @@ export const commands = {
     text: shown,
   }),
   "config/replace": writeCommand({
-    help: "Replaces the configuration, but keeps its secrets.",
+    help: "Replaces the configuration, except for its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
     async run({ node, files, level, reportPendingKeys }) {

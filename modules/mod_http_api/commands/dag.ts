@@ -44,8 +44,8 @@ export const resolveCommand = (before: "" | "/") =>
   });
 
 export const importOptions = {
-  stats: { type: "bool", since: "0.43", help: "Tell how many blocks and bytes were read." },
-  "local-only": { type: "bool", since: "0.43", help: "Pin nothing, and fetch nothing." },
+  stats: { type: "bool", since: "0.43", help: "Report how many blocks and bytes were read." },
+  "local-only": { type: "bool", since: "0.43", help: "Pin nothing and fetch nothing." },
   ...fastProvide,
 } as const satisfies Options;
 
@@ -95,7 +95,7 @@ export async function* importCars(
 
 const exportOptions = {
   progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." },
-  "local-only": { type: "bool", since: "0.43", help: "Leave out what is not stored here, and fetch nothing." },
+  "local-only": { type: "bool", since: "0.43", help: "Omit blocks that are not stored here, and fetch nothing." },
 } as const satisfies Options;
 
 type ExportCall = Pick<AnyCall, "node" | "signal" | "offline"> & {

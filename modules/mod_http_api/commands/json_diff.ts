@@ -1,4 +1,4 @@
-/** A line-by-line diff of two JSON documents in terminal colours, as the reference prints it. */
+/** A line-by-line diff of two JSON documents in terminal colours, as go-ipfs prints it. */
 import { isDeepStrictEqual } from "node:util";
 import { goJson } from "modhost/node";
 

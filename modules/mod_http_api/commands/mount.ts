@@ -7,7 +7,7 @@ const mountFolder = (what: string, ...aliases: readonly string[]) =>
   ({
     type: "string",
     aliases,
-    help: `Folder where ${what} are mounted; by default what the config says.`,
+    help: `Folder where ${what} are mounted; by default the one in the config.`,
   }) as const satisfies Option;
 
 export const commands = {
@@ -20,7 +20,7 @@ export const commands = {
         type: "string",
         aliases: ["m"],
         since: "0.43",
-        help: "Fails: the namespace of `files` is not mounted; change it by `files`.",
+        help: "Always fails, because the namespace of `files` cannot be mounted; use the `files` commands instead.",
       },
     },
     returns: value(

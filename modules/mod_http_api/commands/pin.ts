@@ -147,8 +147,8 @@ const aboutList = {
     },
     quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
     stream: { type: "bool", aliases: ["s"], help: "Return pins as they are found." },
-    names: { type: "bool", since: "0.43", help: "Tell the names of pins, at the level 0.43." },
-    name: { type: "string", aliases: ["n"], since: "0.43", help: "Only pins whose name has this in it." },
+    names: { type: "bool", since: "0.43", help: "Show the names of pins, at the level 0.43." },
+    name: { type: "string", aliases: ["n"], since: "0.43", help: "List only pins whose name contains this text." },
   },
 } as const;
 

@@ -9,12 +9,12 @@ import type { ShownStats, ShownSweep } from "./provide_shapes.ts";
 
 /** Options that select sections of the text. */
 export const sections = {
-  connectivity: { type: "bool", help: "Print whether there are peers." },
-  network: { type: "bool", help: "Print what is known of the peers." },
-  schedule: { type: "bool", help: "Print what is announced again, and when." },
+  connectivity: { type: "bool", help: "Print whether the node has peers." },
+  network: { type: "bool", help: "Print facts about the peers." },
+  schedule: { type: "bool", help: "Print the regular announcements, and when they are due." },
   timings: { type: "bool", help: "Print times and intervals." },
-  workers: { type: "bool", help: "Print what workers do." },
-  operations: { type: "bool", help: "Print what was announced." },
+  workers: { type: "bool", help: "Print the state of the workers." },
+  operations: { type: "bool", help: "Print the announcements so far." },
   queues: { type: "bool", help: "Print what waits." },
 } as const satisfies Options;
 

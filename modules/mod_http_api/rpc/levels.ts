@@ -298,8 +298,8 @@ export function wordingOf(thrown: unknown, level: Level): string {
 export function clashText(path: string, { traits: { name, program, version } }: Level): string {
   const other = name === "0.9" ? levels["0.43"] : levels["0.9"];
   return (
-    `this is a call of ${path} as clients of ${other.traits.program} ${other.traits.version} make it, and this API answers at the level ` +
-    `of ${program} ${version}: ask at an address of the other level, which the host has with the option api_level: "${other.traits.name}" or api_listeners`
+    `this is a call of ${path} as clients of ${other.traits.program} ${other.traits.version} send it, but this API has the level ` +
+    `of ${program} ${version}: use an address with the other level, which the host provides with the option api_level: "${other.traits.name}" or api_listeners`
   );
 }
 

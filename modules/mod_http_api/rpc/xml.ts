@@ -1,5 +1,5 @@
 /**
- * Encodes values as XML, like the reference: elements are named after the shape, and maps are not
+ * Encodes values as XML, like go-ipfs: elements are named after the shape, and maps are not
  * supported.
  */
 

@@ -32,7 +32,7 @@ export const tooFast = (wait: number): Refusal =>
   });
 
 export const tooLate = (path: string, cause?: unknown): Refusal =>
-  new Refusal(504, `failed to resolve ${path}: nobody had it in time`, {
+  new Refusal(504, `failed to resolve ${path}: no peer sent it in time`, {
     headers: { retry_after: RETRY_SECONDS },
     cause,
   });
@@ -81,8 +81,8 @@ export const isPlain = ({ code }: NodeError): boolean => statuses[code] === unde
 
 /** Replacement messages for failures whose own messages name files of this machine. */
 const elsewise: Readonly<Partial<Record<FailureCode, string>>> = {
-  REFERENCE_BROKEN: "its bytes are no longer where they were added from",
-  STORE_FULL: "there is no room for what is fetched",
+  REFERENCE_BROKEN: "the file that contains its bytes has changed or is missing",
+  STORE_FULL: "there is no room to store the fetched block",
 };
 
 /** Failures that stand for a block that other nodes may have. */
@@ -104,6 +104,6 @@ export function refusalOf(thrown: unknown, path: string, { offline = false } = {
   if (faults.has(code)) return thrown;
   const status = statuses[code] ?? 500;
   const reason = elsewise[code] ?? message;
-  const scope = offline && absent.has(code) ? " on this server, which fetches nothing from others" : "";
+  const scope = offline && absent.has(code) ? " on this server, which does not fetch from others" : "";
   return new Refusal(status, `failed to resolve ${path}: ${reason}${scope}`, { cause: thrown });
 }

@@ -1,4 +1,4 @@
-/** Peer ids, which are IPNS names as well: parses and prints all of their forms. */
+/** Parses and prints all forms of peer ids, which are IPNS names, too. */
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base58btc } from "multiformats/bases/base58";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
@@ -9,7 +9,7 @@ import { parseCid } from "./cid/text.ts";
 
 export type PeerId = ReturnType<typeof peerIdFromMultihash>;
 
-/** A peer id in any of its forms: base58 of the multihash, or a CID. @throws NodeError */
+/** Parses a peer id in any form: base58 of the multihash, or a CID. @throws NodeError */
 export function parsePeerId(text: string): PeerId {
   try {
     if (/^(?:Qm|1)/.test(text)) return peerIdFromMultihash(decodeMultihash(base58btc.decode(`z${text}`)));
@@ -17,6 +17,7 @@ export function parsePeerId(text: string): PeerId {
     if (cid.code !== libp2pKey) throw failure("CID_NOT_A_PEER_ID", { codec: codecName(cid.code) });
     return peerIdFromMultihash(cid.multihash);
   } catch (error) {
+    // Its message is reported without a prefix.
     if (NodeError.is(error) && error.code === "CID_NOT_A_PEER_ID") throw error;
     const { message, details } = error as NodeError;
     throw failure("INVALID_PEER_ID", { reason: message, later: details?.later ?? message }, error);
@@ -24,7 +25,8 @@ export function parsePeerId(text: string): PeerId {
 }
 
 /**
- * How peer ids and names are printed: `b58mh` (or `v0`), or the multibase of a CID.
+ * Returns a function that prints peer ids and names as `b58mh` (or `v0`), or as a CID in the
+ * multibase `base`.
  *
  * @throws NodeError for an unknown base
  */

@@ -158,7 +158,7 @@ const valuesOf = ({ auto }: ConfigFile): string =>
 interface ConditionalRequest {
   readonly etag: string | undefined;
   readonly lastModified: string | undefined;
-  /** Skip the verification of the certificate. */
+  /** Whether to skip the verification of the certificate. */
   readonly insecure: boolean;
   readonly signal: AbortSignal;
 }

@@ -13,7 +13,7 @@ import { connectionLimits } from "./swarm/connection_limits.ts";
 
 type Config = Pick<Repo["config"], "value">;
 
-/** File with limits of the reference's resource manager. Only the check below reads it. */
+/** File with limits of go-ipfs's resource manager. Only the check below reads it. */
 const limitFile = "libp2p-resource-limit-overrides.json";
 /** Limits that must leave room for the connections that accumulate between two trims. */
 const limitNames = ["Conns", "ConnsInbound", "Streams", "StreamsInbound"] as const;
@@ -24,7 +24,7 @@ const PROVIDER_RECORD_VALIDITY = 48 * 3_600_000;
 /**
  * Resolves to warnings for the operator.
  *
- * @throws NodeError with the reference's message
+ * @throws NodeError with the error text of Kubo
  */
 export async function requireConsistent({ config, path }: Pick<Repo, "config" | "path">): Promise<readonly string[]> {
   requireExchange(config);

@@ -136,7 +136,7 @@ describe("the page of a directory", () => {
       const pages = {
         things: [path(`/ipfs/${cids.things}/`), "photos of summer"],
         below: [path(`/ipfs/${cids.things}/photos%20of%20summer/2020/`), "beach.jpg"],
-        empty: [path(`/ipfs/${cids.empty}/`), "Nothing is in here"],
+        empty: [path(`/ipfs/${cids.empty}/`), "This directory is empty"],
         missing: [path(`/ipfs/${cids.things}/nowhere`), "404"],
         bad: [path("/ipfs/nothing"), "400"],
       };

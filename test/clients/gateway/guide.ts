@@ -11,8 +11,8 @@ import { librariesFolder } from "./libraries.ts";
 const page = new URL("../../../docs/guides/gateway/clients.md", import.meta.url);
 const guard = new URL("guarded.ts", import.meta.url);
 
-export async function* snippetsOfGuide({ asked, url }: RoutingPair): AsyncGenerator<string, void, undefined> {
-  await provided(asked, "hello gateway\n");
+export async function* snippetsOfGuide({ gatewayHost, url }: RoutingPair): AsyncGenerator<string, void, undefined> {
+  await provided(gatewayHost, "hello gateway\n");
   const snippets = [...(await readFile(page, "utf8")).matchAll(/^```js\n(.*?)^```$/gms)].map(([, text = ""]) => text);
   assert.equal(snippets.length, 3);
   for (const snippet of snippets) {

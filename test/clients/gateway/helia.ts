@@ -13,7 +13,7 @@ const SIZE = 5_000_000;
 /** What the gateway has not, it fetches from the other node. */
 export async function* heliaOverHttp(
   libraries: GatewayLibraries,
-  { url, other, asked }: RoutingPair,
+  { url, other, gatewayHost }: RoutingPair,
 ): AsyncGenerator<string, void, undefined> {
   const { CID, createHeliaLight, unixfs, withHTTP } = libraries;
   const content = Buffer.concat([...keystream(SIZE, 7)]);
@@ -30,7 +30,7 @@ export async function* heliaOverHttp(
 
     const { publicKey } = await libraries.ipns(helia).publish("page", file);
     const name = publicKey.toCID();
-    const { Path } = await asked.value<{ Path: string }>(`name/resolve?arg=${name}`);
+    const { Path } = await gatewayHost.value<{ Path: string }>(`name/resolve?arg=${name}`);
     assert.equal(Path, `/ipfs/${file}`);
     const byName = await fetch(`${url}/ipns/${name}`, { headers: { range: "bytes=2000000-2000099" } });
     assert.deepEqual(Buffer.from(await byName.arrayBuffer()), content.subarray(2_000_000, 2_000_100));
@@ -40,9 +40,9 @@ export async function* heliaOverHttp(
   }
 
   const text = "of a provider that serves over HTTP";
-  const announced = encodeURIComponent(JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.http}/http`]));
-  await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
-  const block = CID.parse(await provided(asked, text));
+  const announced = encodeURIComponent(JSON.stringify([`/ip4/127.0.0.1/tcp/${gatewayHost.http}/http`]));
+  await gatewayHost.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
+  const block = CID.parse(await provided(gatewayHost, text));
   const guided = await withHTTP(createHeliaLight(), { ...onlyFrom(url), recursiveGateways: [] }).start();
   try {
     assert.equal(Buffer.concat(await Array.fromAsync(unixfs(guided).cat(block))).toString(), text);

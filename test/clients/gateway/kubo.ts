@@ -26,10 +26,10 @@ export async function* kuboBothWays(): Lines {
 
 async function* kuboFromUs(): Lines {
   await using pair = await startRoutingPair({ https_ports: [0] });
-  const { asked } = pair;
-  const own = urlOf(asked);
-  const announced = JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.https}/tls/http`]);
-  await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(announced)}&json=true`);
+  const { gatewayHost } = pair;
+  const own = urlOf(gatewayHost);
+  const announced = JSON.stringify([`/ip4/127.0.0.1/tcp/${gatewayHost.https}/tls/http`]);
+  await gatewayHost.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(announced)}&json=true`);
   await using kubo = await GoIpfs.startKubo((config) => {
     config.Routing = routedBy(pair.url);
     // Only HTTP is left.
@@ -39,13 +39,13 @@ async function* kuboFromUs(): Lines {
   });
 
   const routed = await added(own, 1);
-  await asked.call(`dht/provide?arg=${routed}`);
+  await gatewayHost.call(`dht/provide?arg=${routed}`);
   assert.equal(await read(kubo.url, routed), digestOf(keystream(SIZE, 1)));
   const [stat] = await kubo.call<{ BlocksReceived: number }>("bitswap/stat");
   assert.deepEqual(await kubo.call("swarm/peers"), [{ Peers: null }]);
   yield `it takes ${stat?.BlocksReceived} blocks over HTTP/2, from where our routing v1 leads it`;
 
-  const { Name } = await asked.value<{ Name: string }>(`name/publish?arg=/ipfs/${routed}`);
+  const { Name } = await gatewayHost.value<{ Name: string }>(`name/publish?arg=/ipfs/${routed}`);
   const [resolved] = await kubo.call<{ Path: string }>(`name/resolve?arg=${Name}`);
   assert.equal(resolved?.Path, `/ipfs/${routed}`);
   yield "it resolves a name of ours by our routing v1";

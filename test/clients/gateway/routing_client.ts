@@ -10,7 +10,7 @@ import type { GatewayLibraries, PeerRecord } from "./libraries.ts";
 
 export async function* routingClient(
   { base36, CID, defaultLogger, delegatedRoutingV1HttpApiClient }: GatewayLibraries,
-  { url, asked, other, otherId, address }: RoutingPair,
+  { url, gatewayHost, other, otherId, address }: RoutingPair,
 ): AsyncGenerator<string, void, undefined> {
   const client = delegatedRoutingV1HttpApiClient({ url })({ logger: defaultLogger() });
   await client.start();
@@ -26,10 +26,10 @@ export async function* routingClient(
     for (const key of [cid, peer]) assert.deepEqual(await found(client.getClosestPeers(key)), there);
     yield "providers, a peer and the closest peers are found, as the filters have it";
 
-    const gateway = `/ip4/127.0.0.1/tcp/${asked.http}/http`;
+    const gateway = `/ip4/127.0.0.1/tcp/${gatewayHost.http}/http`;
     const announced = encodeURIComponent(JSON.stringify([gateway]));
-    await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
-    const block = CID.parse(await provided(asked, "it is here, over HTTP as well"));
+    await gatewayHost.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
+    const block = CID.parse(await provided(gatewayHost, "it is here, over HTTP as well"));
     const [record] = await found(client.getProviders(block));
     assert.equal(record?.addresses.at(-1), gateway);
     yield "so is the gateway of a node that announces it";

@@ -1,4 +1,4 @@
-/** Errors for configured addresses that cannot be opened, with the messages of the reference. */
+/** Errors for configured addresses that cannot be opened, with the error texts of go-ipfs. */
 
 import { failure, type Node } from "modhost/node";
 import { ModhostError } from "../../../../core/index.ts";
@@ -31,8 +31,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Converts an ENDPOINT_UNAVAILABLE error to an error with the reference's message. Returns other
- * errors unchanged.
+ * Converts an ENDPOINT_UNAVAILABLE error to an error with go-ipfs's text. Returns other errors
+ * unchanged.
  */
 export function listenErrorOf(error: unknown, { lowLevel: { repo } }: Node): unknown {
   if (!ModhostError.is(error) || error.code !== "ENDPOINT_UNAVAILABLE") return error;

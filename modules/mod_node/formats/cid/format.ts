@@ -9,24 +9,25 @@ import { type Base, base58btc } from "./multibase.ts";
 import { parseCidWithBase } from "./text.ts";
 
 export interface CidFormat {
-  /** With directives such as `%s`. */
+  /** A format string with directives such as `%s`. */
   readonly format: string;
   readonly version?: 0 | 1 | undefined;
   readonly codec?: number | undefined;
-  /** Undefined: base58btc for version 0, otherwise the base of the text. */
+  /** Undefined selects base58btc for version 0, otherwise the base of the given text. */
   readonly base?: Base | undefined;
   readonly names?: Names;
 }
 
-/** Empty texts are what was not given. */
+/** Arguments of a call. An empty text means that the argument was not given. */
 type Given = Readonly<Record<"format" | "version" | "codec", string>> & {
   readonly base?: Base | undefined;
   readonly names?: Names;
 };
 
 /**
- * Parses all but the base. By the names of today another base makes CIDs of version 1. @throws
- * NodeError with the reference's text
+ * Parses everything except the base. With `names`, a base other than base58btc implies version 1.
+ *
+ * @throws NodeError with the error text of go-ipfs
  */
 export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
   if (!format.includes("%")) throw failure("CID_FORMAT_INVALID", { format });
@@ -55,8 +56,8 @@ function versionIn(version: string): 0 | 1 | undefined {
 }
 
 /**
- * @throws NodeError CID_SPECIFIER_INVALID for an invalid format string, and for a CID that cannot be
- * written that way
+ * @throws NodeError CID_SPECIFIER_INVALID for an invalid format string, which clients can fix; other
+ * errors are about the CID
  */
 export function formatCid(text: string, { format, version, codec, base, names }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);

@@ -14,7 +14,7 @@ const sha256Code = 0x12;
 const sha256Length = 32;
 const MAX_DIGEST = 128;
 
-/** @throws NodeError INVALID_CID whose message is the bare reason */
+/** @throws NodeError INVALID_CID whose message is only the reason */
 export function parseCid(text: string): CID {
   return parseCidWithBase(text).cid;
 }
@@ -24,15 +24,15 @@ export interface CidWithBase {
   readonly base: Base;
 }
 
-/** The CID, and the base that it is written in. @throws NodeError as `parseCid` */
+/** Returns the CID and the base of the text. @throws NodeError as `parseCid` does */
 export function parseCidWithBase(text: string): CidWithBase {
   const { bytes, base } = inTurn("invalid cid", () => read(text));
   return { cid: inTurn("invalid cid: invalid cid", () => castCid(bytes)), base };
 }
 
 /**
- * `later`: what later versions of the reference write before the reason, and once more for what is
- * in the bytes.
+ * Runs `work` and turns its errors into INVALID_CID. `later` is the prefix that later versions of
+ * go-cid write before the reason; they write it once more for errors in the decoded bytes.
  */
 function inTurn<T>(later: string, work: () => T): T {
   try {
@@ -51,7 +51,7 @@ function read(text: string): { readonly bytes: Uint8Array; readonly base: Base }
   return { bytes: decodeMultibase(base, text), base };
 }
 
-/** The multihash of a version 0 text. */
+/** Returns the multihash of a CID of version 0. */
 function multihashOf(text: string): Uint8Array {
   try {
     return base58btc.decoder.decode(`z${text}`);
@@ -60,11 +60,11 @@ function multihashOf(text: string): Uint8Array {
   }
 }
 
-/** Decodes a CID that takes all of the bytes. */
+/** Decodes a CID that takes up all of the bytes. */
 export function castCid(bytes: Uint8Array): CID {
   const at = bytes.length - sha256Length - 2;
-  // Nearly all are of SHA-256, of version 0 or of version 1 with a codec of one byte: many are read
-  // at once.
+  // Nearly all CIDs use SHA-256 and have version 0, or version 1 with a one-byte codec. This fast
+  // path reads them without parsing varints.
   if ((at === 0 || (at === 2 && isShortHead(bytes))) && bytes[at] === sha256Code && bytes[at + 1] === sha256Length) {
     const digest = new Digest(sha256Code, sha256Length, bytes.subarray(at + 2), at === 0 ? bytes : bytes.subarray(at));
     return at === 0 ? new CID(0, dagPb, digest, bytes) : new CID(1, bytes[1] as number, digest, bytes);
@@ -83,7 +83,7 @@ function castAny(bytes: Uint8Array): CID {
   if (end < bytes.length)
     throw failure("CID_BYTES_INVALID", { reason: "trailing bytes in data buffer passed to cid Cast" });
   const digest = new Digest(code, length, bytes.subarray(at), from === 0 ? bytes : bytes.subarray(from));
-  // One-byte varints have one encoding only: these bytes are those of the CID.
+  // A one-byte varint has only one encoding, so these bytes are the canonical bytes of the CID.
   const same = version === 0 ? at === 2 : at === 4;
   return same ? new CID(version, codec, digest, bytes) : CID.create(version, codec, digest);
 }
@@ -119,8 +119,8 @@ function number(bytes: Uint8Array, at: number): readonly [value: number, next: n
 }
 
 /**
- * Version 0 is always base58btc without prefix; version 1 is in `base`, base32 by default. The
- * library remembers each text, which costs more than writing it.
+ * Version 0 is always written in base58btc without prefix, version 1 in `base`. Calls the encoder
+ * directly, because `CID.toString` caches each text, which costs more than encoding.
  */
 export function cidText({ version, bytes }: CID, base: Base = base32): string {
   return version === 0 ? base58btc.baseEncode(bytes) : base.encoder.encode(bytes);

@@ -1,49 +1,50 @@
 /**
- * Reads CBOR tokens ("RFC 8949") as leniently as the reference (refmt), with its error texts, or as
- * strictly as Kubo 0.43. Iterative, and no memory is allocated for lengths that are only announced.
+ * Reads CBOR tokens ("RFC 8949") as leniently as refmt, the library of go-ipfs 0.9, and with its
+ * error texts; or as strictly as Kubo 0.43. The reader is iterative and allocates no memory for a
+ * length that is only announced.
  */
 import { failure } from "../../util/errors.ts";
 
 export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "float" | "true" | "false" | "null";
 
-/** Bytes of the longest text or byte string. */
+/** Maximum length in bytes of a text or byte string. */
 const MAX_STRING = 33_554_432;
-/** Pieces of one text or byte string; the reference takes any number. */
+/** Maximum number of pieces of a text or byte string; refmt has no limit. */
 const MAX_PIECES = 65_536;
 const MAX_INT = 2n ** 63n;
-/** Maximum nesting; the reference is limited by its memory. */
+/** Maximum nesting; refmt is limited only by its memory. */
 const MAX_DEPTH = 1_000_000;
-/** Maximum nesting of strict CBOR. */
+/** Maximum nesting in strict mode. */
 const MAX_STRICT_DEPTH = 1024;
 
 const breakByte = 0xff;
 const empty = new Uint8Array();
 
-/** The tokens of one value; what follows it is not read. */
+/** Reads the tokens of one value and ignores what follows it. */
 export class CborReader {
   readonly #bytes: Buffer;
   readonly #end: string;
   readonly #strict: boolean;
   /**
-   * For each open container the number of items to come, counting keys and values of a map;
-   * negative without a definite length.
+   * The number of items to come, for each open container. Keys and values of a map count
+   * separately. The number is negative for a container of indefinite length.
    */
   readonly #left: number[] = [];
   readonly #maps: boolean[] = [];
   #at = 0;
-  /** Tag of the last token, if any. */
+  /** Tag of the last token, if it has one. */
   tag: number | undefined;
-  /** Content of the last token, a text or byte string. */
+  /** Content of the last token, if it was a text or byte string. */
   bytes: Uint8Array = empty;
-  /** Value of the last token, an integer; bigint beyond 2^53. */
+  /** Value of the last token, if it was an integer; a bigint beyond 2^53. */
   int: number | bigint = 0;
   float = 0;
   /** Whether the last token is in canonical form. */
   canonical = true;
 
   /**
-   * `end` is the error text when the next byte is missing. `strict` refuses indefinite lengths,
-   * integers that are longer than they need to be, NaN, infinities and deep nesting.
+   * `end` is the error text for input that ends too early. `strict` rejects indefinite lengths,
+   * integers that are not minimally encoded, NaN, infinities and deep nesting.
    */
   constructor(bytes: Uint8Array, { end = "unexpected EOF", strict = false } = {}) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -61,13 +62,13 @@ export class CborReader {
     return this.#left.length;
   }
 
-  /** Whether the next token is a key, or the end of its map. */
+  /** Whether the next token is a key of a map, or the end of that map. */
   get atKey(): boolean {
     const left = this.#left.at(-1);
     return this.#maps.at(-1) === true && (left as number) % 2 === 0;
   }
 
-  /** Must not be called again when `depth` is 0 after a token. @throws NodeError */
+  /** Must not be called once `depth` is 0 after a token. @throws NodeError */
   next(): CborToken {
     this.tag = undefined;
     this.canonical = true;
@@ -83,7 +84,8 @@ export class CborReader {
       }
       return this.#close();
     }
-    // Indefinite lengths count down from -2: the parity tells whether a key is next.
+    // Containers of indefinite length count down from -2, so that the parity shows whether a key is
+    // next.
     this.#left[top] = left - 1;
     return this.#item(first);
   }
@@ -180,7 +182,7 @@ export class CborReader {
     return "float";
   }
 
-  /** A string in chunks. */
+  /** Reads a string that comes in pieces. */
   #pieces(major: number): "text" | "bytes" {
     const pieces: Uint8Array[] = [];
     for (let first = this.#byte(); first !== breakByte; first = this.#byte()) {
@@ -190,7 +192,7 @@ export class CborReader {
           reason: `cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`,
         });
       }
-      // Empty pieces say nothing, and views of them would cost more than the rest.
+      // Empty pieces add no content, and views of them would cost more than the other pieces.
       if (first === major) continue;
       const piece = this.#string(first, "indefinite string/bytes");
       if (pieces.length === MAX_PIECES)
@@ -256,7 +258,7 @@ export class CborReader {
   }
 }
 
-/** The least values that need one, two, four and eight bytes. */
+/** The smallest values that need one, two, four and eight bytes. */
 const minimumOfWidth = [24, 0x100, 0x10000, 0x100000000];
 
 function halfFloat(bits: number): number {

@@ -1,4 +1,4 @@
-/** Reads whole CBOR values. Keys are texts and unique. */
+/** Reads whole CBOR values. Keys must be texts and unique. */
 import type { CID } from "multiformats/cid";
 import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
@@ -8,33 +8,33 @@ import { CborReader, type CborToken } from "./reader.ts";
 
 export type CborScalar = Exclude<CborToken, "map" | "list" | "close">;
 
-/** Called with the parts of a value; methods may be left out. */
+/** Receives the parts of a value. Every method is optional. */
 export interface CborVisitor {
   enter?(kind: "map" | "list"): void;
   leave?(): void;
   key?(text: Uint8Array): void;
-  /** The reader has the content of the token. */
+  /** Fields of `reader` hold the content of the token. */
   scalar?(token: CborScalar, reader: CborReader): void;
   link?(cid: CID): void;
 }
 
 export interface VisitedCbor {
-  /** Bytes of the value. */
+  /** Length of the value in bytes. */
   readonly length: number;
-  /** Whether it is encoded as the reference encodes it. */
+  /** Whether the value is encoded as go-ipfs would encode it. */
   readonly canonical: boolean;
 }
 
 const linkTag = 42;
 
 /**
- * Which CBOR is accepted. `lenient` is that of go-ipfs 0.9: any encoding, and what follows the
- * value is ignored. `strict` is that of Kubo 0.43, which ignores tags of values other than bytes.
- * `strict without links` is its codec `cbor`.
+ * Which CBOR is accepted. `lenient` is the CBOR of go-ipfs 0.9: any encoding, and bytes after the
+ * value are ignored. `strict` is the dag-cbor of Kubo 0.43, which ignores tags of values other than
+ * bytes. `strict without links` is its codec `cbor`.
  */
 export type CborRules = "lenient" | "strict" | "strict without links";
 
-/** @throws NodeError with the reference's text */
+/** @throws NodeError with the error text of go-ipfs */
 export function* visitCborSteps(
   bytes: Uint8Array,
   visitor: CborVisitor,
@@ -77,7 +77,8 @@ export function* visitCborSteps(
 }
 
 /**
- * The keys of one map: those in order, and from the first one on that is not, a set of the rest.
+ * The keys of a map that were read so far. Keys that come in order only need a comparison with the
+ * previous key; from the first key out of order on, they go into a set.
  */
 class Keys {
   readonly #sorted: Uint8Array[] = [];
@@ -113,11 +114,11 @@ class Keys {
   }
 }
 
-/** Bytes as text, one character for each byte. */
+/** Converts bytes to text, one character per byte. */
 export const binary = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
-/** The canonical order: shorter keys first. */
+/** Compares keys in canonical order: shorter keys first. */
 export const compareKeys = (one: Uint8Array, other: Uint8Array): number =>
   one.length - other.length || Buffer.compare(one, other);
 
@@ -143,7 +144,7 @@ function linkOf(token: CborToken, reader: CborReader): CID {
   return linkCid(bytes);
 }
 
-/** Decodes the CID of a link. @throws NodeError with the reference's text */
+/** Decodes the CID of a link. @throws NodeError with the error text of go-ipfs */
 export function linkCid(bytes: Uint8Array): CID {
   if (bytes.length === 0) throw failure("CBOR_INVALID", { reason: "link value was empty" });
   if (bytes[0] !== 0) throw failure("CBOR_INVALID", { reason: "invalid multibase on IPLD link" });
@@ -154,7 +155,7 @@ export function linkCid(bytes: Uint8Array): CID {
   }
 }
 
-/** A token as the reference prints it. */
+/** Returns a token as refmt prints it in errors. */
 export function tokenText(token: CborToken, { tag, int, float, bytes }: CborReader): string {
   const inner = {
     map: "{",

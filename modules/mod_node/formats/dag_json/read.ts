@@ -1,4 +1,4 @@
-/** Reads nodes as JSON: the reference's older form, and dag-json. */
+/** Reads nodes from JSON: from the older form of go-ipfs, and from dag-json. */
 
 import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
@@ -8,39 +8,44 @@ import { type Value, ValueBuilder, type ValueMap } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
 /**
- * The older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal keys
- * counts, and what follows the first value is ignored.
+ * Reads the older form: every number is a float, `{"/": "<cid>"}` is a link, the last of two equal
+ * keys counts, and anything after the first value is ignored.
  *
- * @throws NodeError with the reference's text
+ * @throws NodeError with the error text of go-ipfs
  */
 export const readJson = (bytes: Uint8Array): Value => atOnce(readJsonSteps(bytes));
 
-/** In steps, as `readJson`. */
+/** Same as `readJson`, in steps. */
 export const readJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "first"), legacy).read();
 
 /**
- * "DAG-JSON specification": numbers without point and exponent are integers, `{"/": "<cid>"}` is a
- * link, `{"/": {"bytes": "<base64>"}}` are bytes, and keys are unique.
+ * Reads dag-json ("DAG-JSON specification"): numbers without point and exponent are integers,
+ * `{"/": "<cid>"}` is a link, `{"/": {"bytes": "<base64>"}}` are bytes, and keys are unique.
  *
  * @throws NodeError
  */
 export const readDagJson = (bytes: Uint8Array): Value => atOnce(readDagJsonSteps(bytes));
 
-/** In steps, as `readDagJson`. */
+/** Same as `readDagJson`, in steps. */
 export const readDagJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "document"), dagJson).read();
 
-/** Plain JSON, the codec `json`: as dag-json, but without links and bytes. @throws NodeError */
+/**
+ * Reads plain JSON, the codec `json`: like dag-json, but without links and bytes.
+ *
+ * @throws NodeError
+ */
 export const readPlainJsonSteps = (bytes: Uint8Array): Steps<Value> =>
   new Reader(new JsonReader(bytes, "document"), plain).read();
 
 /**
- * What the forms do differently. Their failures are reported once the whole is known to be JSON.
+ * The differences between the forms. An error that a method throws is reported only after the whole
+ * input was found to be valid JSON.
  */
 interface Form {
   number(text: string): Value;
-  /** What a map is whose only key is `/`; undefined for a map like any other. */
+  /** Returns the value of a map whose only key is `/`; undefined if it is an ordinary map. */
   special(inner: Value): Value | undefined;
   readonly repeats: boolean;
 }
@@ -82,7 +87,7 @@ function float(text: string): number {
 }
 
 function integer(text: string): bigint {
-  // A longer text is not a 64-bit number, and slow to parse.
+  // A longer text cannot be a 64-bit number, and is slow to parse.
   const value = text.length > 24 ? undefined : BigInt(text);
   if (value === undefined || value < -(2n ** 63n) || value >= 2n ** 64n) {
     throw failure("DAG_JSON_INVALID", { reason: `the integer ${text.slice(0, 24)} does not fit into 64 bits` });
@@ -137,7 +142,8 @@ class Reader {
   }
 
   /**
-   * Only the first fault is reported, and errors cost more than values: nothing is made after it.
+   * Only the first error is reported, and creating errors is expensive: no more values are made
+   * after it.
    */
   #try(make: () => Value): Value {
     if (this.#fault !== undefined) return null;

@@ -1,6 +1,6 @@
 /**
- * Blocks as values of the data model, and back, for every codec that `dag get` and `dag put`
- * convert between.
+ * Converts blocks to values of the data model and back, for every codec that `dag get` and
+ * `dag put` support.
  */
 import type { Steps } from "../../util/async/steps.ts";
 import { failure } from "../../util/errors.ts";
@@ -57,7 +57,7 @@ const codecs: ReadonlyMap<number, ValueCodec> = new Map([
   [json, { decode: readPlainJsonSteps, encode: withoutLinks(writePlainJsonSteps) }],
 ]);
 
-/** Codecs that have no form for links. */
+/** Wraps the encoder of a codec that cannot express links. */
 function withoutLinks(encode: ValueCodec["encode"]): ValueCodec["encode"] {
   return function* (value) {
     const links = yield* linksInSteps(value);
@@ -75,8 +75,16 @@ function codecOf(code: number): ValueCodec {
   return codec;
 }
 
-/** In steps. @throws NodeError for a codec that is not known, and for bytes that are none of it */
+/**
+ * Decodes a block in steps.
+ *
+ * @throws NodeError for an unknown codec, and for bytes that do not match the codec
+ */
 export const decodeBlockSteps = (code: number, bytes: Uint8Array): Steps<Value> => codecOf(code).decode(bytes);
 
-/** In steps. @throws NodeError likewise, for a value that the codec has no form for */
+/**
+ * Encodes a block in steps.
+ *
+ * @throws NodeError for an unknown codec, and for a value that the codec cannot express
+ */
 export const encodeBlockSteps = (code: number, value: Value): Steps<Uint8Array> => codecOf(code).encode(value);

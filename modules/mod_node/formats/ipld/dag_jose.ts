@@ -1,7 +1,7 @@
 /**
- * Signed and encrypted nodes ("DAG-JOSE specification"): blocks are dag-cbor with bytes where the
- * value has texts in base64url. The payload of a signed node is a CID, which the value has as a
- * link, too.
+ * Signed and encrypted nodes ("DAG-JOSE specification"). A block is dag-cbor with bytes in all
+ * fields that the value shows as base64url text. The payload of a signed node is a CID; the value
+ * also shows it as a link.
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
@@ -48,7 +48,7 @@ const encrypted = (bytes: Convert): Fields => ({
   unprotected: same,
 });
 
-/** @throws NodeError for what is no map, and for one with other keys than these */
+/** @throws NodeError if the value is not a map, or has keys other than `fields` */
 function converted(value: Value, fields: Fields): ValueMap {
   if (!(value instanceof Map)) throw failure("DAG_JOSE_INVALID", { reason: "a part of a dag-jose node is not a map" });
   return new Map(
@@ -72,7 +72,7 @@ function payloadCid(value: Value | undefined): CID {
   }
 }
 
-/** In steps. @throws NodeError for bytes that are no such node */
+/** Decodes a block in steps. @throws NodeError if the bytes are not a dag-jose node */
 export function* decodeJoseSteps(bytes: Uint8Array): Steps<Value> {
   const value = yield* decodeCborSteps(bytes, "strict");
   if (isEncrypted(value)) return converted(value, encrypted(toText));
@@ -80,7 +80,7 @@ export function* decodeJoseSteps(bytes: Uint8Array): Steps<Value> {
   return new Map<string, Value>([["link", payloadCid((value as ValueMap).get("payload"))], ...node]);
 }
 
-/** In steps. @throws NodeError for a value that is no such node */
+/** Encodes a node in steps. @throws NodeError if the value is not a dag-jose node */
 export function* encodeJoseSteps(value: Value): Steps<Uint8Array> {
   if (isEncrypted(value)) return yield* encodeCborSteps(converted(value, encrypted(toBytes)));
   const node = converted(value, { ...signed(toBytes), link: same });

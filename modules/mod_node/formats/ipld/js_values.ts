@@ -1,6 +1,6 @@
 /**
- * Values of the data model as the client libraries have them: integers are numbers as long as these
- * are exact, texts are strings, maps are objects.
+ * Values of the data model in the form that the JavaScript client libraries use: integers are
+ * numbers while these are exact, texts are strings, maps are objects.
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
@@ -12,7 +12,10 @@ const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toStrin
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** A value for callers. Not recursive, since values may be nested deeply. */
+/**
+ * Converts a value to its JavaScript form. The function is iterative, because values may be deeply
+ * nested.
+ */
 export function* toJsSteps(value: Value): Steps<unknown> {
   let root: unknown;
   const open: Container[] = [];
@@ -21,7 +24,7 @@ export function* toJsSteps(value: Value): Steps<unknown> {
     const parent = open.at(-1);
     if (parent === undefined) root = each;
     else if (Array.isArray(parent)) parent.push(each);
-    // Not assigned: a key may be `__proto__`.
+    // A plain assignment would fail for the key `__proto__`.
     else Object.defineProperty(parent, key, { value: each, enumerable: true, configurable: true, writable: true });
   };
   yield* visitValueSteps(value, () => 0, {
@@ -54,8 +57,10 @@ const MAX_INTEGER = 2n ** 64n;
 type Step = { readonly key?: string; readonly value: unknown } | "leave";
 
 /**
- * The value that a caller means. @throws NodeError, in the words of the client libraries, for what
- * the data model has no value for
+ * Converts a JavaScript value to a value of the data model.
+ *
+ * @throws NodeError with the error text of the client libraries for anything that the data model
+ * cannot express
  */
 export function fromJs(given: unknown): Value {
   const builder = new ValueBuilder();
@@ -86,7 +91,7 @@ export function fromJs(given: unknown): Value {
   return builder.value;
 }
 
-/** Of a list or a map; undefined for a scalar. */
+/** Returns the members of a list or a map; undefined for a scalar. */
 function membersOf(value: unknown): Exclude<Step, "leave">[] | undefined {
   if (typeof value !== "object" || value === null || isBytes(value) || CID.asCID(value) !== null) return undefined;
   if (Array.isArray(value)) return Array.from(value, (each: unknown) => ({ value: each }));
@@ -99,7 +104,7 @@ function membersOf(value: unknown): Exclude<Step, "leave">[] | undefined {
   });
 }
 
-/** Objects that are no maps of values. */
+/** Names of classes whose objects are not accepted as maps. */
 const noMaps = new Set(["Date", "Error", "Promise", "RegExp", "Set", "URL", "WeakMap", "WeakSet"]);
 
 const isBytes = (value: object): value is ArrayBufferView | ArrayBuffer =>

@@ -46,11 +46,11 @@ export interface WantlistEntry {
   readonly cid: Uint8Array;
   /** A higher value is sent sooner. */
   readonly priority: number;
-  /** Cancel the want instead. */
+  /** Whether the entry cancels the want. */
   readonly cancel: boolean;
-  /** The entry is a want-have instead of a want-block. */
+  /** Whether the entry is a want-have instead of a want-block. */
   readonly have: boolean;
-  /** The sender wants DONT_HAVE as a response as well. */
+  /** Whether the sender wants DONT_HAVE as a response, too. */
   readonly sendDontHave: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface WireBlock {
 }
 
 export interface Message {
-  /** The entries are the whole wantlist and replace all earlier ones. */
+  /** Whether the entries are the whole wantlist and replace all earlier ones. */
   readonly full: boolean;
   readonly entries: readonly WantlistEntry[];
   readonly blocks: readonly WireBlock[];

@@ -41,7 +41,7 @@ export class Want {
   readonly priority: number;
   readonly since = performance.now();
   readonly waiters = new Set<Waiter>();
-  /** The block is stored locally, so no peer needs to be asked. */
+  /** Whether the block is stored locally, so that no peer needs to be asked. */
   arrived = false;
   /** Number of searches for providers. */
   searches = 0;

@@ -30,7 +30,7 @@ export interface NamesDeps {
   readonly metadata: MetadataStore;
   readonly keys: Keystore;
   readonly log: NodeLog;
-  /** Allow any period for republishing names. */
+  /** Whether to allow any period for republishing names. */
   readonly debug: boolean;
   /** Resolves to the value that the local DHT store has under a key; it may have expired. */
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
@@ -47,9 +47,9 @@ export interface PublishOptions {
   readonly lifetime?: number | undefined;
   /** Milliseconds for which others may cache the record; by default the record has no TTL. */
   readonly ttl?: number | undefined;
-  /** Only store the record locally. */
+  /** Whether to store the record locally only. */
   readonly offline?: boolean | undefined;
-  /** Do not fail if no peer can accept the record. */
+  /** Whether to succeed even if no peer can accept the record. */
   readonly allowOffline?: boolean | undefined;
   /**
    * Sequence number of the record, greater than that of the last one. By default it grows by one if
@@ -59,8 +59,8 @@ export interface PublishOptions {
   /** Versions of its signatures; both by default. */
   readonly versions?: "both" | "V2" | undefined;
   /**
-   * Leave the last record in place, without an error, if it has the same value and is valid for
-   * longer.
+   * Whether to leave the last record in place, without an error, if it has the same value and is
+   * valid for longer.
    */
   readonly keepBetter?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;

@@ -14,8 +14,8 @@ export interface RepublisherDeps {
   readonly log: NodeLog;
   readonly published: PublishedRecords;
   /**
-   * Accept any period, as tests of other programs set very short ones; otherwise a period that is
-   * out of bounds is refused.
+   * Whether to accept any period, because tests of other programs set very short ones; otherwise a
+   * period that is out of bounds is refused.
    */
   readonly anyPeriod: boolean;
   /** Yields all keys of this node. */

@@ -17,7 +17,7 @@ import { DEFAULT_MAX_DEPTH, isDomain, type LookupTxt, type ResolvedPath, resolve
 /** Options of a search for the records of a name. */
 export interface RecordOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Only search on this machine; domains are looked up nevertheless. */
+  /** Whether to search on this machine only; domains are looked up nevertheless. */
   readonly offline?: boolean | undefined;
   /** Number of records that suffices, by default 16; 0 for all. */
   readonly count?: number | undefined;
@@ -32,7 +32,7 @@ export interface RecordOptions {
 export interface ResolveOptions extends RecordOptions {
   /** Maximum number of names to follow, by default 32. */
   readonly depth?: number | undefined;
-  /** Do not use cached results. */
+  /** Whether to ignore cached results. */
   readonly nocache?: boolean | undefined;
 }
 

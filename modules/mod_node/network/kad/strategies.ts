@@ -71,7 +71,7 @@ const below = (parts: Below): Strategy =>
     const root = parts.mfs ? await filesRoot?.(signal) : undefined;
     if (root !== undefined)
       for await (const { cid } of walk(root, { ...how, seen })) if (await blocks.has(cid)) yield cid;
-    // These come last, because nothing below them was walked.
+    // These come last, because no blocks below them are announced.
     if (parts.pinned) for await (const cid of pins.list("direct")) if (seen.add(cid)) yield cid;
   };
 

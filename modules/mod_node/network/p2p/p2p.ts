@@ -22,12 +22,12 @@ export interface P2pDeps {
 }
 
 export interface ForwardOptions {
-  /** Allow protocol names outside of `/x/`. */
+  /** Whether to allow protocol names outside of `/x/`. */
   readonly custom: boolean;
 }
 
 export interface ListenOptions extends ForwardOptions {
-  /** Send the peer's id first, on a line of its own. */
+  /** Whether to send the peer's id first, on a line of its own. */
   readonly reportPeer: boolean;
 }
 

@@ -34,7 +34,7 @@ export interface PinFilters {
 
 export interface RemotePinOptions {
   readonly name?: string | undefined;
-  /** Do not wait until the object is pinned. */
+  /** Whether to return before the object is pinned. */
   readonly background?: boolean | undefined;
   readonly signal: AbortSignal;
 }

@@ -71,7 +71,7 @@ export function resourceLimits(config: Pick<ConfigFile, "value">): ResourceLimit
 
 /** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused immediately. */
 const MAX_CONNECTIONS_FACTOR = 4;
-/** Memory that allows one connection, as in the reference. */
+/** Memory that allows one connection, as in Kubo. */
 const BYTES_PER_CONNECTION = 1024 * 1024;
 
 /** Returns the maximum number of connections: the lowest of the limits, but at least one. */

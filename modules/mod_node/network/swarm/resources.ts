@@ -29,7 +29,7 @@ export interface SwarmResources {
   readonly system: ResourceScope;
   /** Connections that are being established, and streams without a protocol yet. */
   readonly transient: ResourceScope;
-  /** Services by the names that the reference uses. */
+  /** Services by the names that Kubo uses. */
   readonly services: ReadonlyMap<string, ResourceScope>;
   /** Protocols of open streams. */
   readonly protocols: ReadonlyMap<string, ResourceScope>;

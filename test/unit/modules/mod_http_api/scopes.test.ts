@@ -69,7 +69,7 @@ describe("a scope of the RPC", () => {
   test("explains to a caller which directories its token is for, and to a client which scope it lacks", () => {
     assert.equal(
       kinds.refusalFor(mfs("/b/x"), { name: "ci" }),
-      'The token ci is for other directories than "/b/x" names (paths with . or .. are refused)',
+      'The token ci does not allow the path "/b/x" (paths with . or .. are always refused)',
     );
     assert.equal(
       kinds.refusalFor(rpc("pin/add", "write"), { name: "ci" }),

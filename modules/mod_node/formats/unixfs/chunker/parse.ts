@@ -6,7 +6,7 @@ import { type Chunker, SizeChunker, WholeChunker } from "./chunker.ts";
 import { RabinChunker } from "./rabin.ts";
 
 export const defaultChunkSize = 262_144;
-/** Bytes of the greatest chunk where nothing else is said. */
+/** Default maximum chunk size in bytes. */
 const MAX_CHUNK = 1_048_576;
 const MIN_RABIN = 16;
 
@@ -26,10 +26,11 @@ const tooSmall = (average: number, maxChunk: number) =>
   });
 
 /**
- * The function makes a new chunker for each file. With `names` "multicodec" a size has no second
- * number, and what follows `buzhash-` does not matter, as in Kubo 0.43.
+ * Returns a function that creates a chunker for each file. With `names` set to "multicodec", the
+ * text is parsed as in Kubo 0.43: a size takes no second number, and anything after `buzhash-` is
+ * ignored.
  *
- * @throws NodeError with the reference's text
+ * @throws NodeError with the error text of go-ipfs
  */
 export function parseChunker(text: string, maxChunk = MAX_CHUNK, names?: Names): () => Chunker {
   const isLater = names === "multicodec";
@@ -87,7 +88,7 @@ function labelled(part: string, label: string, otherwise: string): number {
   return integer(second);
 }
 
-/** A decimal number as Go reads it. */
+/** Parses a decimal number as Go does. */
 function integer(text: string): number {
   if (!/^[+-]?\d+$/.test(text))
     throw failure("CHUNKER_INVALID", { reason: `strconv.Atoi: parsing "${text}": invalid syntax` });

@@ -19,7 +19,7 @@ describe("files chroot", () => {
     assert.match(refused.stderr, /add --confirm/);
 
     const printed = await sandbox.does(["files", "chroot", "--confirm"]);
-    assert.ok(printed.includes(`was ${root} and is ${emptyDirectory} now`), printed);
+    assert.ok(printed.includes(`was ${root} and is now ${emptyDirectory}`), printed);
     assert.ok(printed.includes(`files chroot --confirm ${root}`), printed);
     assert.equal(await sandbox.does(["files", "ls", "/"]), "");
 

@@ -31,7 +31,7 @@ describe("migrate", () => {
     child.kill("SIGINT");
     child.kill("SIGINT");
     const { code, stderr } = await child.ended;
-    assert.deepEqual([code, stderr], [130, "Interrupted. The same command goes on from here.\n"]);
+    assert.deepEqual([code, stderr], [130, "Interrupted. Run the same command again to continue.\n"]);
     for (const repo of ["repo", "flat"]) {
       assert.ok(!(await readdir(join(sandbox.folder, repo))).includes("repo.lock"), repo);
     }

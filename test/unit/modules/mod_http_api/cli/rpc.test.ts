@@ -64,7 +64,7 @@ describe("rpc: the server", () => {
       assert.deepEqual([code, stdout], [1, ""]);
       assert.match(
         stderr,
-        /^modhost: .* 404 Not Found: Unknown host: 127\.0\.0\.1:\d+; name 127\.0\.0\.1 in its option hosts, or --api .*\n$/,
+        /^modhost: .* 404 Not Found: Unknown host: 127\.0\.0\.1:\d+; add 127\.0\.0\.1 to its option hosts, or use --api .*\n$/,
       );
       assert.equal((await rpc(["version", "-n"], { address: `http://localhost:${port}` })).stdout, "0.9.0\n");
     } finally {
@@ -79,7 +79,7 @@ describe("rpc: the server", () => {
       const { port } = away.address() as AddressInfo;
       const { code, stderr } = await rpc(["id"], { address: `http://127.0.0.1:${port}` });
       assert.equal(code, 1);
-      assert.match(stderr, /takes calls at https:\/\/there:1 alone: --api https:\/\/there:1\n$/);
+      assert.match(stderr, /only accepts calls at https:\/\/there:1: use --api https:\/\/there:1\n$/);
     } finally {
       away.close();
     }
@@ -88,7 +88,7 @@ describe("rpc: the server", () => {
   test("is named with the source of its address if it is unreachable", async () => {
     const { code, stderr } = await rpc(["id"], { address: "http://127.0.0.1:1" });
     assert.equal(code, 1);
-    assert.match(stderr, /No server answers at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
+    assert.match(stderr, /No server responds at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
   });
 
   test("can be named by host and port", async () => {
@@ -122,7 +122,7 @@ describe("rpc: the server", () => {
       assert.deepEqual([code, stdout], [1, ""]);
       assert.match(
         stderr,
-        /^modhost: No server has the API of the repo \/.*\/(quiet|data\/repo) \(.*\): start one with the module http_api, or .* --api\n$/,
+        /^modhost: No server announces its API in the repo \/.*\/(quiet|data\/repo) \(.*\): start one with the module http_api, or .* --api\n$/,
       );
     });
   }
@@ -130,7 +130,7 @@ describe("rpc: the server", () => {
   test("at the default address is used if nothing names a repo, and stderr says so", async () => {
     await mkdir(join(folder, "bare"), { recursive: true });
     const { stderr } = await rpc(["nope-nope"], { address: undefined, cwd: "bare" });
-    assert.match(stderr, /^modhost: there is no repo .*\/bare\/data\/repo: this goes to .*\/tcp\/5280\n/);
+    assert.match(stderr, /^modhost: there is no repo .*\/bare\/data\/repo, so the command is sent to .*\/tcp\/5280\n/);
   });
 
   test("with an invalid address is a usage error", async () => {
@@ -144,8 +144,8 @@ describe("rpc: words", () => {
     [["nope"], /no command nope/],
     [["catt", "x"], /no command catt: did you mean cat\?/],
     [["pin", "lss", "x"], /no command pin lss: did you mean pin ls\?/],
-    [["--offline"], /No command is named\n/],
-    [["pin", "--offline"], /No command is named behind pin\n/],
+    [["--offline"], /No command is given\n/],
+    [["pin", "--offline"], /No command is given after pin\n/],
     [["--json", "version"], /version has no option --json: did you mean --encoding=json\?/],
     [["repo", "stat", "--no-json"], /repo stat has no option --no-json: did you mean --encoding=text\?/],
     [["pin", "lss"], /no command pin lss: did you mean pin ls\?/],
@@ -318,7 +318,7 @@ describe("rpc: add, cat and get", () => {
     assert.equal((await rpc(["add", "plain"])).code, 2);
     const { code, stderr } = await rpc(["add", "none"]);
     assert.equal(code, 1);
-    assert.match(stderr, /none: there is no such file; add takes a file, or the standard input/);
+    assert.match(stderr, /none: no such file; add takes a file, or the standard input/);
   });
 
   test("a file that cannot be read to its end is named, whatever was added before", {
@@ -355,7 +355,7 @@ describe("rpc: config edit", () => {
   test("changes nothing if the editor fails or none is set", async () => {
     assert.match(
       (await rpc(["config", "edit"], editor("false #"))).stderr,
-      /editor ended with 1; nothing is changed\n/,
+      /editor ended with 1; nothing was changed\n/,
     );
     assert.match((await rpc(["config", "edit"], editor("kill $$ #"))).stderr, /editor ended with SIGTERM; nothing/);
     assert.match((await rpc(["config", "edit"])).stderr, /set EDITOR/);
@@ -369,7 +369,7 @@ describe("rpc: config edit", () => {
       const { code, stderr } = await rpc(["config", "edit"], editor(written));
       assert.equal(code, 1);
       assert.match(stderr, reason);
-      const file = /What you wrote is in (.*)\n$/.exec(stderr)?.[1] ?? "";
+      const file = /Your text is in (.*)\n$/.exec(stderr)?.[1] ?? "";
       assert.equal(await readFile(file, "utf8"), "{ slip");
       await rm(dirname(file), { recursive: true });
     });
@@ -390,7 +390,7 @@ describe("rpc: messages of a server that has topics in multibase", () => {
     const first = messages?.next();
     assert.equal((await rpc(["pubsub", "ls"], { address })).stdout, "news of today\n");
     const wrong = await rpc(["pubsub", "pub", "news of today", "hello there"], { address });
-    assert.match(wrong.stderr, /hello there: there is no such file; pubsub pub takes a file, or the standard input/);
+    assert.match(wrong.stderr, /hello there: no such file; pubsub pub takes a file, or the standard input/);
     assert.equal((await rpc(["pubsub", "pub", "news of today"], { address, stdin: "hello there" })).code, 0);
     assert.equal(Buffer.from((await first)?.value?.data ?? []).toString(), "hello there");
     end.abort();

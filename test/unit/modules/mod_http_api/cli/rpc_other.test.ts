@@ -93,7 +93,7 @@ describe("rpc: a server of another kind", () => {
       await using server = await serving([{ name: "odd/" }, { name: "odd/entry", type, linkname: "/etc/hostname" }]);
       const { code, stderr } = await rpc(["get", "odd"], { address: server.address });
       assert.equal(code, 1);
-      assert.match(stderr, new RegExp(`no file, folder or link: odd/entry \\(${type}\\)`));
+      assert.match(stderr, new RegExp(`neither a file, a folder nor a link: odd/entry \\(${type}\\)`));
       assert.deepEqual(await readdir(join(folder, "odd")), []);
       await rm(join(folder, "odd"), { recursive: true });
     });

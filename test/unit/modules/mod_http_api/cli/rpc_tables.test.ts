@@ -114,7 +114,7 @@ describe("responses on a terminal", () => {
 
   test("report that there is nothing to list", async () => {
     const { text, stderr } = await shown("swarm/peers", { Peers: null });
-    assert.deepEqual([text, stderr], ["", "There is nothing to list.\n"]);
+    assert.deepEqual([text, stderr], ["", "The list is empty.\n"]);
   });
 
   test("are printed as the server writes them in a pipe, or if another form is requested", async () => {

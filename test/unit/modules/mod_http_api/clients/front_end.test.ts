@@ -43,7 +43,7 @@ let stranger: Libp2p & AsyncDisposable;
 let service: FakeService;
 before(async () => {
   [host, stranger, service] = await Promise.all([
-    startRpc({ node_offline: false, node_agent: AGENT, api_listeners: [{ mount: "/today/api/v0", level: "0.43" }] }),
+    startRpc({ node_offline: false, node_agent: AGENT, api_listeners: [{ mount: "/kubo/api/v0", level: "0.43" }] }),
     startStranger(),
     startService(),
   ]);
@@ -52,7 +52,7 @@ after(() => Promise.all([host?.stop(), stranger?.[Symbol.asyncDispose](), servic
 
 for (const [level, mount] of [
   ["0.9", ""],
-  ["0.43", "/today"],
+  ["0.43", "/kubo"],
 ] as const) {
   describe(`the front end at the level ${level}`, () => {
     let node: KuboRPCClient;

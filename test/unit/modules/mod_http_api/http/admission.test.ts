@@ -151,8 +151,8 @@ describe("web pages", () => {
 test("if tokens are configured, a page of another origin learns how to be allowed", async () => {
   const page = { Origin: "http://app.example", Authorization: "Bearer everywhere" };
   const explanation =
-    "403 - Forbidden: pages of other origins are let in by API.HTTPHeaders.Access-Control-Allow-Origin of the node's " +
-    "configuration, whatever token they have\n";
+    "403 - Forbidden: pages of other origins need an entry in API.HTTPHeaders.Access-Control-Allow-Origin of the node's " +
+    "configuration, whatever token they send\n";
   await expect(guarded, "version", { headers: page }, [403, explanation]);
   configured = { "Access-Control-Allow-Origin": ["http://app.example"] };
   try {

@@ -142,7 +142,10 @@ describe("API.Authorizations of the node's config", () => {
       warnings.push(sentence),
     );
     assert.deepEqual(known, []);
-    assert.match(warnings[0] ?? "", /^API\.Authorizations\.other\.AuthSecret lets nobody in: it must be bearer:TOKEN/);
+    assert.match(
+      warnings[0] ?? "",
+      /^API\.Authorizations\.other\.AuthSecret matches no caller: it must be bearer:TOKEN/,
+    );
     assert.equal(warnings.length, 2);
     assert.ok(!warnings.join().includes("hashed"));
   });

@@ -116,6 +116,9 @@ describe("a front end at /webui of the API", () => {
     const missing = await sandbox.serve(["--offline"], { MODHOST_API_WEBUI: join(sandbox.folder, "none") });
     assert.doesNotMatch(missing.lines().join("\n"), /WebUI/);
     assert.match((await missing.stop()).stderr, /api_webui: .*none is neither a folder nor a CID/);
-    await assert.rejects(sandbox.serve(["--offline"], { MODHOST_API_WEBUI: "/ipfs/nonsense" }), /"nonsense" is no CID/);
+    await assert.rejects(
+      sandbox.serve(["--offline"], { MODHOST_API_WEBUI: "/ipfs/nonsense" }),
+      /"nonsense" is not a CID/,
+    );
   });
 });

@@ -16,7 +16,7 @@ function read(frame: Uint8Array, step: number): Uint8Array[] {
   const frames = new FrameReader(1024 * 1024, new BufferPool());
   const whole: Uint8Array[] = [];
   for (let at = 0; at < frame.length; at += step) whole.push(...frames.read(frame.subarray(at, at + step)));
-  assert.equal(frames.heldBytes, 0);
+  assert.equal(frames.bufferedBytes, 0);
   return whole;
 }
 
