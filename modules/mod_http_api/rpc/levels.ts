@@ -283,7 +283,8 @@ function isEncodedTopic(topic: string): boolean {
 /** Returns the text of any thrown value as clients of that level expect it. */
 export function wordingOf(thrown: unknown, level: Level): string {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
-  if (!NodeError.is(thrown) || thrown.code === undefined) return text;
+  // Without details the failure has a text of its own already.
+  if (!NodeError.is(thrown) || thrown.details === undefined) return text;
   const { cause } = thrown;
   const wording = level.wordings[thrown.code];
   if (wording === undefined) return text;

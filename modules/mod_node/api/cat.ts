@@ -4,7 +4,7 @@ import { fileSize, isDirectory, type UnixfsNode } from "../content/unixfs/node.t
 import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import type { LowLevelNode } from "../node/low_level_node.ts";
-import { failure, NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { once, type SizedByteStream, SizedLazyByteStream } from "./byte_stream.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, type ReadOptions, readOptions } from "./common.ts";
 
@@ -40,8 +40,8 @@ export function catApi(node: LowLevelNode): CatApi {
     cat(path, options = {}) {
       const { offset = 0, length = Number.POSITIVE_INFINITY } = options;
       const parts = once(async () => {
-        if (offset < 0) throw new NodeError("cannot specify negative offset");
-        if (length < 0) throw new NodeError("cannot specify negative length");
+        if (offset < 0) throw failure("OPTION_INVALID", { reason: "cannot specify negative offset" });
+        if (length < 0) throw failure("OPTION_INVALID", { reason: "cannot specify negative length" });
         const how = readOptions(options);
         const { buffers } = node.blocks;
         const read = node.reader(inSession({ ...how, buffers }));

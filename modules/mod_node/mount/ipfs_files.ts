@@ -10,7 +10,7 @@ import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
 import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import type { BlockService, ReadOptions } from "../storage/blockstore/block_service.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
-import { NodeError } from "../util/errors.ts";
+import { type FailureCode, NodeError } from "../util/errors.ts";
 import { LRU } from "../util/lru.ts";
 import { type FileSystem, FuseError, type OpenListing, type ReadPieces } from "./fuse/file_system.ts";
 import { type Attributes, capabilities, type Kind, openFlags, rootId } from "./fuse/wire.ts";
@@ -27,6 +27,14 @@ const rootMode = 0o111;
 const MAX_TREES = 128;
 /** Names of links that cannot be directory entries. */
 export const unusable = /^$|^\.\.?$|[/\0]/;
+
+/** Failures of blocks that are no file, directory or symlink. */
+const noFile: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  "DAG_PB_INVALID",
+  "NOT_UNIXFS",
+  "PROTOBUF_INVALID",
+  "UNIXFS_INVALID",
+]);
 
 /** A block as a directory entry. `tree` is its decoded node, if it was decoded. */
 export interface ContentEntry {
@@ -67,7 +75,7 @@ export async function contentAt(cid: CID, { blocks }: ContentDeps, read: ReadBlo
     return { cid, kind: "file", size };
   }
   const tree = await openFile(cid, read).catch((error: unknown) => {
-    if (error instanceof NodeError && error.code === undefined) throw new FuseError("EOPNOTSUPP", { cause: error });
+    if (error instanceof NodeError && noFile.has(error.code)) throw new FuseError("EOPNOTSUPP", { cause: error });
     throw error;
   });
   if (isDirectory(tree)) return { cid, kind: "directory", size: 0, tree };

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { FuseDevice } from "./fuse/fuse_device.ts";
 import { descriptorsOf, type MountCommand, type MountReply, type MountSpec, unmount } from "./mount_ops.ts";
 import { mounted, mountType } from "./mount_table.ts";
@@ -59,7 +59,7 @@ export class MountProcess {
     });
     if ("mounted" in result) return;
     await this.close();
-    throw new NodeError(result.failed);
+    throw failure("MOUNT_FAILED", { reason: result.failed });
   }
 
   /** Unmounts all folders, even if they are in use. */

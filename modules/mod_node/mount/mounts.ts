@@ -4,7 +4,7 @@ import type { CID } from "multiformats/cid";
 import { storedTreeRoots } from "../content/mfs/key_trees.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { KeyedMutex } from "../util/async/keyed_mutex.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { mounted, mountType } from "./mount_table.ts";
 import type { ImportChoices } from "./names/import_settings.ts";
 import type { ActiveMounts, MountDeps, MountPoints } from "./start_mounts.ts";
@@ -106,9 +106,9 @@ export async function unmountStale({ path }: Repo): Promise<void> {
 /** Returns the folder in the form of the mount table. @throws NodeError if it is not a folder */
 async function folderAt(path: string): Promise<string> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
-  if (found === "ENOENT") throw new NodeError(`mountpoint does not exist: ${path}`);
+  if (found === "ENOENT") throw failure("MOUNT_FAILED", { reason: `mountpoint does not exist: ${path}` });
   if (typeof found !== "object" || !found.isDirectory()) {
-    throw new NodeError(`fuse failed to access mountpoint ${path}`);
+    throw failure("MOUNT_FAILED", { reason: `fuse failed to access mountpoint ${path}` });
   }
   return realpath(path);
 }

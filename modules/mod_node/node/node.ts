@@ -255,7 +255,7 @@ export class LocalNode implements LowLevelNode {
   }
 
   async network(kind: FailureKind = "failure", code: OfflineCode = "OFFLINE_COMMAND"): Promise<Network> {
-    if (this.#network === undefined) throw new NodeError(failures[code], { code, kind });
+    if (this.#network === undefined) throw new NodeError(code, failures[code], { kind });
     return this.#network;
   }
 

@@ -4,7 +4,7 @@
  */
 import { hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { parseSize } from "../../util/size.ts";
 import { isFanout, SHARD_WIDTH } from "../unixfs/shard.ts";
@@ -114,4 +114,4 @@ const DEFAULT_HASH = "sha2-256";
 
 const isEstimate = (word: string): word is SizeEstimate => (sizeEstimates as readonly string[]).includes(word);
 
-const wrong = (key: string, what: string) => new NodeError(`Import.${key} ${what}`);
+const wrong = (key: string, what: string) => failure("CONFIG_INVALID", { reason: `Import.${key} ${what}` });

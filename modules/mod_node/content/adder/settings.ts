@@ -7,7 +7,7 @@ import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.t
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { UnixTime } from "../../formats/unixfs/format.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { AddSettings } from "../unixfs/add.ts";
 import { isFanout } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
@@ -59,17 +59,21 @@ const MIN_FILE_LINKS = 2;
 export function addSettings(options: AddOptions): AddSettings {
   const { inline = false, inlineLimit = 32, maxInline = Number.POSITIVE_INFINITY, nocopy = false } = options;
   if (inline && inlineLimit > maxInline) {
-    throw new NodeError(`inline-limit ${inlineLimit} exceeds maximum allowed size of ${maxInline} bytes`);
+    throw failure("OPTION_INVALID", {
+      reason: `inline-limit ${inlineLimit} exceeds maximum allowed size of ${maxInline} bytes`,
+    });
   }
   const hash = hashOf(options.hash, options.names);
   if (nocopy && options.rawLeaves === false) {
-    throw new NodeError("nocopy option requires '--raw-leaves' to be enabled as well");
+    throw failure("OPTION_CONFLICT", { reason: "nocopy option requires '--raw-leaves' to be enabled as well" });
   }
   const version = versionOf(options.cidVersion, hash);
   const { facts, preserve } = factsIn(options);
   const hasFacts = facts !== undefined || preserve !== undefined;
   if (hasFacts && (nocopy || options.rawLeaves === true)) {
-    throw new NodeError("raw-leaves can't be used with UnixFS metadata like mode or modification time");
+    throw failure("OPTION_CONFLICT", {
+      reason: "raw-leaves can't be used with UnixFS metadata like mode or modification time",
+    });
   }
   return {
     version,
@@ -100,12 +104,13 @@ function factsIn({ mode, mtime, preserveMode, preserveMtime }: AddOptions): Pick
 
 function fanoutOf(fanout: number | undefined): number | undefined {
   if (fanout === undefined || isFanout(fanout)) return fanout;
-  throw new NodeError(`HAMT fanout must be a power of 2, between 8 and 1024 (got ${fanout})`);
+  throw failure("OPTION_INVALID", { reason: `HAMT fanout must be a power of 2, between 8 and 1024 (got ${fanout})` });
 }
 
 function fileLinks(given: number | undefined): number | undefined {
   if (given === undefined || given <= 0) return undefined;
-  if (given < MIN_FILE_LINKS) throw new NodeError(`max-file-links must be at least ${MIN_FILE_LINKS} (got ${given})`);
+  if (given < MIN_FILE_LINKS)
+    throw failure("OPTION_INVALID", { reason: `max-file-links must be at least ${MIN_FILE_LINKS} (got ${given})` });
   return given;
 }
 
@@ -119,13 +124,13 @@ export function hashOf(name: string | undefined, names?: Names): HashFunction {
 }
 
 function versionOf(given: number | undefined, hash: HashFunction): 0 | 1 {
-  const unknown = () => new NodeError(`unknown CID version: ${given}`);
+  const unknown = () => failure("OPTION_INVALID", { reason: `unknown CID version: ${given}` });
   if (hash === sha256) {
     if (given === undefined || given <= 0) return 0;
     if (given === 1) return 1;
     throw unknown();
   }
-  if (given === 0) throw new NodeError("CIDv0 only supports sha2-256");
+  if (given === 0) throw failure("CID_NOT_CONVERTIBLE", { reason: "CIDv0 only supports sha2-256" });
   if (given !== undefined && given !== 1 && given !== -1) throw unknown();
   return 1;
 }

@@ -9,7 +9,7 @@ import { identity } from "../../formats/cid/hashes.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { walkPages } from "../dag/walk.ts";
 import { followNames, type Resolved } from "../resolver/resolve.ts";
@@ -200,7 +200,7 @@ async function* shards(root: CarBlock, node: UnixfsNode, read: ReadBlock, isNew:
     const bytes = await read(cid);
     if (isNew(cid)) yield [{ cid, bytes }];
     const inner = unixfsNode(cid, bytes);
-    if (inner?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
+    if (inner?.unixfs.type !== "HAMTShard") throw failure("NOT_DAG_PB");
     enter(inner);
   }
 }
@@ -241,7 +241,7 @@ async function* rangeOf(
     const bytes = cid === root.cid ? root.bytes : await read(cid);
     if (isNew(cid)) yield [{ cid, bytes }];
     const inner = unixfsNode(cid, bytes);
-    if (inner === undefined) throw new NodeError(`${cid} is not a part of a file`);
+    if (inner === undefined) throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
     // No spread syntax here: there may be more parts than a call can have arguments.
     for (const each of partsIn(inner, start, from, end).reverse()) stack.push(each);
   }

@@ -150,7 +150,7 @@ class Sections {
   /** @throws NodeError when the last section is incomplete */
   end(): void {
     this.check();
-    if (this.#head.length > 0 || this.#body !== undefined) throw new NodeError("unexpected EOF");
+    if (this.#head.length > 0 || this.#body !== undefined) throw failure("CAR_INVALID", { reason: "unexpected EOF" });
   }
 }
 
@@ -158,12 +158,12 @@ const isVersion0 = (bytes: Uint8Array): boolean => bytes[0] === 0x12 && bytes[1]
 
 /** The CID gets its own bytes, because it lives longer than the bytes of the block. */
 function blockIn({ bytes, release }: CarSection): Block {
-  if (bytes.length < 2) throw new NodeError("unexpected EOF");
-  if (bytes[0] !== 1 && !isVersion0(bytes)) throw new NodeError("invalid cid version number");
+  if (bytes.length < 2) throw failure("CAR_INVALID", { reason: "unexpected EOF" });
+  if (bytes[0] !== 1 && !isVersion0(bytes)) throw failure("CAR_INVALID", { reason: "invalid cid version number" });
   try {
     const { size } = CID.inspectBytes(bytes);
     return { cid: CID.decode(ownBytes(bytes.subarray(0, size))), bytes: bytes.subarray(size), release };
   } catch (error) {
-    throw new NodeError("unexpected EOF", { cause: error });
+    throw failure("CAR_INVALID", { reason: "unexpected EOF" }, error);
   }
 }

@@ -11,7 +11,7 @@ import { decodeBlockSteps, encodeBlockSteps } from "../../formats/ipld/codec_val
 import { makeBlock } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { inSlices, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
 /**
@@ -75,7 +75,7 @@ const ownProperty = <T>(table: Readonly<Record<string, T>>, key: string): T | un
  */
 export function nodeMaker(inputName: string, format: string, hashName: string): MakeNode {
   const hash = hashName === "" ? sha256 : hashNamed(hashName);
-  if (hash === undefined) throw new NodeError(`${hashName} in not a valid multihash name`);
+  if (hash === undefined) throw failure("HASH_NAME_UNKNOWN", { reason: `${hashName} in not a valid multihash name` });
   return async (bytes) => {
     const { parse, codec } = parserOf(inputName, format);
     const made = parse(bytes);
@@ -94,7 +94,7 @@ export function codecNodeMaker(inputCodec: string, storeCodec: string, hashName:
   const input = multicodecNamed(inputCodec);
   const codec = multicodecNamed(storeCodec);
   const hash = hashName === "" ? sha256 : hashNamed(hashName, "multicodec");
-  if (hash === undefined) throw new NodeError(`unknown multicodec: ${quote(hashName)}`);
+  if (hash === undefined) throw failure("HASH_NAME_UNKNOWN", { reason: `unknown multicodec: ${quote(hashName)}` });
   return async (bytes) => {
     const value = await inSlices(decodeBlockSteps(input, bytes));
     return makeBlock(await inSlices(encodeBlockSteps(codec, value)), { codec, hash, length: -1 });
@@ -105,11 +105,13 @@ const versionZero = (codec: number, hash: HashFunction): boolean => codec === da
 
 function parserOf(inputName: string, format: string): { readonly parse: Parse; readonly codec: number } {
   const input = ownProperty(inputs, inputName);
-  if (input === undefined) throw new NodeError(`no input parser for ${quote(inputName)}`);
+  if (input === undefined) throw failure("CODEC_NAME_UNKNOWN", { reason: `no input parser for ${quote(inputName)}` });
   const name = ownProperty(spellings, format) ?? format;
   const parse = ownProperty(input, name);
   if (parse === undefined) {
-    throw new NodeError(`no parser for format ${quote(format)} using input type ${quote(inputName)}`);
+    throw failure("CODEC_NAME_UNKNOWN", {
+      reason: `no parser for format ${quote(format)} using input type ${quote(inputName)}`,
+    });
   }
   return { parse, codec: codecs[name] as number };
 }

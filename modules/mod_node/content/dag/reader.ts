@@ -65,7 +65,7 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
   const named = (cid: CID) =>
     blocks.get(cid, options).catch((error: unknown) => {
       if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {
-        throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
+        throw failure("BLOCK_NOT_READ", { cid: String(cid), reason: error.message }, error.cause ?? error);
       }
       return failed(error);
     });

@@ -9,7 +9,7 @@ import { digestHere, loadDigest } from "../../formats/cid/hashes.ts";
 import { openPlainFile } from "../../storage/plain_file.ts";
 import { ITEMS_PER_STEP } from "../../util/async/steps.ts";
 import { counted } from "../../util/counted.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { parseHeader } from "./header.ts";
 import { linesOf } from "./lines.ts";
 import {
@@ -65,7 +65,7 @@ export class Denylist {
     let faults = 0;
     const take = (text: string | undefined, line: number) => {
       try {
-        if (text === undefined) throw new NodeError("it is too long");
+        if (text === undefined) throw failure("DENYLIST_INVALID", { reason: "it is too long" });
         list.#add(parseRule(text, line, hints));
       } catch (error) {
         if (!NodeError.is(error)) throw error;

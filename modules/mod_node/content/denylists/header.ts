@@ -1,5 +1,5 @@
 /** Reads the header of a denylist: YAML, of which only the hints for all items are used. */
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import type { Hints } from "./rule.ts";
 
 const VERSION = 1;
@@ -22,12 +22,14 @@ export async function parseHeader(text: string): Promise<Hints> {
     throw notYaml((cause as Error).message, cause);
   }
   if (header === null) return {};
-  if (typeof header !== "object" || Array.isArray(header)) throw new NodeError("its header has no fields");
+  if (typeof header !== "object" || Array.isArray(header))
+    throw failure("DENYLIST_INVALID", { reason: "its header has no fields" });
   const { version = VERSION, hints } = header as { readonly version?: unknown; readonly hints?: unknown };
-  if (version !== VERSION && version !== 0) throw new NodeError(`its version ${String(version)} is not known here`);
+  if (version !== VERSION && version !== 0)
+    throw failure("DENYLIST_INVALID", { reason: `its version ${String(version)} is not known here` });
   if (typeof hints !== "object" || hints === null) return {};
   return Object.fromEntries(Object.entries(hints).map(([key, value]) => [key, String(value)]));
 }
 
 const notYaml = (reason: string, cause: unknown): NodeError =>
-  new NodeError(`its header is no YAML: ${reason}`, { cause });
+  failure("DENYLIST_INVALID", { reason: `its header is no YAML: ${reason}` }, cause);

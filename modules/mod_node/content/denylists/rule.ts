@@ -4,7 +4,7 @@ import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { hashCoded, sha256 } from "../../formats/cid/hashes.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { parsePeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { trimBoth, trimEnd } from "../../util/trim.ts";
 
 /** Values by key: `gateway_status:451`. */
@@ -55,7 +55,7 @@ export function parseRule(text: string, line: number, listHints: Hints): Denylis
     return { rule, by: { kind: "content", key: keyOfBytes(parseCid(root).multihash.bytes) } };
   }
   if (space === "ipns") return { rule, by: { kind: "name", key: nameKey(root) } };
-  throw new NodeError("it is neither /ipfs/CID, /ipns/NAME nor //HASH");
+  throw failure("DENYLIST_INVALID", { reason: "it is neither /ipfs/CID, /ipns/NAME nor //HASH" });
 }
 
 function hintsIn(fields: readonly string[]): Hints {
@@ -73,7 +73,7 @@ function unescaped(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new NodeError("its path has a % that escapes nothing");
+    throw failure("DENYLIST_INVALID", { reason: "its path has a % that escapes nothing" });
   }
 }
 
@@ -84,7 +84,7 @@ function hashed(text: string): RuleKey {
   }
   const { code, digest } = multihashIn(text);
   if (hashCoded(code)?.digest === undefined) {
-    throw new NodeError(`it is hashed by a function (code ${code}) that cannot be used here`);
+    throw failure("DENYLIST_INVALID", { reason: `it is hashed by a function (code ${code}) that cannot be used here` });
   }
   return { kind: "hashed", code, key: keyOfBytes(digest) };
 }
@@ -93,7 +93,11 @@ function multihashIn(text: string) {
   try {
     return decodeMultihash(base58btc.decode(`z${text}`));
   } catch (cause) {
-    throw new NodeError("it is neither base58 of a multihash nor hexadecimal of SHA-256", { cause });
+    throw failure(
+      "DENYLIST_INVALID",
+      { reason: "it is neither base58 of a multihash nor hexadecimal of SHA-256" },
+      cause,
+    );
   }
 }
 

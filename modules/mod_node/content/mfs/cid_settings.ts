@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import type { Names } from "../../formats/cid/codecs.ts";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { hashOf } from "../adder/settings.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
@@ -22,7 +22,7 @@ export function cidSettings(options: CidOptions): CidSettings | undefined {
   const { version: given = 0, hash: name } = options;
   if (options.version === undefined && name === undefined) return undefined;
   const version = name !== undefined && given === 0 ? 1 : given;
-  if (version !== 0 && version !== 1) throw new NodeError(`unknown CID version: ${version}`);
+  if (version !== 0 && version !== 1) throw failure("OPTION_INVALID", { reason: `unknown CID version: ${version}` });
   const hash = hashOf(name, options.names);
   if (!hash.allowed) throw failure("HASH_INSECURE");
   if (hash.digest === undefined) throw hashUnavailable(hash.code);

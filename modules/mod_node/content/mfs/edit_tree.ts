@@ -5,7 +5,7 @@
 import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { Built } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
@@ -40,7 +40,7 @@ export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): P
           built = await buildDirectory([{ name: below, ...built }], { ...folder.settings, sharded, fanout }, batch.add);
         return folder.put({ name, ...built });
       }
-      if (!(found instanceof Folder)) throw new NodeError("file already exists");
+      if (!(found instanceof Folder)) throw failure("FILE_EXISTS");
       folder = found;
     }
     return folder.put({ name: path.at(-1) as string, ...link });

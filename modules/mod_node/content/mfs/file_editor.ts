@@ -9,7 +9,7 @@ import { sha256 } from "../../formats/cid/hashes.ts";
 import { type Chunker, SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
 import type { ModeAndTime, UnixTime } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { ownBytes } from "../../util/own_bytes.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type CidSettings, cidOf, defaultCid } from "../unixfs/build.ts";
@@ -165,7 +165,7 @@ export class FileEditor {
 
   async #open(cid: CID): Promise<OpenNode> {
     const node = unixfsNode(cid, await this.#read(cid));
-    if (node === undefined) throw new NodeError(`${cid} is not a part of a file`);
+    if (node === undefined) throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
     const opened = openNode(node, this.#maxInline);
     this.#opened.add(opened);
     return opened;
@@ -244,7 +244,7 @@ export class FileEditor {
 function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefined): OpenNode {
   const { type, data, blocksizes = [], mode, mtime } = unixfs;
   if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
-    throw new NodeError(`${cid} is not a part of a file`);
+    throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
   }
   const parts = links.map((link, at) => ({ cid: link.cid, size: link.size, filesize: blocksizes[at] as number }));
   const settings = { ...settingsOf(cid), ...(maxInline !== undefined && { maxInline, hashOfLarge: sha256 }) };
@@ -258,7 +258,9 @@ function openNode({ cid, links, unixfs }: UnixfsNode, maxInline: number | undefi
 function requireSize(node: OpenNode, { cid, filesize }: FilePart): void {
   const size = sizeOf(node);
   if (size !== filesize)
-    throw new NodeError(`the file cannot be changed: ${cid} has ${size} bytes, not ${filesize} as it says`);
+    throw failure("UNIXFS_INVALID", {
+      reason: `the file cannot be changed: ${cid} has ${size} bytes, not ${filesize} as it says`,
+    });
 }
 
 async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void, undefined> {

@@ -54,9 +54,9 @@ export function kindOf(cid: CID, bytes: Uint8Array): "directory" | "file" {
 
 /** Decodes a block that is not raw. @throws as `kindOf` */
 export function entryIn(cid: CID, bytes: Uint8Array): Unixfs {
-  if (cid.code !== dagPb) throw new NodeError("unrecognized node type in cache node");
+  if (cid.code !== dagPb) throw failure("NOT_UNIXFS", { reason: "unrecognized node type in cache node" });
   const unixfs = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
-  if (unixfs.type === "Metadata") throw new NodeError("not yet implemented");
+  if (unixfs.type === "Metadata") throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "not yet implemented" });
   return unixfs;
 }
 
@@ -82,7 +82,7 @@ export class Folder {
    */
   constructor(link: PbLink, bytes: Uint8Array, deps: FolderDeps, parent?: Folder) {
     const { name, cid, size } = link;
-    if (kindOf(cid, bytes) !== "directory") throw new NodeError(`${cid} is not a directory`);
+    if (kindOf(cid, bytes) !== "directory") throw failure("NOT_A_DIRECTORY", { path: String(cid) });
     this.name = name;
     this.parent = parent;
     this.#deps = deps;

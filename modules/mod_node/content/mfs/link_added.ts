@@ -1,6 +1,6 @@
 /** Links added content into MFS. Invalid destinations are rejected as in the reference. */
 import type { CID } from "multiformats/cid";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { Folder } from "./folder.ts";
 import { lookup, lookupFolder } from "./lookup.ts";
@@ -35,7 +35,7 @@ export class AddedLinks {
   /** @throws NodeError whose text begins with `to-files: ` */
   async link({ name, cid, size }: AddedRoot): Promise<void> {
     await withPrefix("to-files: ", async () => {
-      if (name === undefined) throw new NodeError("cannot add unnamed files to MFS");
+      if (name === undefined) throw failure("FILES_PATH_INVALID", { reason: "cannot add unnamed files to MFS" });
       const dest = namespacePath(this.#to);
       await this.#files.change(this.#options, async (root) => {
         const target = await this.#targetPath(root, dest, name);
@@ -52,10 +52,11 @@ export class AddedLinks {
     const text = quote(dest.text);
     if (dest.trailingSlash || dest.segments.length === 0) {
       const found = await lookup(root, dest).catch(absent(`MFS destination directory ${text} does not exist`));
-      if (!(found instanceof Folder)) throw new NodeError(`MFS destination ${text} is not a directory`);
+      if (!(found instanceof Folder)) throw failure("NOT_A_DIRECTORY", { path: `MFS destination ${text}` });
       return entryOf(dest, name);
     }
-    if (this.#any) throw new NodeError(`MFS destination is a file: only one entry can be copied to ${text}`);
+    if (this.#any)
+      throw new NodeError("NOT_A_DIRECTORY", `MFS destination is a file: only one entry can be copied to ${text}`);
     const above = parentOf(dest);
     await lookup(root, above).catch(absent(`MFS destination parent ${text} ${quote(above.text)} does not exist`));
     return dest;
@@ -68,12 +69,11 @@ async function withPrefix(what: string, run: () => Promise<void>): Promise<void>
     await run();
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    const { code, kind, message } = error;
-    throw new NodeError(`${what}${message}`, { code, kind, cause: error });
+    throw reworded(error, `${what}${error.message}`);
   }
 }
 
 const absent = (what: string) => (error: unknown) => {
   if (!(error instanceof NodeError)) throw error;
-  throw new NodeError(`${what}: ${error.message}`, { cause: error });
+  throw reworded(error, `${what}: ${error.message}`);
 };

@@ -5,7 +5,7 @@ import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag
 import { scanPages } from "../../formats/dag_pb/scan_links.ts";
 import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { oneByOne } from "../../util/async/one_by_one.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type Describing, described } from "../unixfs/children.ts";
 import { entryPages } from "../unixfs/list.ts";
@@ -47,10 +47,11 @@ export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Namespace
   if (cid.code === raw) {
     return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
   }
-  if (cid.code !== dagPb) throw new NodeError("not unixfs node (proto or raw)");
+  if (cid.code !== dagPb) throw failure("NOT_UNIXFS", { reason: "not unixfs node (proto or raw)" });
   const { data = nothing, links } = decodePb(bytes);
   const unixfs = decodeUnixfs(data);
-  if (unixfs.type === "Symlink" && !symlinks) throw new NodeError("unrecognized node type: Symlink");
+  if (unixfs.type === "Symlink" && !symlinks)
+    throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "unrecognized node type: Symlink" });
   const { type, mode, mtime } = unixfs;
   const kind = type === "Directory" || type === "HAMTShard" ? "directory" : "file";
   const total = cumulativeSize({ length: bytes.length, links });

@@ -1,5 +1,5 @@
 /** Finds the entry at an MFS path. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type FileEntry, Folder } from "./folder.ts";
 import type { NamespacePath } from "./path.ts";
 
@@ -10,7 +10,7 @@ export async function lookup(root: Folder, { segments }: Segments): Promise<Fold
   let found: Folder | FileEntry = root;
   for (const [at, name] of segments.entries()) {
     if (!(found instanceof Folder)) {
-      throw new NodeError(`cannot access ${segments.slice(0, at + 1).join("/")}: Not a directory`);
+      throw failure("PATH_THROUGH_FILE", { path: segments.slice(0, at + 1).join("/") });
     }
     found = await found.child(name);
   }
@@ -21,7 +21,7 @@ export async function lookup(root: Folder, { segments }: Segments): Promise<Fold
 export async function lookupFolder(root: Folder, path: Segments): Promise<Folder> {
   const found = await lookup(root, path);
   if (found instanceof Folder) return found;
-  throw new NodeError(`${withTrailingSlash(path)} is not a directory`);
+  throw failure("NOT_A_DIRECTORY", { path: withTrailingSlash(path) });
 }
 
 /** Formats a path with a trailing slash. */

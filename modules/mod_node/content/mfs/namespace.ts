@@ -13,7 +13,7 @@ import type { BlockService, PendingBlocks, ReadOptions } from "../../storage/blo
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { nodeReader, type ReadBlock } from "../dag/reader.ts";
 import type { Built, CidSettings } from "../unixfs/build.ts";
@@ -222,9 +222,10 @@ export class Namespace implements PendingBlocks {
    */
   async replaceRoot(given?: CID): Promise<ReplacedRoot> {
     const bytes = given && (await this.blocks.findStored(given));
-    if (given !== undefined && bytes === undefined) throw new NodeError(`${given} is not in this repo`);
+    if (given !== undefined && bytes === undefined)
+      throw failure("BLOCK_NOT_LOCAL", { reason: `${given} is not in this repo` });
     if (given !== undefined && bytes !== undefined && kindOf(given, bytes) !== "directory") {
-      throw new NodeError(`${given} is not a directory`);
+      throw failure("NOT_A_DIRECTORY", { path: String(given) });
     }
     const after = given ?? (await this.#tree.emptyDirectory());
     await this.blocks.store.sync();

@@ -4,7 +4,7 @@ import { raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
@@ -16,7 +16,7 @@ import { lookup, lookupFolder, withTrailingSlash } from "./lookup.ts";
 import type { ChangeOptions, Namespace } from "./namespace.ts";
 import { entryOf, isWithin, type NamespacePath, nameOf, parentOf } from "./path.ts";
 
-const alreadyExists = () => new NodeError("file already exists");
+const alreadyExists = () => failure("FILE_EXISTS");
 
 /** Returns the CID at a path. Its block is stored, but not durable yet. */
 export function cidAt(files: Namespace, path: NamespacePath, options: ReadOptions, guard?: GcGuard): Promise<CID> {
@@ -62,7 +62,7 @@ export async function makeDirectory(files: Namespace, path: NamespacePath, optio
   if (path.segments.length > 0) {
     await files.change(options, (root) => make(files, root, path, options));
   } else if (!options.parents) {
-    throw new NodeError("cannot create directory '/': Already exists");
+    throw new NodeError("FILE_EXISTS", "cannot create directory '/': Already exists");
   }
 }
 
@@ -82,7 +82,7 @@ export async function make(
     }
     const found = await folder.child(name);
     if (last && !(parents && found instanceof Folder)) throw alreadyExists();
-    if (!(found instanceof Folder)) throw new NodeError(`${segments.slice(0, at).join("/")} was not a directory`);
+    if (!(found instanceof Folder)) throw failure("PARENT_NOT_A_DIRECTORY", { path: segments.slice(0, at).join("/") });
     folder = found;
     if (last && settings !== undefined && changesExisting === true) folder.changeSettings(settings);
   }
@@ -122,7 +122,8 @@ export async function copy(
   const to = `cp: cannot put node in path ${text}`;
   await files.change(options, async (root) => {
     const link = await prefixFailure(from, () => sourceLink(files, root, source.at));
-    if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
+    if (name === undefined)
+      throw failure("FILES_PATH_INVALID", { reason: `${to}: cannot create file with empty name` });
     const above = into ? dest : parentOf(dest);
     // A block that cannot be an entry is rejected before anything is created for it.
     const check = async () => requireEntry(link.cid, await files.readLocal(link.cid), text);
@@ -135,7 +136,7 @@ export async function copy(
     if (!isThere || options.force) await check();
     if (!isThere || !options.force) return prefixFailure(to, () => folder.add({ name, ...link }));
     if ((await prefixFailure(to, () => folder.child(name))) instanceof Folder) {
-      throw new NodeError(`cp: cannot unlink existing file: not a file: ${text}`);
+      throw failure("NOT_A_FILE", { reason: `cp: cannot unlink existing file: not a file: ${text}` });
     }
     return prefixFailure(to, () => folder.replace({ name, ...link }));
   });
@@ -168,7 +169,7 @@ async function prefixFailure<T>(what: string, run: () => Promise<T>): Promise<T>
     return await run();
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`${what}: ${error.message}`, { cause: error });
+    throw reworded(error, `${what}: ${error.message}`);
   }
 }
 
@@ -198,7 +199,9 @@ export async function move(
       there = undefined;
     }
     if (entry instanceof Folder && isWithin(target, source)) {
-      throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${target.text}`);
+      throw failure("FILES_CHANGE_REFUSED", {
+        reason: `cannot move ${source.text} to a subdirectory of itself, ${target.text}`,
+      });
     }
     const link = await storedLinkTo(files, entry);
     if (there !== undefined) await folder.readyToRemove(nameOf(target));
@@ -219,7 +222,7 @@ export interface RemoveOptions extends ChangeOptions {
 
 export async function remove(files: Namespace, path: NamespacePath, options: RemoveOptions): Promise<void> {
   const { recursive, force } = options;
-  if (path.segments.length === 0) throw new NodeError("cannot delete root");
+  if (path.segments.length === 0) throw failure("FILES_CHANGE_REFUSED", { reason: "cannot delete root" });
   const name = nameOf(path);
   await files.change(options, async (root) => {
     try {
@@ -240,9 +243,12 @@ async function parentLookup(root: Folder, path: NamespacePath): Promise<Folder> 
     if (found instanceof Folder) return found;
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`parent lookup: ${error.message}`, { ...(error.code && { code: error.code }), cause: error });
+    throw reworded(error, `parent lookup: ${error.message}`);
   }
-  throw new NodeError("parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition");
+  throw new NodeError(
+    "NOT_A_DIRECTORY",
+    "parent lookup: expected *mfs.Directory, didn't get it. This is likely a race condition",
+  );
 }
 
 /**
@@ -261,7 +267,7 @@ export async function changeCid(
   }
   await files.change(options, async (root) => {
     const found = await lookup(root, path);
-    if (!(found instanceof Folder)) throw new NodeError("can only update directories");
+    if (!(found instanceof Folder)) throw new NodeError("NOT_A_DIRECTORY", "can only update directories");
     found.changeSettings(settings);
   });
 }

@@ -1,5 +1,5 @@
 /** MFS paths as text. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { trimBoth } from "../../util/trim.ts";
 import { clean } from "../resolver/path.ts";
 
@@ -13,8 +13,8 @@ export interface NamespacePath {
 
 /** @throws NodeError for a path that is empty or relative */
 export function namespacePath(text: string): NamespacePath {
-  if (text === "") throw new NodeError("paths must not be empty");
-  if (!text.startsWith("/")) throw new NodeError("paths must start with a leading slash");
+  if (text === "") throw failure("FILES_PATH_INVALID", { reason: "paths must not be empty" });
+  if (!text.startsWith("/")) throw failure("FILES_PATH_INVALID", { reason: "paths must start with a leading slash" });
   const inside = text.endsWith("/");
   const segments = clean(text.split("/"));
   return pathOf(segments, inside && segments.length > 0);

@@ -8,7 +8,7 @@ import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 import { directoryData } from "../unixfs/directory.ts";
@@ -39,7 +39,7 @@ type Slot = PbLink | Shard;
  */
 const COUNTED_AHEAD = 2;
 
-const tooDeep = () => new NodeError("sharded directory too deep");
+const tooDeep = () => failure("SHARD_TOO_DEEP");
 
 export class ShardedDirectory implements Directory {
   readonly #root: Shard;
@@ -166,13 +166,14 @@ class Shard {
   /** @throws NodeError for a kind of shard that the reference does not create */
   static of({ cid, length, links, unixfs }: UnixfsNode): Shard {
     const { hashType, fanout = 0, mode, mtime } = unixfs;
-    if (hashType !== MURMUR3_CODE) throw new NodeError("only murmur3 supported as hash function");
-    if (!isFanout(fanout)) throw new NodeError(`a shard of ${fanout} slots cannot be changed`);
+    if (hashType !== MURMUR3_CODE)
+      throw failure("UNIXFS_INVALID", { reason: "only murmur3 supported as hash function" });
+    if (!isFanout(fanout)) throw failure("UNIXFS_INVALID", { reason: `a shard of ${fanout} slots cannot be changed` });
     const shard = new Shard({ ...settingsOf(cid), fanout }, { mode, mtime });
     const digits = digitsFor(fanout);
     for (const link of links) {
       const slot = Number.parseInt(link.name.slice(0, digits), 16);
-      if (Number.isNaN(slot)) throw new NodeError(`invalid link name '${link.name}'`);
+      if (Number.isNaN(slot)) throw failure("UNIXFS_INVALID", { reason: `invalid link name '${link.name}'` });
       shard.slots.set(slot, { ...link, name: link.name.slice(digits) });
     }
     shard.#built = { cid, size: cumulativeSize({ length, links }) };
@@ -194,7 +195,7 @@ class Shard {
 
   async load(slot: number, cid: CID, read: ReadBlock): Promise<Shard> {
     const node = unixfsNode(cid, await read(cid));
-    if (node?.unixfs.type !== "HAMTShard") throw new NodeError("node was not a dir shard");
+    if (node?.unixfs.type !== "HAMTShard") throw failure("UNIXFS_INVALID", { reason: "node was not a dir shard" });
     const shard = Shard.of(node);
     this.slots.set(slot, shard);
     return shard;

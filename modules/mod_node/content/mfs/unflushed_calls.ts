@@ -2,7 +2,7 @@
  * Counts calls that change files without a flush. Kubo rejects such calls beyond a limit, so that
  * clients flush.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export class UnflushedCalls {
   #count = 0;
@@ -14,10 +14,7 @@ export class UnflushedCalls {
   add(flush: boolean, limit: number): void {
     if (flush) this.#count = 0;
     else if (limit > 0 && this.#count >= limit) {
-      throw new NodeError(
-        `reached limit of ${limit} unflushed MFS operations. To resolve: 1) run 'ipfs files flush' to persist changes, ` +
-          "2) use --flush=true (default), or 3) increase Internal.MFSNoFlushLimit in config",
-      );
+      throw failure("FILES_UNFLUSHED", { limit });
     } else this.#count += 1;
   }
 

@@ -6,7 +6,7 @@ import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Built, buildNode, type CidSettings } from "../unixfs/build.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { type ReadRange, readFile } from "../unixfs/read.ts";
@@ -73,8 +73,8 @@ export async function writeFile(
   options: WriteFileOptions,
 ): Promise<void> {
   const { offset, count, signal } = options;
-  if (offset < 0) throw new NodeError("cannot have negative write offset");
-  if (count !== undefined && count < 0) throw new NodeError("cannot have negative byte count");
+  if (offset < 0) throw failure("OPTION_INVALID", { reason: "cannot have negative write offset" });
+  if (count !== undefined && count < 0) throw failure("OPTION_INVALID", { reason: "cannot have negative byte count" });
   const release = await files.writers.acquire(path.segments.join("/"), signal);
   try {
     await files.withGcGuard(signal, async (guard) => {
@@ -144,7 +144,7 @@ async function nearestFolder(root: Folder, { segments }: NamespacePath): Promise
   for (const [at, name] of segments.entries()) {
     if ((await folder.find(name)) === undefined) return folder;
     const found = await folder.child(name);
-    if (!(found instanceof Folder)) throw new NodeError(`${segments.slice(0, at).join("/")} was not a directory`);
+    if (!(found instanceof Folder)) throw failure("PARENT_NOT_A_DIRECTORY", { path: segments.slice(0, at).join("/") });
     folder = found;
   }
   return folder;
@@ -163,13 +163,14 @@ export async function fileAt(
   return { node, size: fileSize(node) };
 }
 
-const notFile = ({ text }: NamespacePath) => new NodeError(`${text} was not a file`);
+const notFile = ({ text }: NamespacePath) => failure("NOT_A_FILE", { reason: `${text} was not a file` });
 
 function fileOf(path: NamespacePath, found: Folder | FileEntry): FileEntry {
   if (found instanceof Folder) throw notFile(path);
   const { type } = found.node.unixfs;
-  if (type === "Symlink") throw new NodeError("symlinks not yet supported");
-  if (type !== "File" && type !== "Raw") throw new NodeError("unsupported fsnode type for 'file'");
+  if (type === "Symlink") throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "symlinks not yet supported" });
+  if (type !== "File" && type !== "Raw")
+    throw failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "unsupported fsnode type for 'file'" });
   return found;
 }
 
@@ -259,7 +260,7 @@ async function relink(
   const link = await folder.find(nameOf(path));
   if (link !== undefined && (isNew || !link.cid.equals(node.cid))) {
     if (files.isShared) return { node: fileOf(path, await folder.child(nameOf(path))).node, isNew: false };
-    throw new NodeError(`${path.text} was replaced while it was being written`);
+    throw failure("FILE_REPLACED", { path: path.text });
   }
   if (isNew) await folder.add({ name: nameOf(path), cid, size });
   else await folder.replace({ name: nameOf(path), cid, size });

@@ -9,7 +9,7 @@ import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { keyPages, pagedRange } from "../../storage/metadata/paged_range.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { SharedLock } from "../../util/async/shared_lock.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError, reworded } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { walk, walkPages } from "../dag/walk.ts";
 
@@ -62,8 +62,7 @@ const canBePinned = (cid: CID): boolean => cid.toString().length <= MAX_PINNED;
  */
 export function pinKey(mode: PinMode, cid: CID): string {
   if (canBePinned(cid)) return pinPrefix(mode) + cid;
-  const text = `a CID of ${cid.toString().length} characters cannot be pinned, at most ${MAX_PINNED}`;
-  throw new NodeError(`${text}: add with a smaller inline-limit, or with pin=false`, { kind: "client" });
+  throw failure("CID_NOT_PINNABLE", { length: cid.toString().length, most: MAX_PINNED });
 }
 
 const empty = new Uint8Array();
@@ -77,7 +76,8 @@ export const MAX_PIN_NAME = 255;
 /** @throws NodeError for a name that is too long */
 export function requirePinName(name: string | undefined): void {
   const length = Buffer.byteLength(name ?? "");
-  if (length > MAX_PIN_NAME) throw new NodeError(`pin name is ${length} bytes (max ${MAX_PIN_NAME} bytes)`);
+  if (length > MAX_PIN_NAME)
+    throw failure("OPTION_INVALID", { reason: `pin name is ${length} bytes (max ${MAX_PIN_NAME} bytes)` });
 }
 
 function setName(writer: MetadataWriter, cid: CID, name: string | undefined): void {
@@ -113,7 +113,7 @@ export function mergePin(writer: MetadataWriter, cid: CID, mode: PinMode, value:
 
 const isOwnedBy = (value: Uint8Array, owner: string | undefined): boolean => Buffer.from(value).toString() === owner;
 
-const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursively`);
+const pinnedAlready = (cid: CID) => failure("PINNED_ALREADY", { reason: `${cid} already pinned recursively` });
 
 /** The pins of a node. Changes are durable when a call resolves. */
 export class Pins {
@@ -278,12 +278,12 @@ export class Pins {
 
   /** @throws NodeError when the CID is not pinned in that mode */
   async remove(cid: CID, recursive: boolean): Promise<void> {
-    if (!canBePinned(cid)) throw new NodeError("not pinned or pinned indirectly");
+    if (!canBePinned(cid)) throw failure("NOT_PINNED", { reason: "not pinned or pinned indirectly" });
     await this.#metadata.transaction((writer) => {
       const isRecursive = writer.has(pinKey("recursive", cid));
-      if (isRecursive && !recursive) throw new NodeError(`${cid} is pinned recursively`);
+      if (isRecursive && !recursive) throw failure("PINNED", { reason: `${cid} is pinned recursively` });
       if (!writer.delete(pinKey(isRecursive ? "recursive" : "direct", cid))) {
-        throw new NodeError("not pinned or pinned indirectly");
+        throw failure("NOT_PINNED", { reason: "not pinned or pinned indirectly" });
       }
       setName(writer, cid, undefined);
     });
@@ -314,16 +314,17 @@ export class Pins {
    */
   async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
     const check = (isPinned: boolean) => {
-      if (!isPinned) throw new NodeError("'from' cid was not recursively pinned already");
+      if (!isPinned) throw failure("NOT_PINNED", { reason: "'from' cid was not recursively pinned already" });
     };
     check((await this.mode(from)) === "recursive");
     if (from.equals(to)) return;
-    if ((await this.#dropOwner(to)) === "recursive") throw new NodeError("'to' cid was already recursively pinned");
+    if ((await this.#dropOwner(to)) === "recursive")
+      throw failure("PINNED_ALREADY", { reason: "'to' cid was already recursively pinned" });
     await nodeReader(
       this.#blocks,
       options,
     )(to).catch((error: unknown) => {
-      throw error instanceof NodeError ? new NodeError(`get ${to}: ${error.message}`, { cause: error }) : error;
+      throw error instanceof NodeError ? reworded(error, `get ${to}: ${error.message}`) : error;
     });
     await this.#fetchThenPin(to, "recursive", options, (writer) => {
       check(writer.has(pinKey("recursive", from)));

@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { usualForms } from "../../formats/cid/make.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import type { Pins } from "./pins.ts";
 
 export interface RemovedBlock {
@@ -40,8 +40,8 @@ export async function removeBlocks(
   async function faultOf(cid: CID, mode: string | undefined): Promise<NodeError | undefined> {
     const text = cid.toString();
     const root = formsOf(cid).flatMap((form) => through.get(form.toString()) ?? [])[0];
-    if (mode !== undefined) return new NodeError(`pinned: ${mode}`);
-    if (root !== undefined) return new NodeError(`pinned via ${root}`);
+    if (mode !== undefined) return failure("PINNED", { reason: `pinned: ${mode}` });
+    if (root !== undefined) return failure("PINNED", { reason: `pinned via ${root}` });
     const here = !doomed.has(text) && (await blocks.has(cid));
     return here || ignoreMissing ? undefined : failure("BLOCKSTORE_NOT_FOUND", { cid: text });
   }

@@ -6,7 +6,7 @@ import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { CollectingHost } from "../../storage/shared/gc/collections.ts";
 import type { SharedLock } from "../../util/async/shared_lock.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { markingBuffers, markPinned, markPresent, present } from "./gc.ts";
 import type { Pins } from "./pins.ts";
 
@@ -38,7 +38,7 @@ export function collectingHost({ pins, lock, roots, rootsInProgress: underWay }:
         return bytes;
       };
       const [error] = await markPinned(pins, retained, read, { buffers, signal });
-      if (error !== undefined) throw new NodeError(`garbage collection aborted: ${error}`);
+      if (error !== undefined) throw failure("COLLECTION_FAILED", { reason: `garbage collection aborted: ${error}` });
       if (pinned) return;
       const here = (cid: CID) => find(cid, buffers);
       for (const root of await alone(roots)) await markPresent(root, retained, here, { buffers, signal });

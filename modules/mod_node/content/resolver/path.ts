@@ -119,7 +119,7 @@ function bare(text: string, parts: readonly string[]): ContentPath {
  */
 function contentPath(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
-  if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });
+  if (space !== namespace) throw new NodeError("INVALID_PATH", `unsupported path namespace: ${space}`);
   if (root === undefined)
     throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty", "components");
   if (namespace !== "ipns" && root !== parts[0]) rootCid(text, root, "invalid CID: ");

@@ -9,7 +9,7 @@ import { parseCid } from "../../formats/cid/text.ts";
 import { member, type Value, wrongKind } from "../../formats/dag_cbor/value.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { isCid, valueWithTurns } from "../../formats/ipld/data_model.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { lookup } from "../unixfs/list.ts";
@@ -87,7 +87,8 @@ async function step(cid: CID, path: readonly string[], read: ReadBlock, namespac
  */
 export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<Resolved> {
   const { namespace } = path;
-  if (namespace === "ipns") throw new NodeError(`${path.text} is a name: resolve it to a path first`);
+  if (namespace === "ipns")
+    throw failure("ARGUMENT_INVALID", { reason: `${path.text} is a name: resolve it to a path first` });
   return followNames(parseCid(path.root), path.segments, read, namespace);
 }
 

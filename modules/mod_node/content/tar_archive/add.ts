@@ -5,7 +5,7 @@ import { readTar, type TarEntry } from "../../formats/tar/read.ts";
 import { writeHeader } from "../../formats/tar/write.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { validUtf8 } from "../../util/go/text.ts";
 import { trimBoth } from "../../util/trim.ts";
 import { decodeObject } from "../dag/object/node.ts";
@@ -85,7 +85,9 @@ class ArchiveTree {
     if (found !== undefined) return found;
     this.#implied += 1;
     if (this.#implied > MAX_IMPLIED) {
-      throw new NodeError(`archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`);
+      throw failure("TAR_INVALID", {
+        reason: `archive/tar: paths of this archive lead over more than ${MAX_IMPLIED} unnamed directories`,
+      });
     }
     const made: ArchiveBranch = { entry: undefined, children: undefined };
     branch.children.set(key, made);

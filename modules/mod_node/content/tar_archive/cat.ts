@@ -1,7 +1,7 @@
 /** Writes DAGs of `tar/add` as tar archives, for `tar/cat`. */
 import type { CID } from "multiformats/cid";
 import { padding } from "../../formats/tar/write.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type ObjectNode, readObject } from "../dag/object/node.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { isDirectory } from "../unixfs/node.ts";
@@ -13,7 +13,8 @@ const zeros = new Uint8Array(512);
 
 /** @throws NodeError for a root that `tar/add` has not made */
 export function requireArchive({ data }: ObjectNode): void {
-  if (data === undefined || Buffer.compare(data, rootData) !== 0) throw new NodeError("not an IPFS tarchive");
+  if (data === undefined || Buffer.compare(data, rootData) !== 0)
+    throw failure("TAR_INVALID", { reason: "not an IPFS tarchive" });
 }
 
 /**

@@ -5,7 +5,7 @@ import { unixMode } from "../../formats/unixfs/mode.ts";
 import { AbortableSources } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
 import { TimeSlices } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import type { DirectorySettings } from "./directory.ts";
 import { DirectoryTree } from "./directory_tree.ts";
@@ -109,7 +109,8 @@ export async function* addTree(
       if (turn !== undefined) await turn;
       requireEntry(entry, settings);
       if (open === "") {
-        if (entry.kind === "directory" && entry.path === "") throw new NodeError("no path given to Mkdir");
+        if (entry.kind === "directory" && entry.path === "")
+          throw failure("INPUT_INVALID", { reason: "no path given to Mkdir" });
       } else {
         const slash = entry.path.indexOf("/");
         const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
@@ -169,15 +170,15 @@ async function* withoutEmpty(
  * NodeError that names what is missing
  */
 function requireEntry({ path, kind, body, backing }: Partial<AddEntry>, settings: AddSettings): void {
-  if (typeof path !== "string") throw new NodeError("an entry needs a path");
+  if (typeof path !== "string") throw failure("INPUT_INVALID", { reason: "an entry needs a path" });
   if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
-    throw new NodeError(`the entry ${path} needs a kind: file, directory or symlink`);
+    throw failure("INPUT_INVALID", { reason: `the entry ${path} needs a kind: file, directory or symlink` });
   }
   if (settings.backing === "required" && kind === "file" && (backing ?? "") === "") {
-    throw new NodeError("missing file path or URL, can't create filestore reference");
+    throw failure("INPUT_INVALID", { reason: "missing file path or URL, can't create filestore reference" });
   }
   if (kind === "directory" || typeof body?.[Symbol.asyncIterator] === "function") return;
-  throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
+  throw failure("INPUT_INVALID", { reason: `the entry ${path} needs a body: an async iterable of bytes` });
 }
 
 /** Returns mode and time to store for an entry; undefined if there are none. */

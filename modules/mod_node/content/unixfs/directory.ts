@@ -13,7 +13,7 @@ export interface DirectorySettings extends ShardSettings {
   readonly sharded: Sharding;
 }
 
-export const duplicateEntry = (): NodeError => new NodeError("directory already has entry by that name");
+export const duplicateEntry = (): NodeError => new NodeError("FILE_EXISTS", "directory already has entry by that name");
 
 /** An entry with its sort key: see `entryKey`. */
 export type KeyedEntry = readonly [key: string, built: Built];

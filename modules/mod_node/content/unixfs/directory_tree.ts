@@ -4,7 +4,7 @@ import { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { decodeUnixfs, encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import { buildOrdered, buildPlain, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
 import type { Sharding } from "./sharding.ts";
@@ -197,7 +197,7 @@ export class DirectoryTree {
     const found = this.#entries.get(openIn(directory), name);
     if (isOpen(found)) return found;
     if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) {
-      throw new NodeError("file already exists");
+      throw failure("FILE_EXISTS");
     }
     const made: OpenDirectory = { number: this.#directories };
     this.#directories += 1;

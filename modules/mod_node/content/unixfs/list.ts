@@ -1,7 +1,7 @@
 /** Reads the entries of directories, plain and sharded. */
 import { CidSet } from "../../formats/cid/set.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 import { digitsFor, SHARD_WIDTH, shardPath, slotPrefix, slotsAlong } from "./shard.ts";
@@ -20,7 +20,7 @@ async function shardNode(link: PbLink, read: ReadBlock): Promise<UnixfsNode> {
 
 function shardOf(link: PbLink, bytes: Uint8Array): UnixfsNode {
   const node = unixfsNode(link.cid, bytes);
-  if (node?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
+  if (node?.unixfs.type !== "HAMTShard") throw failure("NOT_DAG_PB");
   return node;
 }
 
@@ -136,5 +136,5 @@ export async function lookup(directory: UnixfsNode, name: string, read: ReadBloc
     const coming = readSoon(read, link.cid);
     node = shardOf(link, coming instanceof Promise ? await coming : coming);
   }
-  throw new NodeError("sharded directory too deep");
+  throw failure("SHARD_TOO_DEEP");
 }

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { decodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 
 export interface UnixfsNode {
   readonly cid: CID;
@@ -53,5 +53,5 @@ export const isSized = ({ links, unixfs }: UnixfsNode): boolean => links.length 
 export function partOfFile(cid: CID, bytes: Uint8Array): UnixfsNode {
   const node = unixfsNode(cid, bytes);
   if (node !== undefined && (node.unixfs.type === "File" || node.unixfs.type === "Raw")) return node;
-  throw new NodeError(`${cid} is not a part of a file`);
+  throw failure("UNIXFS_PART_INVALID", { cid: String(cid) });
 }

@@ -15,11 +15,11 @@ import { type UnixfsNode, unixfsNode } from "./node.ts";
 export function openNode(cid: CID, bytes: Uint8Array): UnixfsNode {
   const node = unixfsNode(cid, bytes);
   if (node !== undefined) return node;
-  if (hasValues(cid.code)) throw new NodeError("unknown node type");
+  if (hasValues(cid.code)) throw failure("NOT_UNIXFS", { reason: "unknown node type" });
   if (cid.code !== dagPb) throw failure("CODEC_UNREADABLE", { codec: cid.code });
   // The block is malformed: decoding it again throws the reason.
   decodeUnixfs(decodePb(bytes).data ?? new Uint8Array());
-  throw new NodeError("unrecognized node type");
+  throw failure("UNIXFS_INVALID", { reason: "unrecognized node type" });
 }
 
 /**
@@ -31,7 +31,7 @@ export async function openFile(cid: CID, read: ReadBlock): Promise<UnixfsNode> {
   let node = openNode(cid, coming instanceof Promise ? await coming : coming);
   while (node.unixfs.type === "Metadata") {
     const [described] = node.links;
-    if (described === undefined) throw new NodeError("incorrectly formatted metadata object");
+    if (described === undefined) throw failure("UNIXFS_INVALID", { reason: "incorrectly formatted metadata object" });
     node = openNode(described.cid, await read(described.cid));
   }
   return node;
@@ -48,10 +48,6 @@ export const bulkReader =
       return await read(cid);
     } catch (error) {
       if (!(error instanceof NodeError && missing.includes(error.code))) throw error;
-      throw new NodeError("failed to fetch all nodes", {
-        code: "NODE_NOT_FOUND",
-        details: error.details,
-        cause: error,
-      });
+      throw new NodeError("NODE_NOT_FOUND", "failed to fetch all nodes", { details: error.details, cause: error });
     }
   };

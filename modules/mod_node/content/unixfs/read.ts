@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, isDirectory, isSized, partOfFile, type UnixfsNode } from "./node.ts";
 import { PartsLeft, type RangeReading, spanOf } from "./parts_left.ts";
@@ -54,7 +54,7 @@ async function* leavesOf(
   }
 }
 
-const notSeekable = () => new NodeError("file does not support seeking");
+const notSeekable = () => failure("UNIXFS_TYPE_UNSUPPORTED", { reason: "file does not support seeking" });
 
 /**
  * Returns the own bytes of a node, which begin at `start`, as far as they are within the range.

@@ -6,7 +6,7 @@ import { murmur3128 } from "@multiformats/murmur3";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings } from "./build.ts";
 
 export const MURMUR3_CODE = 0x22;
@@ -39,7 +39,7 @@ export function isFanout(fanout: number): boolean {
  */
 export function slotsAlong(path: Uint8Array, fanout: number): ArrayLike<number> {
   if (fanout === SHARD_WIDTH) return path;
-  if (!isFanout(fanout)) throw new NodeError(`a shard of ${fanout} slots`);
+  if (!isFanout(fanout)) throw failure("UNIXFS_INVALID", { reason: `a shard of ${fanout} slots` });
   const bits = Math.log2(fanout);
   const hash = Buffer.from(path).readBigUInt64BE();
   const width = HASH_LENGTH * 8;
@@ -91,7 +91,7 @@ export function buildShard(
 function sharedDepth(one: ArrayLike<number>, other: ArrayLike<number>): number {
   let depth = 0;
   while (depth < one.length && one[depth] === other[depth]) depth += 1;
-  if (depth === one.length) throw new NodeError("sharded directory too deep");
+  if (depth === one.length) throw failure("SHARD_TOO_DEEP");
   return depth;
 }
 

@@ -7,7 +7,7 @@ import { type PlainEntry, padding, writeEntry } from "../../formats/tar/write.ts
 import type { UnixTime } from "../../formats/unixfs/format.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { byteText, textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { JoinedPieces, MAX_JOINED_BYTES } from "./joined_pieces.ts";
@@ -93,7 +93,7 @@ async function* writeTar(
     if (steps % TURN_ENTRIES === 0) await nextTurn();
     if (levels.at(-1) !== folder.level) folder = folderOf(levels);
     const path = isPlain(at.name) && folder.isPlain ? `${folder.path}/${at.name}` : pathOf(levels, at.name);
-    if (levels.length > 0 && !path.startsWith(inside)) throw new NodeError(outside);
+    if (levels.length > 0 && !path.startsWith(inside)) throw failure("TAR_NOT_WRITTEN", { reason: outside });
     const { node } = at;
     if (isDirectory(node)) {
       out.add(header({ name: path, type: "5", size: 0, ...stated(node, DIRECTORY_MODE, ahead) }));
@@ -138,7 +138,8 @@ function dataOf({ unixfs: { data = none } }: UnixfsNode, size: number): Uint8Arr
 }
 
 function endFile(out: JoinedPieces, size: number, written: number): void {
-  if (written < size) throw new NodeError(`archive/tar: missed writing ${size - written} bytes`);
+  if (written < size)
+    throw failure("TAR_NOT_WRITTEN", { reason: `archive/tar: missed writing ${size - written} bytes` });
   const rest = padding(size);
   if (rest > 0) out.add(trailer.subarray(0, rest));
 }
@@ -156,7 +157,7 @@ async function* writeFile(
   let written = 0;
   for await (const piece of readFile(node, read, { buffers })) {
     written += piece.length;
-    if (written > size) throw new NodeError("archive/tar: write too long");
+    if (written > size) throw failure("TAR_NOT_WRITTEN", { reason: "archive/tar: write too long" });
     if (piece.length >= MAX_JOINED_BYTES) {
       yield* out.take();
       yield piece;

@@ -3,7 +3,7 @@
  * through the process that waits for requests. The bytes of a read are copied once on the way.
  */
 import { closeSync, openSync, writevSync } from "node:fs";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 const device = "/dev/fuse";
 /** Errors if the caller was interrupted, or if the mount no longer exists. */
@@ -58,13 +58,17 @@ export class FuseDevice {
 
 function openDevice(): number {
   const user = process.getuid?.();
-  if (user !== undefined && user !== 0) throw new NodeError(`fuse: only root can mount, and this is user ${user}`);
+  if (user !== undefined && user !== 0)
+    throw failure("MOUNT_FAILED", { reason: `fuse: only root can mount, and this is user ${user}` });
   try {
     return openSync(device, "r+");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "EMFILE" || code === "ENFILE") throw new NodeError(`fuse: too many open files: ${device}`);
+    if (code === "EMFILE" || code === "ENFILE")
+      throw failure("MOUNT_FAILED", { reason: `fuse: too many open files: ${device}` });
     const reason = code === "EACCES" || code === "EPERM" ? "permission denied" : "fuse device not found";
-    throw new NodeError(`fuse: ${reason}: ${device}; load the kernel's module \`fuse\`, or allow the device`);
+    throw failure("MOUNT_FAILED", {
+      reason: `fuse: ${reason}: ${device}; load the kernel's module \`fuse\`, or allow the device`,
+    });
   }
 }

@@ -5,7 +5,7 @@ import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../../../formats/ipld/links.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
 export interface Change {
@@ -65,7 +65,8 @@ async function compare(before: CID, after: CID, options: DiffOptions): Promise<r
     for (const change of await pairDiff(cid, target, options)) {
       changes.push({ ...change, path: joined(name, change.path) });
     }
-    if (changes.length > MAX_CHANGES) throw new NodeError(`these differ at more than ${MAX_CHANGES} paths`);
+    if (changes.length > MAX_CHANGES)
+      throw failure("INPUT_TOO_LARGE", { reason: `these differ at more than ${MAX_CHANGES} paths` });
   }
   const names = new Set(own.map(({ name }) => name));
   for (const { name, cid } of own) {

@@ -2,7 +2,7 @@
 import { encodePb, parsePb } from "../../../formats/dag_pb/dag_pb.ts";
 import { readUpTo } from "../../../util/async/read_all.ts";
 import { inSlices, type Steps } from "../../../util/async/steps.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { objectOf, readObjectJson, type SerializedObject } from "./json.ts";
 import { readObjectXml } from "./xml.ts";
 
@@ -30,7 +30,7 @@ export async function encodedObject(
       parsePb(input);
       return input;
     default:
-      throw new NodeError("unknown object encoding");
+      throw failure("OPTION_INVALID", { reason: "unknown object encoding" });
   }
 }
 

@@ -2,7 +2,7 @@
 import { parseCid } from "../../../formats/cid/text.ts";
 import type { PbLink, PbNode } from "../../../formats/dag_pb/dag_pb.ts";
 import { ITEMS_PER_STEP, type Steps } from "../../../util/async/steps.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import { decodeBase64 } from "../../../util/go/base64.ts";
 import type { JsonToken } from "../../../util/go/json.ts";
 import { type FieldPath, StructReader } from "../../../util/go/json_struct.ts";
@@ -57,7 +57,8 @@ function* objectLink(
 
 /** @throws NodeError for an unknown encoding, data that does not match it, and malformed CIDs */
 export function* objectOf({ data, links }: SerializedObject, encoding: string): Steps<PbNode> {
-  if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
+  if (encoding !== "text" && encoding !== "base64")
+    throw failure("OPTION_INVALID", { reason: "unknown data field encoding" });
   const bytes = encoding === "text" ? data : decodeBase64(utf8(data));
   const parsed: PbLink[] = [];
   for (const { name, hash, size } of links) {

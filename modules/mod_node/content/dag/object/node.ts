@@ -9,7 +9,7 @@ import { cumulativeSize, decodePb, encodePb, type PbNode } from "../../../format
 import { linksOf } from "../../../formats/ipld/links.ts";
 import { makeBlock } from "../../../storage/blockstore/make_block.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
 
 /** A node and its CID. For a new node, the CID whose form the new CID gets. */
@@ -21,7 +21,7 @@ export interface ObjectNode extends PbNode {
 export function decodeObject(cid: CID, bytes: Uint8Array): ObjectNode {
   if (cid.code === dagPb) return { ...decodePb(bytes), cid };
   linksOf(cid, bytes);
-  throw new NodeError("expected protobuf dag node");
+  throw failure("NOT_DAG_PB");
 }
 
 export const readObject = async (cid: CID, read: ReadBlock): Promise<ObjectNode> => decodeObject(cid, await read(cid));

@@ -62,7 +62,7 @@ test("the server starts while a node opens slowly, and answers 503 below the nod
   const ask = async (path: string) => (await fetch(`http://127.0.0.1:${host.http}${path}`)).status;
   const node = host.host.modules().find(({ name }) => name === "node");
   assert.deepEqual([node?.status, node?.is_late], ["failed", true], node?.note);
-  assert.match(node?.note ?? "", /repo does not open: it takes long, and goes on/);
+  assert.match(node?.note ?? "", /repo does not open: opening takes a long time, and continues/);
   assert.deepEqual([await ask("/other/"), await ask("/keeper/version")], [200, 503]);
   store.open();
   await eventually("the node is there", async () => (await ask("/keeper/version")) === 200);
