@@ -12,17 +12,17 @@ function isInstalled(name: string): boolean {
 }
 
 /**
- * Modules that are loaded unasked only where their packages are installed. Whoever names one of
- * them learns what is missing.
+ * Modules that are enabled by default only if their packages are installed. Naming one of them in
+ * the configuration reports what is missing.
  */
 const leftOut: readonly string[] = isInstalled("lmdb") ? [] : ["http_admin_node", "http_api"];
 
 /**
- * Lists what the host knows of the modules that come with it. Its own sources name none of them, so
- * that any module can take their place.
+ * The host's knowledge of the modules that come with it. The host's sources name none of
+ * them, so that any module can replace them.
  */
 export const bundled = {
-  /** Loaded where the configuration does not say otherwise. */
+  /** Loaded unless the configuration says otherwise. */
   enabled: [
     "http",
     "http_errors",
@@ -35,11 +35,8 @@ export const bundled = {
     "backup",
     "http_api",
   ].filter((name) => !leftOut.includes(name)),
-  /**
-   * Never quarantined where the configuration does not say otherwise: nothing is served without
-   * them.
-   */
+  /** Never quarantined unless the configuration says otherwise: without them nothing is served. */
   essential: ["http", "http_guard", "node", "http_api"],
-  /** Serves the socket by which commands find the running server. */
+  /** Serves the socket at which commands find the running server. */
   control: "http_admin",
 } as const;

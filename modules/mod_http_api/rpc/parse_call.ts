@@ -2,7 +2,7 @@
  * Parses a query and a body into a typed call. Errors have the messages of go-ipfs and are
  * checked in its order. The parser does not depend on HTTP.
  */
-import { kuboPath, NodeError, pathOfUri, quote } from "modhost/node";
+import { failure, kuboPath, pathOfUri, quote } from "modhost/node";
 import {
   type Argument,
   type Command,
@@ -252,8 +252,10 @@ export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint
   const add = (length: number) => {
     lineBytes += length;
     totalBytes += length;
-    if (lineBytes > MAX_LINE) throw new NodeError(`an argument of more than ${MAX_LINE} bytes is not taken`);
-    if (totalBytes > MAX_LINES) throw new NodeError(`arguments of more than ${MAX_LINES} bytes are not taken`);
+    if (lineBytes > MAX_LINE)
+      throw failure("INPUT_TOO_LARGE", { reason: `an argument of more than ${MAX_LINE} bytes is not taken` });
+    if (totalBytes > MAX_LINES)
+      throw failure("INPUT_TOO_LARGE", { reason: `arguments of more than ${MAX_LINES} bytes are not taken` });
   };
   for await (const piece of source) {
     let from = 0;

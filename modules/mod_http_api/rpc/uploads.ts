@@ -2,7 +2,7 @@
  * Presents the files of a multipart body as a tree that is walked once, in order, while the body
  * arrives. Nothing is buffered: an entry that the caller skips cannot be read later.
  */
-import { byteText, type ModeAndTime, NodeError } from "modhost/node";
+import { byteText, failure, type ModeAndTime } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query_string.ts";
 
@@ -89,13 +89,13 @@ export function treeOf(parts: AsyncIterable<UploadPart>): FileTree {
     async one() {
       const first = await children(walker, "/").next();
       if (first.done === true) throw noFile();
-      if (first.value.kind !== "file") throw new NodeError("file argument was nil");
+      if (first.value.kind !== "file") throw failure("INPUT_INVALID", { reason: "file argument was nil" });
       return first.value;
     },
   };
 }
 
-const noFile = () => new NodeError("expected a file argument");
+const noFile = () => failure("FILE_ARGUMENT_MISSING");
 
 async function* some(walker: Walker): AsyncGenerator<Entry, void, undefined> {
   let any = false;
@@ -108,7 +108,7 @@ async function* some(walker: Walker): AsyncGenerator<Entry, void, undefined> {
 
 async function* plain(entries: AsyncIterable<Entry>, refusal: string): AsyncGenerator<FileEntry, void, undefined> {
   for await (const entry of entries) {
-    if (entry.kind !== "file") throw new NodeError(refusal);
+    if (entry.kind !== "file") throw failure("INPUT_INVALID", { reason: refusal });
     yield entry;
   }
 }
@@ -225,7 +225,7 @@ function typeOf({ headers }: UploadPart): string {
   const text = headers.content_type ?? "";
   if (text === "") return "";
   const { type, fault } = parseMediaType(text);
-  if (fault !== undefined) throw new NodeError(fault);
+  if (fault !== undefined) throw failure("INPUT_INVALID", { reason: fault });
   return type;
 }
 
@@ -253,7 +253,8 @@ async function targetOf(part: UploadPart): Promise<string> {
   try {
     for await (const piece of part.body) {
       length += piece.length;
-      if (length > MAX_TARGET) throw new NodeError(`the target of a symlink has more than ${MAX_TARGET} bytes`);
+      if (length > MAX_TARGET)
+        throw failure("INPUT_TOO_LARGE", { reason: `the target of a symlink has more than ${MAX_TARGET} bytes` });
       pieces.push(piece);
     }
   } catch (error) {
@@ -313,7 +314,7 @@ function isCut(error: unknown): boolean {
 }
 
 function bodyFailure(error: unknown): unknown {
-  return isCut(error) ? new NodeError("multipart: NextPart: EOF", { cause: error }) : error;
+  return isCut(error) ? failure("INPUT_INVALID", { reason: "multipart: NextPart: EOF" }, error) : error;
 }
 
 /** A body without files. */

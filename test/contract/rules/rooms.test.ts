@@ -1,4 +1,7 @@
-/** The pictures in docs/contributing/architecture.md show every room of the tree, and every room has a README. */
+/**
+ * The pictures in docs/contributing/architecture.md show every room of the tree, and every room has
+ * a README.
+ */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -6,7 +6,7 @@
 import type { PeerId } from "../../formats/peer_id.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { Queue } from "../../util/async/queue.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
 import { nameOfRecord, recordKey, recordTopic } from "../ipns_record/keys.ts";
@@ -93,7 +93,7 @@ export class IpnsPubsub {
   cancel(id: PeerId): boolean {
     const name = this.#names.get(recordTopic(id));
     if (name === undefined) return false;
-    if (name.searches.size > 0) throw new NodeError("key has active subscriptions");
+    if (name.searches.size > 0) throw failure("BUSY", { reason: "key has active subscriptions" });
     this.#drop(name);
     return true;
   }
@@ -182,7 +182,7 @@ export class IpnsPubsub {
 
   #makeRoom(): void {
     const idle = [...this.#names.values()].find(({ searches }) => searches.size === 0);
-    if (idle === undefined) throw new NodeError(`${MAX_NAMES} names are being searched for already`);
+    if (idle === undefined) throw failure("BUSY", { reason: `${MAX_NAMES} names are being searched for already` });
     this.#drop(idle);
   }
 

@@ -1,6 +1,6 @@
 /** Inspects the contents of an IPNS record, for `name inspect`. */
 import type { PeerId } from "../../formats/peer_id.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { checkRecord } from "./check.ts";
 import { decodeRecord, signedFields } from "./record.ts";
 
@@ -41,7 +41,7 @@ function decoded(bytes: Uint8Array) {
   }
 }
 
-const malformed = (why: string) => new NodeError(`record is malformed\n${why}`);
+const malformed = (why: string) => failure("RECORD_INVALID", { reason: `record is malformed\n${why}` });
 
 /**
  * Resolves to the reason why a record is not valid for a name, in Kubo's words; to undefined if it

@@ -26,7 +26,7 @@ let blocked = Promise.withResolvers<void>();
 
 async function* items(names: string | undefined, failure?: string) {
   for (const name of (names ?? "").split(",").filter((each) => each !== "")) yield cid(name);
-  if (failure !== undefined) throw new NodeError(failure);
+  if (failure !== undefined) throw new NodeError("ARGUMENT_INVALID", failure);
 }
 
 async function* untilAborted(signal: AbortSignal, first?: string) {
@@ -52,7 +52,7 @@ const commands: Commands = {
     returns: value(item),
     run({ options, announce }) {
       if (options.fail?.startsWith("announced ") === true) announce(42);
-      if (options.fail !== undefined) throw new NodeError(options.fail);
+      if (options.fail !== undefined) throw new NodeError("ARGUMENT_INVALID", options.fail);
       return { Name: options.names ?? "", Size: 7 };
     },
     text: ({ Name, Size }) => `${Name} ${Size}\n`,
@@ -67,7 +67,7 @@ const commands: Commands = {
     ...looks,
     returns: nothing,
     run() {
-      throw new NodeError("one or the other", { kind: "client" });
+      throw new NodeError("OPTION_CONFLICT", "one or the other", { kind: "client" });
     },
   }),
   broken: readCommand({
@@ -102,7 +102,7 @@ const commands: Commands = {
           yield Buffer.alloc(Math.min(left, 65536), "x");
           produced += 65536;
         }
-        if (fail !== undefined) throw new NodeError(fail);
+        if (fail !== undefined) throw new NodeError("ARGUMENT_INVALID", fail);
       }
       return bytes(content(), size > 0 ? { length: size } : {});
     },
@@ -143,7 +143,7 @@ const commands: Commands = {
     file: { name: "path", required: true, help: "File." },
     returns: nothing,
     run() {
-      throw new NodeError("not now");
+      throw new NodeError("BUSY", "not now");
     },
   }),
   group: defineGroup({ help: "A group." }),

@@ -140,7 +140,8 @@ describe("texts of errors", () => {
 
   test("error texts are those of the node if a detail is missing, and for everything else", () => {
     assert.equal(kubo043(failure("BLOCK_NOT_FOUND")), "blockservice: key not found");
-    assert.equal(kubo043(new NodeError("no such thing")), "no such thing");
+    assert.equal(kubo043(new NodeError("NOT_RECURSIVE", "no such thing")), "no such thing");
+    assert.equal(kubo043(failure("ARGUMENT_INVALID", { reason: "no such thing" })), "no such thing");
     assert.equal(kubo043(failure("IS_DIRECTORY")), "this dag node is a directory");
     assert.equal(kubo043(new Error("bug")), "bug");
     assert.equal(kubo043("text"), "text");

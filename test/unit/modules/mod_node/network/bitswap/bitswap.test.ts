@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
-import { NodeError } from "#node/util/errors.ts";
+import { failure, type NodeError } from "#node/util/errors.ts";
 import { blockOf, connect, peer, someBlocks, until } from "./support.ts";
 
 test("blocks are fetched from a connected peer and stored, and the ledgers of both sides agree", async (t) => {
@@ -108,9 +108,10 @@ test("a want is cancelled when its last caller aborts, and the error says what w
   const first = b.blocks.get(block.cid, { signal: one.signal });
   const second = b.blocks.get(block.cid, { signal: two.signal });
   await until(() => a.bitswap.wantlist(b.id).length === 1, "the want is known");
-  one.abort(new NodeError("context deadline exceeded"));
+  one.abort(failure("DEADLINE_EXCEEDED"));
   await assert.rejects(first, (error: Error) => {
     assert.equal(error.message, "context deadline exceeded");
+    assert.equal((error as NodeError).code, "DEADLINE_EXCEEDED");
     assert.match(String(error.cause), /did not arrive: 1 peers were asked/);
     return true;
   });

@@ -25,7 +25,7 @@ function saying(events: readonly RoutingEvent[], failure?: string) {
     state.calls += 1;
     yield* events;
     state.isOver = true;
-    if (failure !== undefined) throw new NodeError(failure);
+    if (failure !== undefined) throw new NodeError("ROUTER_FAILED", failure);
   }
   return { findProviders: ask, findPeer: ask, search: ask, put: ask, provide: ask, canProvide: () => true, state };
 }

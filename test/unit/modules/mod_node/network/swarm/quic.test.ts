@@ -127,14 +127,14 @@ async function foreignPeer(t: TestContext, to: TestPeer) {
   const transport = quic()({ privateKey: await generateKeyPair("Ed25519"), logger });
   t.after(() => stop(transport));
   const [listening] = to.swarm.listenAddresses();
-  const signal = AbortSignal.timeout(5000);
+  const signal = AbortSignal.timeout(60_000);
   await transport.dial(parseMultiaddr(`${listening}/p2p/${to.swarm.id}`), { signal, upgrader: upgrader as never });
   const connection = await promise;
   const hello = Buffer.concat(
     ["/multistream/1.0.0\n", `${protocol}\n`].map((text) => Buffer.from([text.length, ...Buffer.from(text)])),
   );
   return async () => {
-    const stream = await raceSignal(connection.outboundStream(), AbortSignal.timeout(5000));
+    const stream = await raceSignal(connection.outboundStream(), AbortSignal.timeout(60_000));
     await stream.write(hello);
     for (let received = 0; received < hello.length; ) received += (await stream.read(hello.length))?.length ?? 0;
     return stream;
