@@ -56,8 +56,8 @@ function versionIn(version: string): 0 | 1 | undefined {
 }
 
 /**
- * @throws NodeError CID_SPECIFIER_INVALID for an invalid format string, which clients can fix; other
- * errors are about the CID
+ * @throws NodeError CID_SPECIFIER_INVALID for an invalid format string, which clients can fix;
+ * other errors are about the CID
  */
 export function formatCid(text: string, { format, version, codec, base, names }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);

@@ -182,7 +182,7 @@ test("the reference pages name every command, argument and flag", () => {
   );
   assert.match(
     single,
-    /values such as\n\n```json\n\{"Name":"…","Hash":"Qm\w+","Links":\[\{"\/":"Qm\w+"\}\],"More":\{"…":1\}\}\n```\n\nLeft out when empty: `Hash`\./,
+    /values such as\n\n```json\n\{"Name":"…","Hash":"Qm\w+","Links":\[\{"\/":"Qm\w+"\}\],"More":\{"…":1\}\}\n```\n\nOmitted when empty: `Hash`\./,
   );
   assert.match(single, /api\/v0\/none\?arg=<x>"\nmodhost rpc none X\n/);
   assert.doesNotMatch(single, /Nobody/);
@@ -191,7 +191,7 @@ test("the reference pages name every command, argument and flag", () => {
   assert.match(files, /\| `flush`, `f` \| bool \| `true` \| Flush\. \|/);
 });
 
-test("differences of a command at the level 0.43 are shown below it, including what was removed", () => {
+test("differences of a command at level 0.43 are shown below it, including what was removed", () => {
   const stat = (more: { readonly arguments?: Command["arguments"]; readonly options?: Options }) =>
     readCommand({
       help: "Counts.",
@@ -215,13 +215,13 @@ test("differences of a command at the level 0.43 are shown below it, including w
   };
   const pages = rpcPages(new Table([parts], { kubo043: [kubo043] }));
   const block = pages.get("block.md") ?? "";
-  assert.deepEqual(block.split("**At the level 0.43:**").length, 2, "one of the two differs");
+  assert.deepEqual(block.split("**At level 0.43:**").length, 2, "one of the two differs");
   assert.match(
     block,
-    /0\.43:\*\*\n\n(\|.*\n)+\| `cid` \| required \| Which\. \|\n\n(\|.*\n)+\| `a` \| bool \|.*\n\nWithout `raw`\.\n$/,
+    /0\.43:\*\*\n\n(\|.*\n)+\| `cid` \| required \| Which\. \|\n\n(\|.*\n)+\| `a` \| bool \|.*\n\nWithout the options `raw`\.\n$/,
   );
-  assert.match(pages.get("single.md") ?? "", /At the level 0\.43 it is no more: 404\./);
-  assert.match(pages.get("dht.md") ?? "", /it is no more: the failure `removed, use 'ipfs routing' instead`\./);
+  assert.match(pages.get("single.md") ?? "", /At the level 0\.43 it does not exist: 404\./);
+  assert.match(pages.get("dht.md") ?? "", /it does not exist: the failure `removed, use 'ipfs routing' instead`\./);
 });
 
 test("the real table is consistent", () => {
