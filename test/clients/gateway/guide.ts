@@ -1,6 +1,4 @@
-/**
- * What the page of the gateway tells users of client libraries to write, run as it stands there.
- */
+/** Runs the code that the guide of the gateway shows to users of client libraries. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -19,8 +17,8 @@ export async function* snippetsOfGuide({ gatewayHost, url }: RoutingPair): Async
     const program = snippet.replace("http://127.0.0.1:5280", url);
     const args = ["--import", guard.href, "--input-type=module", "--eval", program];
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: librariesFolder });
-    const told = [...snippet.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, output = ""]) => output);
-    const patterns = told.map((output) => RegExp.escape(output).replaceAll("\\.\\.\\.", "\\w+"));
+    const expected = [...snippet.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, output = ""]) => output);
+    const patterns = expected.map((output) => RegExp.escape(output).replaceAll("\\.\\.\\.", "\\w+"));
     assert.match(stdout, new RegExp(`^${patterns.join("\n")}\n$`));
     yield `a snippet prints ${stdout.trim()}`;
   }
