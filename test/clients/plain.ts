@@ -1,6 +1,6 @@
 /** Calls endpoints by plain HTTP, because client libraries call only some of them. */
 import { parseServer } from "#modules/mod_http_api/cli/rpc/server.ts";
-import { type Answers, calls } from "#test/contract/surface/calls.ts";
+import { type EarlierResults, calls } from "#test/contract/surface/calls.ts";
 import { callEndpoint } from "#test/contract/surface/live.ts";
 import { storageCommands } from "#test/support/storage_commands.ts";
 
@@ -10,7 +10,7 @@ import { storageCommands } from "#test/support/storage_commands.ts";
  */
 export async function* byPlainHttp(url: string): AsyncGenerator<string, void, undefined> {
   const server = parseServer(url, "the test");
-  const results: Record<string, Answers[string]> = {};
+  const results: Record<string, EarlierResults[string]> = {};
   const known = new Map(storageCommands);
   const failures = [...known.keys()].filter((path) => !(path in calls)).map((path) => `${path}: the table has no call`);
   for (const [path, call] of Object.entries(calls)) {

@@ -31,7 +31,7 @@ test("sentences of comments without a subject are found, and questions and plain
     assert.deepEqual(rulesOf(`/** ${sentence} */\nconst a = 1;`), [], sentence);
 });
 
-test("a headless item of a list or tag of a docstring is found, and text in strings is none", () => {
+test("a headless list item or tag of a docstring is found, and text in strings is ignored", () => {
   assert.deepEqual(rulesOf("/**\n * Two things:\n * - What is first.\n * @returns Those of b.\n */\n"), [
     "headless sentence",
     "headless sentence",

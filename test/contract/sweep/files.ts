@@ -1,4 +1,4 @@
-/** The mutable namespace. */
+/** Commands of the mutable file system. */
 import { missingArgument, type ShownBy, type Sweep } from "./line.ts";
 
 const flushed: ShownBy = {
