@@ -20,6 +20,7 @@ import { eventsPage } from "./generate/events.ts";
 import { moduleApiPage } from "./generate/module_api.ts";
 import { nodeApiPage } from "./generate/node_api.ts";
 import { nodeConfigPage } from "./generate/node_config.ts";
+import { nodeErrorsPage } from "./generate/node_errors.ts";
 import { optionsPage } from "./generate/options.ts";
 import { rpcPages } from "./generate/rpc.ts";
 import { sample } from "./generate/sample.ts";
@@ -59,6 +60,7 @@ export async function generate(): Promise<Map<string, string>> {
     ["docs/reference/module-api.md", moduleApiPage(sources)],
     ["docs/reference/node.md", nodeApiPage(sources)],
     ["docs/reference/node-config.md", nodeConfigPage()],
+    ["docs/reference/node-errors.md", nodeErrorsPage(fileURLToPath(root))],
     ["docs/reference/options.md", optionsPage(options)],
     ...[...rpcPages(table)].map(([name, text]) => [`docs/reference/rpc/${name}`, text] as const),
     ["docs/reference/testing.md", testingPage(sources)],

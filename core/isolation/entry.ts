@@ -32,7 +32,7 @@ import {
 } from "./messages.ts";
 import { gatherOutput } from "./output.ts";
 
-/** Exit code of a worker that wanted to abort or to kill the process: as after SIGABRT. */
+/** Exit code of a worker whose code calls `process.abort` or kills its own process. */
 const ABORTED = 134;
 const { source, loadTimeout, port, bell, isRung } = workerData as WorkerCode;
 // The module's code must not reach the ports.
@@ -60,11 +60,11 @@ const handlers: Record<string, (...values: never[]) => unknown> = {
 };
 const channel: Channel = new Channel(toHost, handlers);
 const log = logTo((lines) => channel.call("log", lines));
-/** Apps and token scopes that the host knows of from what `load` gave. */
+/** Apps and token scopes that the result of `load` contains. */
 const known = new WeakSet<OwnedItem>();
 const kinds = new ScopeKinds();
 const http = new WorkerHttp(log, kinds);
-/** The items that can cross a thread. */
+/** Receives the kinds of items that the host can use from another thread. */
 const items = new Items();
 const fault = (error: unknown) => channel.notify("fault", "removing what it provides", serializeError(error));
 items.handle("http-provider", {
@@ -89,7 +89,7 @@ const uncaughtException = (error: unknown) => {
 };
 guardListeners({ unhandledRejection: stray, uncaughtException }, uncaught);
 
-/** Makes calls that would end the process of the host end this worker. */
+/** Makes `process.abort` and `process.kill` end this worker instead of the whole process. */
 function endsAlone(): void {
   const { kill } = process;
   process.abort = () => process.exit(ABORTED);
@@ -98,7 +98,7 @@ function endsAlone(): void {
 }
 
 /**
- * Drops what the module posts to the parent thread, and reports to the host once that it did so.
+ * Drops messages that the module posts to the parent thread. The first one notifies the host.
  */
 function quietParent(): void {
   const post = parentPort?.postMessage.bind(parentPort);
@@ -184,8 +184,8 @@ function addApp(item: OwnedItem<HttpProvider>): void {
 }
 
 /**
- * Declares token scopes for `request.token.allows` here; the host has its own declaration, made
- * from what `load` gave.
+ * Declares token scopes for `request.token.allows` in this thread. The host makes its own
+ * declaration from the result of `load`.
  */
 function addScopes(item: OwnedItem<TokenScopeItem>): void {
   if (!known.has(item)) {

@@ -1,6 +1,6 @@
 /**
- * The environment of an isolated module in its worker: the same module object, as far as its calls
- * can cross a thread.
+ * The environment of an isolated module in its worker: the same module object. Calls that cannot
+ * cross a thread are refused.
  */
 import { Config } from "../config/index.ts";
 import { EventBus, type HookFailed } from "../events.ts";
@@ -33,7 +33,7 @@ class WorkerBus extends EventBus {
   }
 
   override fire(event: string): unknown {
-    throw refuse(`fire ${event}, which waits for an answer`, "announce it with module.announce_event");
+    throw refuse(`fire ${event}, which waits for a result`, "announce it with module.announce_event");
   }
 
   override announce(event: string, data: unknown, _failed: HookFailed, host?: string): void {
@@ -58,7 +58,7 @@ class WorkerTables extends SharedTables {
 }
 
 function noTokens(): never {
-  throw refuse("check tokens", 'ask for them where apps are provided: auth: "token"');
+  throw refuse("check tokens", 'require them where apps are provided: auth: "token"');
 }
 
 interface WorkerDeps {
@@ -92,7 +92,7 @@ export function environmentFor(
     config,
     loadTimeout: task.loadTimeout,
     find(name) {
-      // The host serves, and the worker has no more of the module than a point for routes.
+      // The host serves HTTP. The module here has no exports, and only takes routes.
       if (name === "http") {
         http.isUsed = true;
         return { key: "http@*", exports: {} };
@@ -104,11 +104,11 @@ export function environmentFor(
     states: () => task.states,
     awaits: () => task.states.some((state) => state.is_late === true),
     tls: () => {
-      throw refuse("have the certificates", "serve TLS in a module that is not isolated");
+      throw refuse("use the certificates", "serve TLS in a module that is not isolated");
     },
     serves: task.serves,
     admit(what, name) {
-      if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they live in other threads");
+      if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they are in other threads");
       if (what === "hook" && INNER_EVENTS.has(name))
         throw refuse(`hook ${name}`, "hook it in a module that is not isolated");
       if (what === "hook") hooked(name);

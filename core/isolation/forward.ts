@@ -32,12 +32,14 @@ export class Forwarder {
   readonly #target: InnerTarget & { readonly agent: Agent };
   readonly #channel: Channel;
   readonly #leaving: (closeCode: number) => void;
-  /** Requests that the worker has got. Another of its routes would send them again. */
+  /**
+   * Requests that were sent to the worker. Another route of the module must not send them again.
+   */
   readonly #forwarded = new WeakSet<Exchange>();
 
   /**
-   * `leaving` is called when the module is about to leave. Its websockets are to be closed with that
-   * code.
+   * `leaving` is called when the module is about to be unloaded, with the code for closing its
+   * websockets.
    */
   constructor(address: InnerAddress, channel: Channel, leaving: (closeCode: number) => void) {
     this.#target = { ...address, agent: new Agent({ keepAlive: true, maxFreeSockets: 64 }) };
@@ -101,10 +103,11 @@ export class Forwarder {
   }
 
   /**
-   * The connection has ended without a response: with its worker, or because a handler closed it.
+   * Handles a connection that ended without a response: its worker has ended, or a handler has
+   * closed the connection.
    */
   async #unanswered(exchange: Exchange, error: unknown): Promise<void> {
-    // It has responded or ended then.
+    // The worker responds to a ping, or the channel ends with it.
     const lives = await this.#channel.call("ping").then(
       () => true,
       () => false,
@@ -119,7 +122,7 @@ export class Forwarder {
   }
 }
 
-/** Returns what a handler may know of the token that let the request in. */
+/** Returns the facts about the token of a request that a handler may see. */
 function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
 }

@@ -19,7 +19,7 @@ import { traceRequest } from "./traced.ts";
 /** Characters of an error's message, and of its stack, that are sent to the host in a header. */
 const MAX_SENT = 1000;
 
-/** Seconds. */
+/** Seconds that no request takes. */
 const UNLIMITED = 86_400;
 
 /** The host applies its bounds to the clients, so the worker has none. */
@@ -36,14 +36,14 @@ type Item = OwnedItem<HttpProvider>;
 
 export class WorkerHttp {
   readonly #mounts = new Map<Item, AppMount>();
-  /** Hosts with an app that passes requests back which no handler of the module responds to. */
+  /** Virtual hosts for which an app passes requests back that no handler responds to. */
   readonly #passing = new Set<string>();
   readonly #log: WorkerLog;
   readonly #tokens: Tokens;
   #service: HttpService | undefined;
   #grace = 10;
   #isLeaving = false;
-  /** The module depends on `http`. */
+  /** Whether the module depends on `http`. */
   isUsed = false;
 
   /** `kinds` are those that the module declares. */
@@ -99,12 +99,12 @@ export class WorkerHttp {
 
   #environment(token: string): HttpEnvironment {
     return {
-      // Pages of errors are made by the host, where the hooks for them are.
+      // The host makes error pages, because the hooks for them are there.
       fire: (event, data) => {
         if (event !== "http-error") return undefined;
         const { code, response, message, error } = data as HttpErrorEvent;
         response.headers[REFUSED_FIELD] = asciiJson(refusalOf(message, error));
-        // The log must have its lines before somebody who sees the page looks for them.
+        // The lines are in the log before the client gets the error page.
         return code < 500 && error === undefined ? " " : this.#log.taken().then(() => " ");
       },
       announce: () => undefined,
@@ -119,7 +119,7 @@ export class WorkerHttp {
 
 const bearers = new WeakMap<object, Bearer>();
 
-/** The host has checked the token of a request, and has sent whose it is. */
+/** Returns the tokens of requests as the host has reported them: the host has checked each. */
 function checkedTokens(kinds: ScopeKinds): Tokens {
   const identify: Tokens["identify"] = (request) => {
     const bearer = bearers.get(request.raw);
@@ -131,7 +131,7 @@ function checkedTokens(kinds: ScopeKinds): Tokens {
   return { identify, authorize: (request) => identify(request) ?? unchecked, lacks: () => unchecked };
 }
 
-const unchecked: TokenRefusal = { status: 401, message: "The host has let nobody in", headers: {} };
+const unchecked: TokenRefusal = { status: 401, message: "The host has admitted nobody", headers: {} };
 
 const pass = (context: { status: number; body: unknown; set(field: string, value: string): void }) => {
   context.status = 404;
@@ -170,7 +170,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
   return { message: message?.slice(0, MAX_SENT), error: { ...error, ...clipped } };
 }
 
-/** Keeps what the host says about a request that it has forwarded. */
+/** Stores the facts that the host has sent with a forwarded request. */
 function arrived(request: IncomingMessage, { id, bearer, traced }: Partial<WorkerRequestFacts> = {}): void {
   if (id !== undefined) idsElsewhere.set(request, id);
   if (bearer !== undefined) bearers.set(request, bearer);

@@ -1,4 +1,4 @@
-/** Isolated modules as the host sees them: each instance runs in a worker thread. */
+/** The host's side of isolated modules. Each instance runs in a worker thread. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,9 +25,9 @@ export type { IsolationDeps } from "./task.ts";
 const MAX_SPARE_MS = 10_000;
 
 /**
- * Evaluates a module's file in a worker, and gives code that runs each of its instances in a worker
- * of its own.
- * @throws what the evaluation throws
+ * Evaluates a module's file in a worker. Resolves to code that runs each instance of the module in
+ * a worker of its own.
+ * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED
  */
 export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): Promise<ModuleCode> {
   const { file } = source;
@@ -88,8 +88,8 @@ class Isolated {
   }
 
   /**
-   * Runs the code in a worker, and declares here what it has declared there. Returns what dependents
-   * get.
+   * Runs the code in a worker, and repeats its declarations in the host. Resolves to the exports
+   * for dependents.
    */
   async load(): Promise<unknown> {
     const module = this.#module;
@@ -112,7 +112,8 @@ class Isolated {
       const serving: Serving = { ...this.#address, settings: { ...settings }, grace: this.#deps.grace() };
       await channel.call("serve", serving);
     }
-    // Undone before the rest: the worker's requests end while the host waits for them.
+    // This effect is undone before the others, so that the worker ends its requests while the host
+    // waits for them.
     this.#owner.add({ kind: "item", label: "worker", activate: () => this.#activate() });
     for (const scopes of loaded.scopes) module.provides("token-scope", scopes);
     for (const event of loaded.events) this.#listen(event);
@@ -136,7 +137,7 @@ class Isolated {
     return () => this.#leave();
   }
 
-  /** An app that the module provides once it is loaded. */
+  /** Provides an app that the module has added after it was loaded. */
   #provideLate(app: ProvidedApp): void {
     try {
       if (app.host !== this.#module.host) {
@@ -180,7 +181,7 @@ class Isolated {
       try {
         this.#thread.channel.notify("event", event, data);
       } catch (error) {
-        this.#owner.advise(`cannot hear ${event} in its worker: ${reasonOf(error)}`);
+        this.#owner.advise(`cannot receive the event ${event} in its worker: ${reasonOf(error)}`);
       }
     });
   }

@@ -1,4 +1,4 @@
-/** The log of a worker: its lines are written by the host. */
+/** The log of a worker. The host writes its lines. */
 import type { LogLevel } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
 import type { Log } from "../util/log.ts";
@@ -12,7 +12,7 @@ import { tracedHere } from "./traced.ts";
 export type SentLine = readonly [LogLevel, string, (string | undefined)?];
 
 /**
- * Maximum number of lines that the host has not taken yet. Further lines are counted and left out.
+ * Maximum number of lines that wait for the host. Further lines are counted and left out.
  */
 const MAX_LINES_AHEAD = 500;
 
@@ -21,7 +21,9 @@ export interface WorkerLog extends Pick<Log, "host" | "of"> {
   taken(): Promise<void>;
 }
 
-/** A log whose lines go to the host, no faster than it takes them. */
+/**
+ * Returns a log that sends its lines to the host. The next batch waits until the host has the last.
+ */
 export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): WorkerLog {
   let lines: SentLine[] = [];
   let left = 0;
@@ -32,7 +34,7 @@ export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): W
     while (lines.length > 0) {
       const batch = lines;
       lines = [];
-      if (left > 0) batch.push(["warn", `Further lines of the log are left out: ${left}`]);
+      if (left > 0) batch.push(["warn", `Left out further log lines: ${left}`]);
       left = 0;
       await send(batch).catch(() => undefined);
     }

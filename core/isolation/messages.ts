@@ -24,23 +24,23 @@ export interface WorkerCode {
   readonly loadTimeout: number;
   /** Removed from `workerData` before any code of the module runs. */
   readonly port: MessagePort;
-  /** A message here tells the host that messages wait at `port`; removed likewise. */
+  /** A message at this port notifies the host that messages wait at `port`. Removed as well. */
   readonly bell: MessagePort;
-  /** Holds 1 while the host has been told and has not begun to read. */
+  /** Contains 1 from the notification until the host begins to read. */
   readonly isRung: Int32Array;
 }
 
-/** A module of which the worker evaluates the file. */
+/** A module with the file that the worker evaluates. */
 export type SourceFile = Pick<ModuleSource, "name" | "directory" | "root"> & { readonly file: string };
 
 /** The data that an instance of the module is made from. */
 export interface WorkerTask extends Pick<ModuleContext, "loadTimeout" | "serves"> {
   readonly host: string;
   readonly reloading: boolean;
-  /** Where `add_host` of a global module is called. */
+  /** Hosts for which `add_host` of a global module is called. */
   readonly hosts: readonly string[];
   readonly config: ConfigSources;
-  /** By the name of the module that declares them. */
+  /** Declared options by the name of the module that declares them. */
   readonly declarations: Readonly<Record<string, OptionDeclarations>>;
   /** The exports of the modules that it depends on, by name. */
   readonly depends: Readonly<Record<string, Shape>>;
@@ -79,7 +79,7 @@ export const appSettings = [
 export interface Loaded {
   readonly exports: Shape;
   readonly global: boolean;
-  /** It depends on `http`, and may provide apps now or later. */
+  /** Whether it may provide apps now or later. */
   readonly serves: boolean;
   readonly apps: readonly ProvidedApp[];
   /** The kinds of token scopes that it declares. */
@@ -90,7 +90,7 @@ export interface Loaded {
   readonly has: readonly string[];
 }
 
-/** Where the worker shall serve requests, and how. */
+/** The address at which the worker serves requests, and its settings. */
 export interface Serving extends InnerAddress {
   readonly settings: HttpSettings;
   readonly grace: number;
@@ -100,7 +100,7 @@ export interface Serving extends InnerAddress {
 export interface WorkerRequestFacts extends RequestFacts {
   readonly id: string;
   readonly bearer: Bearer | undefined;
-  /** Fields of log lines about the request while somebody traces it. */
+  /** Fields for log lines about a traced request. */
   readonly traced?: Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -1,4 +1,6 @@
-/** The data that an instance of an isolated module is made from: its options, and facts of the host. */
+/**
+ * The data that an instance of an isolated module is made from: its options, and facts of the host.
+ */
 import { isOwnVariable } from "../config/index.ts";
 import { appName } from "../http/routing/app_urls.ts";
 import type { InstanceOwner } from "../module/code.ts";
@@ -15,7 +17,7 @@ export interface IsolationDeps {
   ended(owner: InstanceOwner, reason: string): void;
 }
 
-/** Bytes that a worker may use. */
+/** Returns the maximum number of bytes that a worker may use. */
 export function heapOf({ context }: IsolationDeps): number {
   return Number(context.config.value("isolated_heap"));
 }

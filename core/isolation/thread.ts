@@ -1,4 +1,4 @@
-/** A worker thread of an isolated module, and how long it may live. */
+/** A worker thread of an isolated module. It is ended when it hangs or uses too much memory. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { failure } from "../module/code.ts";
@@ -29,7 +29,7 @@ export class WorkerThread {
   /** Functions that the worker may call once an instance runs in it. */
   readonly #handlers: Record<string, (...values: never[]) => unknown> = {};
   readonly #port: MessagePort;
-  /** Holds 1 from the time that the worker has rung the bell until its messages are handled. */
+  /** Contains 1 from the time that the worker has rung the bell until its messages are handled. */
   readonly #isRung = new Int32Array(new SharedArrayBuffer(4));
   #receive: (message: unknown) => void = () => undefined;
   #reason: string | undefined;
@@ -100,7 +100,7 @@ export class WorkerThread {
    */
   watch(silence: number, most: number): void {
     const end = watchLiveness(this.channel, silence, {
-      silent: (seconds) => void this.end(`it did not answer for ${Math.ceil(seconds)} s`),
+      silent: (seconds) => void this.end(`it did not respond for ${Math.ceil(seconds)} s`),
       alive: (bytes) => {
         if (Number(bytes) > most) void this.end(`it used ${bytes} bytes outside of its heap, more than isolated_heap`);
       },

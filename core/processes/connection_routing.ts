@@ -1,7 +1,7 @@
 /**
- * Routes whole connections by their first request. If another process has to answer that request,
- * it gets the connection: clients that keep sending such requests, such as those of an RPC, then
- * cost no more than with one process. Later requests of other kinds, and all requests over TLS, are
+ * Routes whole connections by their first request. If another process serves that request, it gets
+ * the connection. Clients that keep sending such requests, such as those of an RPC, then cost no
+ * more than with one process. Later requests of other kinds, and all requests over TLS, are
  * forwarded one by one.
  */
 import type { Socket } from "node:net";
@@ -51,7 +51,7 @@ export function routeConnection(
     .on("readable", read);
 }
 
-/** Returns the path of a request that begins here. */
+/** Returns the path in the request line; undefined if the bytes contain no whole line. */
 function pathIn(head: Buffer): string | undefined {
   const end = head.indexOf(10);
   if (end < 0 || end > MAX_LINE) return undefined;

@@ -1,4 +1,4 @@
-/** The messages between the processes of one server. All of it goes through the supervisor. */
+/** The messages between the processes of one server. All of them go through the supervisor. */
 import type { ReplicatedChange } from "../host.ts";
 import type { SharedPort } from "../ports/shared.ts";
 import type { StickyBy } from "../types.ts";
@@ -9,7 +9,7 @@ export const WORKER_VARIABLE = "MODHOST_WORKER";
 /** A port that the supervisor retains. Its socket is sent next to the message. */
 export type PortFacts = Omit<SharedPort, "server">;
 
-/** The tasks of the primary for all processes. */
+/** The requests that the primary serves for all processes. */
 export interface PrimaryScope extends Paths {
   /** Modules that only the primary runs. */
   readonly modules: readonly string[];
@@ -18,19 +18,19 @@ export interface PrimaryScope extends Paths {
   readonly sticky: StickyPaths;
 }
 
-/** Paths of apps, whatever the virtual host. */
+/** Paths of apps on any virtual host. */
 export interface Paths {
-  /** Every path: a module looks at all requests. */
+  /** True for every path, because a module handles all requests. */
   readonly everything: boolean;
   readonly exact: readonly string[];
-  /** Each of these paths, and all paths that begin with it and a slash. */
+  /** Paths that stand for themselves and for everything below them. */
   readonly below: readonly string[];
 }
 
 /** Paths of apps whose clients stay with one process, by how clients are recognized. */
 export type StickyPaths = Readonly<Record<StickyBy, Paths>>;
 
-/** What every process knows of the others. */
+/** The facts about the server that every process knows. */
 export interface ServerState {
   /** Undefined until the first primary serves. */
   readonly scope: PrimaryScope | undefined;
@@ -42,12 +42,12 @@ export interface ServerState {
 export interface Begin extends ServerState {
   readonly number: number;
   readonly count: number;
-  /** A folder of this server's own for the IPC sockets of its processes. */
+  /** The folder for the IPC sockets of the processes. */
   readonly folder: string;
   /** Every request from one process to another carries this token. */
   readonly token: string;
   /** Changes that were made to modules since the server started. */
   readonly changes: readonly ReplicatedChange[];
-  /** For the primary: ports that a primary before it has opened. */
+  /** For the primary: ports that the previous primary had opened. */
   readonly ports: readonly PortFacts[];
 }

@@ -8,7 +8,7 @@ import { createMetrics } from "../metrics/counted_metrics.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module, OwnedItem } from "../types.ts";
 import { actAs } from "../util/usage.ts";
 
-/** The metrics of one provider of another process, as they are sent. */
+/** The metrics of one provider of a secondary. */
 export interface CollectedElsewhere {
   readonly metrics: MetricDeclarations;
   readonly host: string;
@@ -52,7 +52,10 @@ export class RequestCountsHere {
 
 const declarations = {
   modhost_workers: { kind: "gauge", help: "Processes that serve." },
-  modhost_worker_ends_total: { kind: "counter", help: "Processes beside the first that have ended since it began." },
+  modhost_worker_ends_total: {
+    kind: "counter",
+    help: "Processes other than the first that have ended since the first one started.",
+  },
   modhost_worker_connections: { kind: "gauge", help: "Open connections of a process.", labels: ["worker"] },
   modhost_worker_cpu_seconds_total: {
     kind: "counter",
@@ -68,7 +71,7 @@ const declarations = {
   },
 } as const satisfies MetricDeclarations;
 
-/** Metrics of the processes themselves, from the states that they report. */
+/** Returns the metrics of the processes themselves, from the states that they report. */
 export function workerMetrics(states: () => readonly SiblingState[], ends: () => number): MetricsProvider {
   return {
     metrics: declarations,

@@ -1,6 +1,6 @@
 /**
- * The primary of a server: runs every module, opens the ports, and serves what only it can serve
- * for the other processes.
+ * The primary of a server: runs every module, opens the ports, and serves the requests for shared
+ * modules that the other processes forward.
  */
 import { httpOf } from "../host/http_module.ts";
 import type { ReplicatedChange, SiblingState, Siblings } from "../host.ts";
@@ -109,7 +109,7 @@ export class Primary implements Role {
     this.#deps.supervisor.notify("scope", scope);
     if (scope.everything) {
       host.log.warn(
-        "Every request is answered by process 1 of %d: a shared module looks at all of them",
+        "Process 1 of %d serves every request: a shared module looks at all of them",
         this.#deps.begin.count,
       );
     }

@@ -1,6 +1,6 @@
 /**
- * Requests and connections between the processes of one server. It forwards those that another
- * process has to answer, and takes those that others forward, at an IPC socket of the system.
+ * Forwards requests and connections to the process of the server that serves them, and takes those
+ * that other processes forward.
  */
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
@@ -23,8 +23,8 @@ import { requestPath, sharedPaths } from "./shared_paths.ts";
 import { StickyClients } from "./sticky.ts";
 
 /**
- * Milliseconds after which an unused connection to another process is closed: sooner than that
- * process closes it.
+ * Milliseconds after which this process closes an unused connection to another one. The other one
+ * would close it later.
  */
 const IDLE_MS = 4000;
 
@@ -39,15 +39,15 @@ export class RequestForwarder implements RequestSiblings {
     this.#inner.add(socket);
     this.#serve("http", socket);
   });
-  /** Connections of the other processes. */
+  /** Connections from other processes. Their requests are not forwarded again. */
   readonly #inner = new WeakSet<object>();
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 256, timeout: IDLE_MS });
   readonly #handoff: ConnectionHandoff;
   readonly #sticky: StickyClients;
-  /** Whether the primary has to answer the requests for a path. */
+  /** Whether only the primary can serve the requests for a path. */
   #isOfPrimary: (path: string) => boolean = nowhere;
   #serving: ReadonlySet<number> = new Set();
-  /** Numbers of the processes that have to answer requests, where this process does not. */
+  /** Numbers of the processes to which requests are forwarded. */
   readonly #targets = new WeakMap<NodeRequest, number>();
   /** Resolves when the processes that serve may have changed. */
   #changed = Promise.withResolvers<void>();
@@ -71,7 +71,7 @@ export class RequestForwarder implements RequestSiblings {
     this.#sticky.use(scope.sticky);
   }
 
-  /** Resolves when other processes can reach this one. */
+  /** Listens for requests of other processes. */
   open(): Promise<void> {
     return listenAt(this.#server, { path: this.#pathOf(this.#begin.number) });
   }
@@ -86,8 +86,7 @@ export class RequestForwarder implements RequestSiblings {
   /** Serves a connection of which another process has read the first bytes. */
   takeConnection(connection: HandedConnection): void {
     const socket = socketOf(connection);
-    // The process that has read the head has routed the connection here. It is not routed a second
-    // time.
+    // The other process has routed the connection to this one, which must not route it again.
     this.#inner.add(socket);
     this.#serve(connection.service, socket);
     this.#inner.delete(socket);
@@ -105,7 +104,7 @@ export class RequestForwarder implements RequestSiblings {
     });
   }
 
-  /** Reads who the client of a forwarded request is. */
+  /** Reads the facts about the client of a forwarded request. */
   arrived(request: IncomingMessage): void {
     if (this.#inner.has(request.socket)) admit(request, this.#begin.token);
   }
@@ -154,9 +153,9 @@ export class RequestForwarder implements RequestSiblings {
   }
 
   /**
-   * Returns the number of the process that has to answer a request for this path; undefined for
-   * this process. It also answers the requests of sticky clients whose process does not serve,
-   * because what that process kept of them has gone with it.
+   * Returns the number of the process that serves a request for this path; undefined for this
+   * process. This process also serves sticky clients whose process has ended, because the state of
+   * these clients is lost anyway.
    */
   #target(path: string, sticky: () => number | undefined): number | undefined {
     if (this.#isOfPrimary(path)) return 1;

@@ -14,8 +14,8 @@ export class RetainedPorts {
   readonly #ports = new Map<string, RetainedPort>();
 
   /**
-   * Replaces the ports by those that the primary has open now. New sockets have arrived on its
-   * channel. Returns the services whose sockets have changed.
+   * Replaces the ports by those that the primary has open now. It has sent the new sockets before.
+   * Returns the services whose sockets have changed.
    */
   replace(ports: readonly PortFacts[], primary: IpcChannel): Set<string> {
     const changed = new Set<string>();
@@ -28,7 +28,7 @@ export class RetainedPorts {
     }
     for (const { handle, ...facts } of primary.takeAll(ports)) {
       if (this.#ports.has(facts.key)) {
-        // A primary sends the sockets that it was given once more.
+        // A new primary also sends the sockets that it has got from here.
         closeHandle(handle);
         continue;
       }

@@ -1,6 +1,6 @@
 /**
- * A secondary of a server: listens on the sockets of the primary, and runs the modules that need
- * not run in the primary alone.
+ * A secondary of a server: listens on the sockets of the primary, and runs all modules that are not
+ * shared.
  */
 import { httpOf } from "../host/http_module.ts";
 import type { Siblings } from "../host.ts";

@@ -27,7 +27,7 @@ const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 30_000;
 /** Seconds to wait for each process when data of all processes are gathered. */
 const GATHER_SECONDS = 2;
-/** Milliseconds after which the end of a process no longer counts as soon after its start. */
+/** A process that ends after this many milliseconds is replaced at once. */
 const STEADY_MS = 60_000;
 
 /** `log` writes a line of the log while the primary cannot write it. */
@@ -37,7 +37,7 @@ export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "on
   started(): Promise<void> | void;
 }
 
-/** One number of the server, which one process after the other has. */
+/** A number of the server. A process that ends is replaced by one of the same number. */
 class Slot {
   readonly number: number;
   process: WorkerProcess | undefined;
@@ -104,9 +104,9 @@ export class Supervisor {
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const { pause } of this.#slots) clearTimeout(pause);
-    // The sockets now stay open only as long as a process listens on them. That process serves the
-    // queued connections, and later clients are refused at once instead of waiting in a queue that
-    // is never emptied.
+    // The sockets now stay open only while a process listens on them. That process serves the
+    // queued connections. Later clients are refused at once, and do not wait in a queue that nobody
+    // empties.
     this.#ports.close();
     await Promise.all(this.#secondaries.map(({ process }) => process?.stop(this.signal)));
     await this.#primary.process?.stop(this.signal);
@@ -122,7 +122,7 @@ export class Supervisor {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Calls the primary, which then makes the other processes do the same. */
+  /** Requests a change from the primary, which then makes the other processes do the same. */
   async ask(what: "reload" | "reopen"): Promise<void> {
     await this.#primary.process?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
   }
@@ -199,7 +199,7 @@ export class Supervisor {
     this.#share();
     const isPrimary = slot.number === 1;
     if (!isPrimary) this.#primary.process?.channel.notify("left", slot.number);
-    // A server that does not start, or that was requested to stop, ends with its primary.
+    // The server ends with its primary if that does not start or was requested to stop.
     if (isPrimary && (!this.#hasStarted || (code === 0 && !child.isLeaving))) {
       this.code = code ?? 1;
       this.#over.resolve();
@@ -207,7 +207,7 @@ export class Supervisor {
     }
     slot.failures = performance.now() - slot.began < STEADY_MS ? slot.failures + 1 : 0;
     const pause = slot.failures < 2 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (slot.failures - 2));
-    const later = pause === 0 ? "another one takes its place" : `another one is tried in ${pause / 1000} s`;
+    const later = pause === 0 ? "another one replaces it" : `another one replaces it in ${pause / 1000} s`;
     if (!child.isLeaving)
       this.#log("error", `Process ${slot.number} of ${this.#deps.count} (${child.pid}) ${how}: ${later}`);
     slot.pause = setTimeout(() => void this.#begin(slot).catch(() => undefined), child.isLeaving ? 0 : pause);
@@ -256,7 +256,7 @@ export class Supervisor {
     for (const process of this.#serving()) {
       try {
         await process.channel.call("change", change);
-        results.push(`process ${process.number} has followed`);
+        results.push(`process ${process.number} has made the change`);
       } catch (error) {
         if (!process.isRunning) continue; // The next process starts with the change.
         results.push(`process ${process.number} is replaced: ${reasonOf(error)}`);

@@ -1,4 +1,4 @@
-/** One process of a server of several, as it sees itself. */
+/** The worker's side of the channel to the supervisor. */
 import type { Host, ReplicatedChange } from "../host.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import { closeHandle, IpcChannel, type IpcPeer, parentProcess } from "../relay/ipc_channel.ts";
@@ -10,7 +10,7 @@ import { RequestForwarder } from "./request_forwarder.ts";
 import type { Role } from "./role.ts";
 import { Secondary } from "./secondary.ts";
 
-/** The program around the host, as far as the supervisor calls it. */
+/** The functions of the program that the supervisor calls. */
 export interface WorkerProgram {
   host(): Host;
   /** Applies the configuration, and reports the result. */
@@ -35,7 +35,7 @@ export function workerOf(env: NodeJS.ProcessEnv): Worker | undefined {
 /** Milliseconds between two checks whether the channel is still open. */
 const CHECK_MS = 1000;
 
-/** What this process does in the server, once the supervisor has assigned it. */
+/** The role of this process, once the supervisor has assigned it. */
 interface Assumed {
   readonly begin: Begin;
   readonly role: Role;
@@ -97,7 +97,7 @@ export class Worker {
     return this.#running.promise;
   }
 
-  /** Ends this process when the supervisor has gone, because nobody would look after it. */
+  /** Ends this process when the supervisor has gone, because nothing would control it. */
   #cutOff(): void {
     if (this.#isCutOff) return;
     this.#isCutOff = true;
@@ -142,7 +142,7 @@ export class Worker {
     if (this.#stopped !== undefined || !this.#peer.connected) setImmediate(() => program.stop(signal));
   }
 
-  /** Called when the host serves: makes the changes that the other processes have made. */
+  /** Called when the host serves. Repeats the changes that were made before this process began. */
   async running(): Promise<void> {
     const { begin, role, forwarder } = await this.#begun.promise;
     for (const change of begin.changes) {
@@ -160,7 +160,7 @@ export class Worker {
     await this.#assumed?.forwarder.close();
   }
 
-  /** Makes a change here that was made in the primary. */
+  /** Repeats a change of the primary in this process. */
   async #make(change: ReplicatedChange): Promise<void> {
     const host = this.#program?.host();
     if (host === undefined) return;
@@ -179,7 +179,9 @@ export class Worker {
 /** The name of the primary in the logs of the secondaries. */
 const PRIMARY = "process 1";
 
-/** Whether the error says that the change was made already, by somebody else or by quarantine. */
+/**
+ * Whether the error reports that this process has made the change already, such as by quarantine.
+ */
 function isDone(kind: ReplicatedChange["kind"], error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return (kind === "load" && code === "MODULE_ALREADY_LOADED") || (kind === "unload" && code === "MODULE_NOT_LOADED");

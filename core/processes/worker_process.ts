@@ -1,4 +1,4 @@
-/** One process of a server, as the supervisor sees it. */
+/** The supervisor's side of the channel to a worker process. */
 import type { ReplicatedChange } from "../host.ts";
 import type { Handlers } from "../relay/channel.ts";
 import type { TakeConnection } from "../relay/ipc_channel.ts";
@@ -23,7 +23,7 @@ export interface WorkerProcessDeps {
   readonly onConnection: TakeConnection;
   /** Seconds within which the process has to end once it is requested to. */
   readonly stopTimeout: number;
-  /** Seconds that the process may not respond while it serves; 0: any time. */
+  /** Seconds of silence after which a process that serves is killed; 0: never. */
   readonly silence: number;
   log(level: LogLevel, text: string): void;
   /** Gets what the process prints, whole lines at a time. */

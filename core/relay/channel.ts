@@ -46,7 +46,8 @@ export class Channel {
    */
   call(name: string, ...values: unknown[]): Promise<unknown> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
-    if (this.#pending.size >= MAX_PENDING) return Promise.reject(new Error(`More than ${MAX_PENDING} calls wait`));
+    if (this.#pending.size >= MAX_PENDING)
+      return Promise.reject(new Error(`More than ${MAX_PENDING} calls are pending`));
     const id = ++this.#calls;
     const pending = Promise.withResolvers<unknown>();
     this.#pending.set(id, pending);
@@ -80,7 +81,7 @@ export class Channel {
     };
     try {
       const handler = Object.hasOwn(handlers, call) ? handlers[call] : undefined;
-      if (handler === undefined) throw new Error(`There is no ${call} here`);
+      if (handler === undefined) throw new Error(`This end has no function ${call}`);
       reply({ value: await handler(...(values as never[])) });
     } catch (error) {
       reply({ error: serializeError(error) });

@@ -33,7 +33,7 @@ interface Pending extends HandedConnection {
  */
 export class ConnectionHandoff {
   readonly #channel: () => IpcChannel | undefined;
-  /** In the order of their arrival. */
+  /** Connections that wait, in the order of their arrival. */
   readonly #waiting = new Set<Pending>();
   readonly #sending = new Set<Pending>();
 

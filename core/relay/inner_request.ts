@@ -26,11 +26,11 @@ export type Peer = Partial<Pick<TLSSocket, (typeof peerNames)[number]>>;
 export interface RequestFacts {
   readonly token: string;
   readonly peer: Peer;
-  /** The request came as HTTP/1.0, which needs no `Host`. */
+  /** Whether the request came as HTTP/1.0, which needs no `Host`. */
   readonly isOld?: boolean;
 }
 
-/** Where a part of the server takes requests, and the token that each request has to carry. */
+/** The socket at which a part of the server takes requests, and the token that each one carries. */
 export interface InnerAddress {
   readonly path: string;
   readonly token: string;

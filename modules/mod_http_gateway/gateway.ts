@@ -117,7 +117,7 @@ export class Gateway {
     }
   }
 
-  /** @throws {Refusal} 429 */
+  /** Refuses a request over the limits. @throws {Refusal} 429 */
   #admit({ request, response }: HttpEvent, { maxRequests }: GatewaySettings): void {
     // Callers at a Unix socket have no address, so there is no limit for them.
     const wait = request.ip === "" ? 0 : (this.#limit?.()?.take(request.ip) ?? 0);

@@ -204,7 +204,7 @@ export class Reading {
    */
   leased(bytes: Uint8Array): Uint8Array | PooledBody | undefined {
     const { leases } = this;
-    if (!leases.lend(bytes)) return undefined;
+    if (!leases.lease(bytes)) return undefined;
     this.end();
     if (bytes.length < MIN_POOLED_BYTES) return bytes;
     return { whole: bytes, [Symbol.asyncIterator]: () => only(bytes), release: (piece) => leases.release(piece) };

@@ -11,7 +11,7 @@ export interface Found {
   readonly cid: Cid;
   /** The CID as text. */
   readonly text: string;
-  /** The roots in X-Ipfs-Roots. */
+  /** CIDs of the blocks on the path, for X-Ipfs-Roots. */
   readonly roots: readonly Cid[];
   /** The root and the names that were followed. */
   readonly from: Pick<Start, "root" | "names">;
@@ -55,7 +55,7 @@ export async function find(
 }
 
 export interface Start extends Pick<Found, "lifetime"> {
-  /** A CID. */
+  /** CID of the root. */
   readonly root: string;
   /** The names to follow from the root. */
   readonly names: readonly string[];

@@ -22,7 +22,7 @@ const matchers: Readonly<Record<string, (name: string, wanted: string) => boolea
   ipartial: (name, wanted) => name.toLowerCase().includes(wanted.toLowerCase()),
 };
 
-/** @throws ApiFailure BAD_REQUEST */
+/** Parses the query into a filter. @throws ApiFailure BAD_REQUEST */
 export function readFilter(query: string): Filter {
   const given = new URLSearchParams(query);
   const tests = [cidTest(listOf(given, "cid")), nameTest(given), statusTest(listOf(given, "status")), metaTest(given)];

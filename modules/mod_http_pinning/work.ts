@@ -253,6 +253,6 @@ export class Work {
 }
 
 const pinOf = ({ lowLevel: { pins } }: Pick<Node, "lowLevel">, cid: ReturnType<typeof parseCid>): PinWithin => ({
-  isThere: (writer) => pins.isKeptWithin(writer, cid),
+  isThere: (writer) => pins.isPinnedWithin(writer, cid),
   release: (writer) => pins.releaseWithin(writer, cid, owner),
 });

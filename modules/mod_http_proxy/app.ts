@@ -7,7 +7,7 @@ import { connectionsBy, Upstream } from "./upstream.ts";
 /** Seconds after which clients should retry if it is unknown when an upstream comes back. */
 const MIN_RETRY_AFTER = 1;
 
-/** Why no upstream is available. */
+/** The reason why no upstream is available. */
 export interface Unavailable {
   readonly reason: string;
   /** Seconds. */

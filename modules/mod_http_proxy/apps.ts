@@ -9,7 +9,6 @@ import { ProxiedApp } from "./app.ts";
 import type { ForwardDeps } from "./forward.ts";
 import { HealthChecks } from "./health.ts";
 import { ProxyMetrics } from "./metrics.ts";
-import { operationsOf, shapes } from "./operations.ts";
 import type { options } from "./options.ts";
 import { handle, upgrade } from "./respond.ts";
 import { readSettings } from "./settings.ts";
@@ -44,7 +43,7 @@ const appKey = (host: string, name: string): string => `${host} ${name}`;
 
 export class ProxiedApps {
   readonly #module: View;
-  readonly #metrics = new ProxyMetrics();
+  readonly metrics = new ProxyMetrics();
   readonly #checks: HealthChecks;
   /** Options by host. */
   readonly #views = new Map<string, View>();
@@ -57,18 +56,8 @@ export class ProxiedApps {
     this.#module = module;
     const family = () =>
       (module as Module).get_option("http_legacy_x_forwarded") === false ? "forwarded" : "x-forwarded";
-    this.#deps = { module, metrics: this.#metrics, family };
+    this.#deps = { module, metrics: this.metrics, family };
     this.#checks = new HealthChecks(module, () => this.report());
-    const now = () => module.now();
-    module.provides(
-      "metrics",
-      this.#metrics.provider(() => this.apps, now),
-    );
-    module.provides("admin", {
-      operations: operationsOf(this, now),
-      shapes,
-      pages: { folder: new URL("pages/", import.meta.url), script: "main.js" },
-    });
   }
 
   /** Returns the apps of all hosts, each once. */

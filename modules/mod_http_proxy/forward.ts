@@ -145,7 +145,7 @@ export class ProxiedRequest {
     const { statusCode = 502 } = incoming;
     if (statusCode > MAX_STATUS) {
       incoming.destroy();
-      throw new RelayFault("bad_answer", `it answered with the status ${statusCode}`);
+      throw new RelayFault("bad_answer", `its response has the status ${statusCode}`);
     }
     upstream.responded(statusCode);
     this.#deps.metrics.firstByte(this.app, (performance.now() - this.#began) / 1000);
@@ -170,7 +170,7 @@ export class ProxiedRequest {
     const { metrics, module } = this.#deps;
     metrics.unavailable(this.app);
     const names = upstreams.map((upstream) => upstream.name).join(", ");
-    const text = "%s: no upstream for %s %s (request %s): of %s %s";
+    const text = "%s: no upstream for %s %s (request %s): of %s, %s";
     module.log.warn(text, name, method, url.raw_path, id, names, reason);
     this.event.response.headers.retry_after = String(retryAfter);
     return 503;

@@ -75,8 +75,8 @@ async function problemOf(upstream: Upstream, { settings }: ProxiedApp): Promise<
     if (incoming.headers["content-length"] === undefined) incoming.destroy();
     else incoming.resume();
     const { statusCode = 0 } = incoming;
-    return isHealthy(statusCode) ? undefined : `it answered ${statusCode}`;
+    return isHealthy(statusCode) ? undefined : `its response was ${statusCode}`;
   } catch (error) {
-    return signal.aborted ? `it did not answer within ${health_timeout} s` : reasonOf(error);
+    return signal.aborted ? `it did not respond within ${health_timeout} s` : reasonOf(error);
   }
 }

@@ -1,4 +1,6 @@
-/** The metrics of the proxy. Apps of the same name on several virtual hosts are counted together. */
+/**
+ * The metrics of the proxy. Apps of the same name on several virtual hosts are counted together.
+ */
 import { createMetrics } from "../../core/index.ts";
 import type { MetricDeclarations, MetricsProvider } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
@@ -7,22 +9,22 @@ import type { ProxiedApp } from "./app.ts";
 const ofUpstreams = {
   modhost_http_proxy_requests_total: {
     kind: "counter",
-    help: "Answers of upstreams, by the class of their status; websockets are 1xx.",
+    help: "Responses of upstreams, by the class of their status; websockets are 1xx.",
     labels: ["app", "upstream", "class"],
   },
   modhost_http_proxy_failures_total: {
     kind: "counter",
-    help: "Requests that an upstream did not answer, or not to the end: connect, timeout, lost, bad_answer.",
+    help: "Requests to which an upstream sent no whole response, by reason: connect, timeout, lost, bad_answer.",
     labels: ["app", "upstream", "reason"],
   },
   modhost_http_proxy_retries_total: {
     kind: "counter",
-    help: "Requests that were tried again, by the upstream that was asked then.",
+    help: "Requests that were retried, by the upstream that got them then.",
     labels: ["app", "upstream"],
   },
   modhost_http_proxy_in_flight: {
     kind: "gauge",
-    help: "Requests and websockets that an upstream has now.",
+    help: "Requests and websockets of an upstream that are in progress.",
     labels: ["app", "upstream"],
   },
   modhost_http_proxy_healthy: {
@@ -36,13 +38,13 @@ const ofUpstreams = {
 const ofApps = {
   modhost_http_proxy_unavailable_total: {
     kind: "counter",
-    help: "Requests for which no upstream could be asked.",
+    help: "Requests for which no upstream was available.",
     labels: ["app"],
   },
   modhost_http_proxy_first_byte_seconds: {
     kind: "histogram",
     unit: "seconds",
-    help: "Time from a request to the head of its answer, retries included.",
+    help: "Time from a request to the head of its response, retries included.",
     labels: ["app"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   },

@@ -11,16 +11,16 @@ export const shapes = {
   ProxyUpstream: {
     type: "object",
     properties: {
-      host: { ...text, description: 'The virtual host that the app is of; "*" for all' },
+      host: { ...text, description: 'The virtual host of the app; "*" for all' },
       app: text,
       upstream: text,
       state: {
         enum: ["healthy", "unhealthy", "failing", "drained"],
-        description: "unhealthy: by its answers to checks; failing: it has failed requests, and gets none for a time",
+        description: "unhealthy: it fails health checks; failing: it has failed requests, and gets none for a time",
       },
-      in_flight: { ...integer, description: "Requests and websockets that it has now" },
-      requests: { ...integer, description: "Those that it got so far" },
-      failures: { ...integer, description: "Those that it failed" },
+      in_flight: { ...integer, description: "Requests and websockets in progress" },
+      requests: { ...integer, description: "Requests and websockets so far" },
+      failures: { ...integer, description: "Requests that it failed" },
       last_failure: text,
     },
     required: ["host", "app", "upstream", "state", "in_flight", "requests", "failures"],
@@ -29,8 +29,8 @@ export const shapes = {
 
 const input = {
   app: { type: "string", required: true, describe: "Name of the app" },
-  upstream: { type: "string", required: true, describe: "The upstream, as the option has it" },
-  host: { type: "string", describe: "The virtual host whose app it is; default: the first that has it" },
+  upstream: { type: "string", required: true, describe: "The upstream, as it is written in the option" },
+  host: { type: "string", describe: "The virtual host of the app; default: the first host that has it" },
 } as const;
 
 export function operationsOf(
@@ -76,11 +76,11 @@ export function operationsOf(
       method: "GET",
       path: "/http_proxy/upstreams",
       scope: "read",
-      help: "The servers that answer for proxied apps: health, what they have in flight, and what they failed",
+      help: "The upstreams of proxied apps: their health, and counts of their requests",
       response: { type: "array", items: { $ref: "#/components/schemas/ProxyUpstream" } },
       run: () => [...proxy.apps].flatMap((app) => app.upstreams.map((upstream) => shown(app, upstream))),
     }),
-    switching("drain", "Send an upstream no further requests; those that it has go on"),
-    switching("undrain", "Send a drained upstream requests again"),
+    switching("drain", "Send an upstream no further requests; requests in progress are finished"),
+    switching("undrain", "Send requests to a drained upstream again"),
   ];
 }

@@ -69,7 +69,7 @@ function respond(proxied: ProxiedRequest, received: Received): HandlerResult {
   const fields = fieldsOf(app, received);
   if (fields === undefined) {
     incoming.destroy();
-    const fault = new RelayFault("bad_answer", "its answer has a header that cannot be passed on");
+    const fault = new RelayFault("bad_answer", "its response has a header that cannot be forwarded");
     proxied.failed(upstream, fault);
     return fault.status;
   }

@@ -22,7 +22,7 @@ export interface UpstreamAddress {
 export interface Settings extends Omit<ProxyEntry, "upstreams" | "request_headers" | "response_headers"> {
   readonly addresses: readonly UpstreamAddress[];
   readonly ca: string | undefined;
-  /** Headers by folded name, as in the next field. */
+  /** Configured headers by folded name. */
   readonly requestHeaders: ReadonlyMap<string, Header>;
   readonly responseHeaders: ReadonlyMap<string, Header>;
   readonly isHealthy: (status: number) => boolean;
@@ -52,8 +52,8 @@ export function readSettings(entry: ProxyEntry, option: string): Settings {
   const check = (field: "upstreams" | "path" | "host" | "health_path", isValid: boolean, allowed: string) => {
     if (!isValid) throw invalidOption(`${option}.${field}`, entry[field], allowed);
   };
-  check("upstreams", upstreams.length > 0, "it must name one at least");
-  check("upstreams", new Set(upstreams).size === upstreams.length, "it must name each of them once");
+  check("upstreams", upstreams.length > 0, "it must name at least one");
+  check("upstreams", new Set(upstreams).size === upstreams.length, "it must name each of them only once");
   const isPath = path === "strip" || path === "keep" || /^\/[^?#\s]*$/.test(path);
   check("path", isPath, "it must be strip, keep, or a path that begins with a slash");
   check("host", /^[\w.:[\]-]+$/.test(host), "it must be client, upstream, or the name of a host");
@@ -82,7 +82,7 @@ function addressOf(name: string, option: string): UpstreamAddress {
     throw invalidOption(
       option,
       `${url.protocol}//***@${url.host}`,
-      "a URL may hold no password: set the header Authorization by request_headers",
+      "a URL may contain no password: set the header Authorization by request_headers",
     );
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalidOption(option, name, allowed);
   if (url.search !== "" || url.hash !== "")
@@ -103,7 +103,7 @@ function readCa(path: string, option: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw invalidOption(option, path, `that cannot be read: ${reasonOf(error)}`);
+    throw invalidOption(option, path, `it cannot be read: ${reasonOf(error)}`);
   }
 }
 
@@ -111,7 +111,7 @@ function headerMap(headers: Readonly<Record<string, unknown>>, option: string): 
   const map = new Map<string, Header>();
   for (const [name, value] of readHeaders(headers, option)) {
     const key = foldedName(name);
-    if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header by itself");
+    if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header itself");
     const other = map.get(key)?.name;
     if (other !== undefined)
       throw invalidOption(`${option}.${name}`, value, `many servers treat it as ${other}: set only one of them`);

@@ -43,7 +43,7 @@ export class Upstream {
   /** Reason of the latest failure. */
   lastFailure: string | undefined;
   readonly #agent: Http.Agent;
-  /** By its responses to health checks. */
+  /** Whether health checks have found it unhealthy. */
   #isUnhealthy = false;
   /** Number of consecutive checks that contradict the current state. */
   #contrary = 0;

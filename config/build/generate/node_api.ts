@@ -84,4 +84,4 @@ API has more. [Use the node in a program](../guides/use-the-node.md) is the intr
 these methods, have [pages of their own](rpc/README.md).
 
 CIDs are those of \`multiformats\`, peer ids those of \`@libp2p/interface\`, and addresses those of \`@multiformats/multiaddr\`. An argument of the
-type \`IpfsPath\` may be a CID or text. A failure is a \`NodeError\`.`;
+type \`IpfsPath\` may be a CID or text. A failure is a \`NodeError\` with [a code](node-errors.md).`;

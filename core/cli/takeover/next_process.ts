@@ -1,4 +1,4 @@
-/** The next server process, as seen by the one that hands over. */
+/** The channel to the next server process, for the process that hands over. */
 import { serialize } from "node:v8";
 import type { Handed, SavedState } from "../../host.ts";
 import { within } from "../../relay/channel.ts";

@@ -1,4 +1,4 @@
-/** The previous server process, as seen by the one that takes over. */
+/** The channel to the previous server process, for the process that takes over. */
 import type { Handed, Host } from "../../host.ts";
 import { pauseConnections } from "../../ports/pause.ts";
 import { type HandedConnection, IpcChannel, parentProcess, socketOf } from "../../relay/ipc_channel.ts";
@@ -14,7 +14,7 @@ export function previousProcess(env: NodeJS.ProcessEnv): PreviousProcess | undef
   return new PreviousProcess();
 }
 
-/** Modules of a host that have failed. */
+/** Returns the failed modules of a host. */
 const failedIn = (host: Host): Checked["failed"] =>
   host.modules().flatMap(({ name, host: at, status, note = "" }) => {
     return status === "failed" ? [{ name, host: at, note }] : [];
@@ -43,7 +43,7 @@ export class PreviousProcess {
     };
     this.#channel = new IpcChannel(parentProcess(), steps, (connection) => this.#serve(connection));
     process.on("disconnect", () => {
-      const error = new Error("the server that was to be followed has gone");
+      const error = new Error("the server that hands over has ended");
       this.#channel.end(error);
       this.#handed.reject(error);
       this.#finished.resolve();
@@ -89,7 +89,7 @@ export class PreviousProcess {
     await this.#finished.promise;
   }
 
-  /** Takes the ports over. They accept connections from the moment at which they arrive. */
+  /** Takes the ports. They accept connections from now on, and the connections wait. */
   async #receive({ ports, states }: HandedServer): Promise<Handed> {
     const taken = this.#channel.takeAll(ports).map(async ({ name, requested, handle }) => {
       return { name, requested, ...(await pauseConnections(serverOf(handle))) };

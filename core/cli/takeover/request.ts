@@ -1,5 +1,5 @@
 /**
- * `modhost run --takeover`: asks the server that runs to let another process go on in its place.
+ * `modhost run --takeover`: requests the running server to hand over to another process.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { handOverText } from "../../operations/server.ts";
@@ -10,16 +10,16 @@ import { adminSocket, NoServerError, StuckServerError, send, statusOf } from "..
 import { type CommandContext, UsageError } from "../command.ts";
 import { hostOptions } from "../hosted.ts";
 
-/** Seconds in which one of both processes must serve again. */
+/** Seconds in which one of the two processes must serve again. */
 const TIMEOUT = 300;
 const LOOK_MS = 50;
 
-/** Options of this command that the other process is not to have. */
+/** Matches options of this command that the other process must not get. */
 const own = /^--(takeover$|wait(=|$))/;
 
 /**
- * Gives the exit code: 0 when the other process serves, 1 when it does not, and the server goes on
- * as it was. Undefined where no server runs.
+ * Resolves to the exit code: 0 if the other process serves, 1 if the server keeps serving.
+ * Undefined if no server runs.
  */
 export async function takeOver(context: CommandContext): Promise<number | undefined> {
   const { configPath, search } = hostOptions(context, context.args);
@@ -36,7 +36,7 @@ export async function takeOver(context: CommandContext): Promise<number | undefi
   const isDone = outcome.result === "done";
   const line = isDone
     ? `  Process ${pid} serves in place of process ${before.pid}.`
-    : `  Process ${before.pid} goes on.`;
+    : `  Process ${before.pid} keeps serving.`;
   const shown = { ...outcome, steps: change.steps };
   output.show({ ...shown, pid }, () => [changeText(output, shown), line].join("\n"));
   return isDone ? 0 : 1;
@@ -50,8 +50,8 @@ function waitOf(given: unknown): { wait?: number } {
 }
 
 /**
- * Returns the outcome of the takeover, as the server that runs afterwards has recorded it. It waits
- * for that record, because a process that serves already may still give up.
+ * Resolves to the outcome of the takeover, as the server that runs afterwards has recorded it. It
+ * waits for that record, because a process that serves already may still give up.
  */
 async function outcomeOf(socket: string, before: ServerStatus): Promise<{ pid: number; outcome: Change }> {
   const until = performance.now() + TIMEOUT * 1000;
@@ -61,7 +61,7 @@ async function outcomeOf(socket: string, before: ServerStatus): Promise<{ pid: n
       const outcome = await recordedAt(socket);
       if (outcome !== undefined) return { pid: status.pid, outcome };
     }
-    if (performance.now() > until) throw new Error(`No server has answered at ${socket} for ${TIMEOUT} s`);
+    if (performance.now() > until) throw new Error(`No server has responded at ${socket} for ${TIMEOUT} s`);
     await sleep(LOOK_MS);
   }
 }

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   type AddEntry,
   type AddEvent,
-  NodeError,
+  failure,
   printable,
   textBytes,
   type UnixTime,
@@ -137,7 +137,7 @@ function leaf(entry: Entry): AddEntry {
 /** Returns undefined for no time. @throws NodeError for nanoseconds without seconds */
 function timeIn(seconds: number | undefined, nanoseconds: number | undefined): UnixTime | undefined {
   if (nanoseconds !== undefined && seconds === undefined) {
-    throw new NodeError('option "mtime-nsecs" requires "mtime" to be provided as well');
+    throw failure("OPTION_CONFLICT", { reason: 'option "mtime-nsecs" requires "mtime" to be provided as well' });
   }
   return seconds === undefined || (seconds === 0 && !nanoseconds)
     ? undefined

@@ -80,7 +80,7 @@ const formatOptions = {
 /** Returns the facts, one per line. */
 function inspectionText(found: ValueOf<typeof inspection>): string {
   const { cid, version, multibase, multicodec, multihash, cidV0, cidV1, errorMsg } = found;
-  if (errorMsg !== undefined) throw new NodeError(errorMsg);
+  if (errorMsg !== undefined) throw new NodeError("INVALID_CID", errorMsg);
   const mark = version === 0 ? ", implicit" : "";
   const hex = (code: number) => `0x${code.toString(16)}`;
   const impossible =

@@ -1,6 +1,6 @@
 /** The configuration of the node. */
 
-import { NodeError, printJson } from "modhost/node";
+import { failure, printJson } from "modhost/node";
 import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
@@ -22,7 +22,9 @@ async function textOf({ body }: FileEntry): Promise<string> {
   for await (const piece of body) {
     length += piece.length;
     if (length > MAX_DOCUMENT) {
-      throw new NodeError(`failed to decode file as config: it is longer than ${MAX_DOCUMENT} bytes`);
+      throw failure("INPUT_TOO_LARGE", {
+        reason: `failed to decode file as config: it is longer than ${MAX_DOCUMENT} bytes`,
+      });
     }
     pieces.push(piece);
   }
@@ -44,7 +46,9 @@ const config = writeCommand({
   async run({ node, arguments: { key, value: text }, options, level: { configRules: rules }, reportPendingKeys }) {
     const { bool, json, "expand-auto": expandAuto } = options;
     if (text !== undefined && expandAuto === true) {
-      throw new NodeError("--expand-auto can only be used for reading config values, not for setting them");
+      throw failure("OPTION_CONFLICT", {
+        reason: "--expand-auto can only be used for reading config values, not for setting them",
+      });
     }
     if (text !== undefined) await node.config.set(key, text, { bool, json, rules });
     reportPendingKeys(node.config.waiting());

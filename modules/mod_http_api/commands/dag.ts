@@ -1,5 +1,5 @@
 /** DAG nodes of any codec. */
-import { cidWriterFor, JsonText, NodeError } from "modhost/node";
+import { cidWriterFor, failure, JsonText } from "modhost/node";
 import {
   type AnyCall,
   bytes,
@@ -106,9 +106,9 @@ type ExportCall = Pick<AnyCall, "node" | "signal" | "offline"> & {
 export async function exportCar(root: string, paths: boolean, { node, options, signal, offline }: ExportCall) {
   const localOnly = options["local-only"];
   if (localOnly === true && (options as { offline?: boolean }).offline === false) {
-    throw new NodeError(
-      "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
-    );
+    throw failure("OPTION_CONFLICT", {
+      reason: "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
+    });
   }
   const archive = node.dag.export(root, { localOnly, paths, signal, offline });
   await archive.opened;

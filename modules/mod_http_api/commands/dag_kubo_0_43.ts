@@ -1,5 +1,5 @@
 /** The `dag` commands of Kubo 0.43. */
-import { NodeError, sizeText } from "modhost/node";
+import { failure, sizeText } from "modhost/node";
 import { bytes, type Commands, raw, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import {
@@ -79,9 +79,10 @@ export const kubo043 = {
     run(call) {
       const { "pin-roots": pinRoots, "local-only": localOnly = false } = call.options;
       if (localOnly && pinRoots === true) {
-        throw new NodeError(
-          "--local-only implies --pin-roots=false and cannot be combined with --pin-roots=true; please drop one of them",
-        );
+        throw failure("OPTION_CONFLICT", {
+          reason:
+            "--local-only implies --pin-roots=false and cannot be combined with --pin-roots=true; please drop one of them",
+        });
       }
       const maxBlock = call.options["allow-big-block"] === true ? undefined : call.level.maxBlock;
       return importCars(call, pinRoots ?? !localOnly, maxBlock);

@@ -1,5 +1,5 @@
 /** `dht`: queries of the routing system. */
-import { type DhtEvent, routingEventTypes as eventTypes, NodeError, parsePeerId } from "modhost/node";
+import { type DhtEvent, routingEventTypes as eventTypes, failure, NodeError, parsePeerId } from "modhost/node";
 import { type Argument, type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, texts } from "./shapes.ts";
@@ -123,7 +123,7 @@ export const putKubo043 = writeCommand({
     const { "allow-offline": allowOffline } = options;
     const id = parsePeerId(key.replace(/^\/ipns\//, "")).toString();
     if ((offline === true || !node.lowLevel.online) && allowOffline !== true) {
-      throw new NodeError("can't put while offline: pass `--allow-offline` to override");
+      throw failure("OFFLINE_NOT_ALLOWED", { reason: "can't put while offline: pass `--allow-offline` to override" });
     }
     const how = { allowOffline, signal, offline };
     try {

@@ -1,6 +1,6 @@
 /** `diag`: running commands and facts about the system. */
 
-import { formatDuration, NodeError, parseDuration, quote } from "modhost/node";
+import { failure, formatDuration, parseDuration, quote } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import { bytes, type Commands, defineGroup, nothing, raw, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
@@ -15,7 +15,7 @@ const entry = fields("ReqLogEntry", {
   ID: "int",
 });
 
-/** Go's zero time. */
+/** Go's zero time, for a command that has not ended. */
 const never = "0001-01-01T00:00:00Z";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -52,7 +52,11 @@ function requireDuration(rate: string): void {
     parseDuration(rate);
   } catch (error) {
     const { message } = error as Error;
-    throw new NodeError(`failed to parse block profile rate ${quote(rate)}: ${message}`, { cause: error });
+    throw failure(
+      "DURATION_INVALID",
+      { reason: `failed to parse block profile rate ${quote(rate)}: ${message}` },
+      error,
+    );
   }
 }
 

@@ -182,7 +182,7 @@ export const commands = {
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
       const write = cidText();
       const listing = await node.files.listing(path, { long, signal, offline });
-      // Like the reference, writes the CIDs of directory entries in their own base and ignores the
+      // Like go-ipfs, writes the CIDs of directory entries in their own base and ignores the
       // requested one.
       return new EntryListing(listing, listing.type === "file" ? write : cidWriter({}));
     },

@@ -17,7 +17,7 @@ export function jsonDiff(before: JsonObject, after: JsonObject): string {
 }
 
 interface Member {
-  /** Empty for list items. */
+  /** Name of the member; empty for list items. */
   readonly key: string;
   readonly before: unknown;
   readonly after: unknown;

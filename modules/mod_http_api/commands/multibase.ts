@@ -1,5 +1,5 @@
 /** `multibase`: encodes and decodes multibase text. */
-import { NodeError } from "modhost/node";
+import { failure } from "modhost/node";
 import { bytes, type Commands, defineGroup, type FileArgument, raw, readCommand } from "../rpc/command.ts";
 import type { FileTree } from "../rpc/uploads.ts";
 import { basesCommand } from "./cid.ts";
@@ -14,7 +14,7 @@ async function bodyOf(files: FileTree): Promise<AsyncIterable<Uint8Array>> {
   try {
     return (await files.one()).body;
   } catch (error) {
-    throw new NodeError(`failed to access file: ${(error as Error).message}`, { cause: error });
+    throw failure("INPUT_INVALID", { reason: `failed to access file: ${(error as Error).message}` }, error);
   }
 }
 

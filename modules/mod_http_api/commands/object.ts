@@ -3,8 +3,8 @@ import {
   type ByteSource,
   type DagPbLink,
   encodeDagPb,
+  failure,
   GoText,
-  NodeError,
   type ObjectEdit,
   parseCid,
   printable,
@@ -195,7 +195,8 @@ export const commands = {
     async run({ node, arguments: { key }, options: { "data-encoding": encoding }, signal, offline, cidText }) {
       const write = cidText("kept");
       const { Links, Data } = await node.object.get(key, { signal, offline });
-      if (encoding !== "text" && encoding !== "base64") throw new NodeError("unknown data field encoding");
+      if (encoding !== "text" && encoding !== "base64")
+        throw failure("OPTION_INVALID", { reason: "unknown data field encoding" });
       const text = encoding === "text" ? Data : Buffer.from(Buffer.from(Data).toString("base64"));
       return { Links: linkLines(Links, write), Data: new GoText(text) };
     },

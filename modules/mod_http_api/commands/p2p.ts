@@ -51,7 +51,7 @@ async function* untilLeft({ node, signal }: Pick<AnyCall, "node" | "signal">, li
 }
 
 async function* noValues(): AsyncGenerator<State, void, undefined> {
-  // The command reports nothing.
+  // The command has no output.
 }
 
 const forwardArguments = [

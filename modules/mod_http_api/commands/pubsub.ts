@@ -1,6 +1,6 @@
 /** `pubsub`: publish and subscribe, in the encoding of 0.9 or in that of later clients. */
 import { isUtf8 } from "node:buffer";
-import { decodeMultibaseText, NodeError, type PubsubMessage, parsePeerId, printable } from "modhost/node";
+import { decodeMultibaseText, failure, NodeError, type PubsubMessage, parsePeerId, printable } from "modhost/node";
 import { varint } from "multiformats";
 import { base58btc } from "multiformats/bases/base58";
 import { base64url } from "multiformats/bases/base64";
@@ -65,7 +65,7 @@ const multibaseMessage = fields("pubsubMessage", {
 
 /** @throws NodeError for bytes that are not UTF-8, since libp2p topics are text */
 function textOf(topic: Uint8Array): string {
-  if (!isUtf8(topic)) throw new NodeError("a topic must be valid UTF-8");
+  if (!isUtf8(topic)) throw failure("ARGUMENT_INVALID", { reason: "a topic must be valid UTF-8" });
   return Buffer.from(topic).toString("utf8");
 }
 
@@ -132,9 +132,14 @@ function decoded(text: string): Uint8Array {
   try {
     bytes = decodeMultibaseText(text);
   } catch (error) {
-    throw new NodeError(`URL arg must be multibase encoded: ${(error as Error).message}`, { cause: error });
+    throw failure(
+      "ARGUMENT_INVALID",
+      { reason: `URL arg must be multibase encoded: ${(error as Error).message}` },
+      error,
+    );
   }
-  if (!text.startsWith(base64url.prefix)) throw new NodeError("URL arg must be base64url encoded");
+  if (!text.startsWith(base64url.prefix))
+    throw failure("ARGUMENT_INVALID", { reason: "URL arg must be base64url encoded" });
   return bytes;
 }
 
@@ -144,7 +149,7 @@ const payload = (wire: Wire, { data }: ShownMessage): Uint8Array =>
 /** An encoding that later versions have removed. It reports that in place of the first message. */
 function removed(name: string): Encoding<ShownMessage> {
   const encode = () => {
-    throw new NodeError(`--enc=${name} was removed, use --enc=json instead`);
+    throw failure("COMMAND_REMOVED", { reason: `--enc=${name} was removed, use --enc=json instead` });
   };
   return { type: "text/plain", encode };
 }
@@ -161,7 +166,7 @@ const reset = writeCommand({
     try {
       if (peer !== undefined) parsePeerId(peer);
     } catch (error) {
-      throw new NodeError(`invalid peer ID: ${wording(error)}`, { cause: error });
+      throw new NodeError("INVALID_PEER_ID", `invalid peer ID: ${wording(error)}`, { cause: error });
     }
     return { deleted: 0 };
   },

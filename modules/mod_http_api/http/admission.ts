@@ -55,7 +55,7 @@ export interface Visit {
   /** The tokens of the settings, read once per request. */
   readonly tokens: readonly Token[];
   readonly authorizations: readonly Authorization[] | undefined;
-  /** Percent-decoded, but not normalized. */
+  /** The path of the request, percent-decoded but not normalized. */
   readonly path: string;
   /** The path without the base, which token rules refer to. */
   readonly pathWithoutBase: string;

@@ -22,7 +22,7 @@ interface Rules {
   readonly configured: readonly string[];
   readonly methods: readonly string[];
   readonly credentials: boolean;
-  /** In lower case. */
+  /** Names of allowed request headers, in lower case. */
   readonly headers: ReadonlySet<string>;
 }
 

@@ -1,5 +1,5 @@
 /** The tree of commands. */
-import { NodeError } from "modhost/node";
+import { failure } from "modhost/node";
 import {
   type Command,
   type CommandNode,
@@ -164,7 +164,7 @@ const refusing = (text: string): Command =>
     deprecated: true,
     returns: nothing,
     run() {
-      throw new NodeError(text);
+      throw failure("COMMAND_REMOVED", { reason: text });
     },
   });
 

@@ -365,6 +365,11 @@ describe("an installed package", () => {
     );
     const command = await named.run(["node", "init"]);
     assert.deepEqual([command.code, command.stderr], [1, `Error: ${said}\n`]);
+    const help = await named.run(["help", "node"]);
+    assert.deepEqual([help.code, help.stderr], [1, `modhost: ${said.replace("node", "http_api")}\n`]);
+    const completion = await named.run(["completion", "bash"]);
+    assert.equal(completion.code, 0, completion.stderr);
+    assert.match(completion.stdout, /\['\.token\.create'\]/);
     const { checks } = JSON.parse((await named.run(["doctor"])).stdout);
     assert.deepEqual(checks.find(({ check }: { check: string }) => check === "commands of modules").findings, []);
   });

@@ -83,11 +83,6 @@ test("several assignments by one list are found, and an exchange of values passe
     assert.deepEqual(rulesOf(source), [], source);
 });
 
-test("an error of the node without a code is found", () => {
-  assert.deepEqual(rulesOf('throw new NodeError("no code");'), ["a NodeError has a code"]);
-  assert.deepEqual(rulesOf('throw new NodeError("text", { code: "CODE" });'), []);
-});
-
 test("names of tests without a subject are found", () => {
   assert.deepEqual(rulesOf('test("what is there stays", () => {});'), ["name of a test"]);
   assert.deepEqual(rulesOf('test("a file stays", () => {});'), []);

@@ -13,7 +13,7 @@ const leaves =
 
 const facts = "test/unit/modules/mod_node/content/unixfs/mode_and_time.test.ts";
 const factsPreserved = {
-  test: "entries keep their own where that is asked for, and what is said for all of them wins",
+  test: "entries keep their own mode and time on request, and values for all entries take precedence",
   in: facts,
 };
 
@@ -54,7 +54,7 @@ const reading: Sweep = {
     "max-directory-links": sameOfAdd("max-directory-links=1"),
     "max-hamt-fanout": { call: "add?max-hamt-fanout=7", file, shows: /^500 .*HAMT fanout must be a power of 2/ },
     "empty-dirs": {
-      test: "empty directories are left out where that is asked for, but not one that only becomes empty",
+      test: "empty directories are left out on request, but not those that become empty by that",
       in: facts,
     },
     "to-files": {

@@ -1,4 +1,4 @@
-/** `modhost node files chroot`. */
+/** `modhost node files chroot`: replaces the root of the files of a repo. */
 import { type Command, counted, UsageError } from "../../../../core/cli/index.ts";
 import { dataFolder, repoFolder } from "./repo.ts";
 

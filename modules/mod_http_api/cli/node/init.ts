@@ -1,4 +1,4 @@
-/** `modhost node init`. */
+/** `modhost node init`: creates a repo. */
 import { type Command, UsageError } from "../../../../core/cli/index.ts";
 import { textOf } from "./repo.ts";
 

@@ -1,4 +1,4 @@
-/** `modhost node migrate`. */
+/** `modhost node migrate`: copies a repo to another kind of store. */
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import type { Migrated, MigrationProgress, ToSharedOptions } from "modhost/node";

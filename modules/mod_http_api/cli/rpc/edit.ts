@@ -25,8 +25,7 @@ export function editConfig(commands: ReadonlyMap<string, RpcCommand>): Presenter
   return async (session) => {
     const { env, cwd } = session.context;
     const editor = env.VISUAL ?? env.EDITOR;
-    if (editor === undefined || editor === "")
-      throw new Error("There is no editor: set EDITOR to one");
+    if (editor === undefined || editor === "") throw new Error("There is no editor: set EDITOR to one");
     const shown = await session.send(named("config/show"));
     const before = `${JSON.stringify(JSON.parse(await text(shown.body)), null, 2)}\n`;
     const folder = await mkdtemp(join(tmpdir(), "modhost-config-"));

@@ -1,5 +1,5 @@
 /** Names of codecs as go-cid 0.0.7 has them, ordered by code. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 
 export const raw = 0x55;
@@ -142,7 +142,7 @@ export const codecNameBy = (code: number, names: Names): string =>
  */
 export function multicodecNamed(text: string): number {
   const code = multicodecs.get(text) ?? (/^(?:0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text) ? Number(text) : undefined);
-  if (code === undefined) throw new NodeError(`unknown multicodec: ${quote(text)}`);
+  if (code === undefined) throw failure("CODEC_NAME_UNKNOWN", { reason: `unknown multicodec: ${quote(text)}` });
   return code;
 }
 

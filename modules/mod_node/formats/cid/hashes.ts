@@ -6,7 +6,7 @@ import { createHash, hash as hashOnce } from "node:crypto";
 import type { IHasher } from "hash-wasm";
 import type { CID, MultihashDigest } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
-import { failure, NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import type { Names } from "./codecs.ts";
 
 /**
@@ -186,7 +186,8 @@ export async function multihash(entry: HashFunction, bytes: Uint8Array, length =
   const digest = made instanceof Promise ? await made : made;
   // go-multihash never cuts an identity digest.
   if (entry === identity) return createDigest(entry.code, digest);
-  if (length > digest.length) throw new NodeError("requested length was too large for digest");
+  if (length > digest.length)
+    throw failure("HASH_LENGTH_INVALID", { reason: "requested length was too large for digest" });
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
 }
 

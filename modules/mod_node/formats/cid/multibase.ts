@@ -85,7 +85,7 @@ const laterByName = new Map<string, Base>(
  */
 export function laterBaseNamed(name: string): Base {
   const base = laterByName.get(name);
-  if (base === undefined) throw new NodeError(`unsupported multibase encoding: ${name}`);
+  if (base === undefined) throw new NodeError("MULTIBASE_UNKNOWN", `unsupported multibase encoding: ${name}`);
   return base;
 }
 

@@ -2,7 +2,7 @@
  * Decodes multibase text as go-multibase does: more leniently than the standards, and with its
  * error texts.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { trimEnd } from "../../util/trim.ts";
 import type { Base } from "./multibase.ts";
 
@@ -61,7 +61,7 @@ export function decodeMultibase(base: Base, text: string): Uint8Array {
   try {
     return base.decoder.decode(text);
   } catch (error) {
-    if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
+    if (error instanceof RangeError) throw failure("MULTIBASE_INVALID", { reason: error.message }, error);
     const rest = text.slice(1);
     return decodePiece(base, base.name.includes("pad") ? trimEnd(rest, "=") : rest, 0);
   }
@@ -88,10 +88,11 @@ export function decodePiece(base: Base, text: string, from: number): Uint8Array 
   try {
     return decoder.decode(prefix + text);
   } catch (error) {
-    if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
+    if (error instanceof RangeError) throw failure("MULTIBASE_INVALID", { reason: error.message }, error);
     const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(text)?.[0];
-    if (name.startsWith("base58") && digit !== undefined) throw new NodeError(`Invalid base58 digit ('${digit}')`);
-    throw new NodeError(`invalid ${name} text: ${shown(text)}`);
+    if (name.startsWith("base58") && digit !== undefined)
+      throw failure("MULTIBASE_INVALID", { reason: `Invalid base58 digit ('${digit}')` });
+    throw failure("MULTIBASE_INVALID", { reason: `invalid ${name} text: ${shown(text)}` });
   }
 }
 
@@ -100,7 +101,8 @@ const shown = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice
 function decodeLeniently(text: string, { name, values, bits, groups }: Scheme, from: number): Uint8Array {
   const group = name === "base32" ? 8 : 4;
   const last = text.length % group;
-  const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${from + at}`);
+  const illegal = (at: number) =>
+    failure("MULTIBASE_INVALID", { reason: `illegal ${name} data at input byte ${from + at}` });
   if (name === "base64" && !groups.includes(last)) throw illegal(text.length - last);
   const used = groups.includes(last) ? text.length : text.length - last;
   const bytes = new Uint8Array((used * bits) >> 3);
@@ -130,8 +132,8 @@ function fromHex(text: string): Uint8Array {
   const bad = /[^0-9a-f]/i.exec(text)?.[0];
   if (bad !== undefined) {
     const code = (bad.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0");
-    throw new NodeError(`encoding/hex: invalid byte: U+${code} '${bad}'`);
+    throw failure("MULTIBASE_INVALID", { reason: `encoding/hex: invalid byte: U+${code} '${bad}'` });
   }
-  if (text.length % 2 === 1) throw new NodeError("encoding/hex: odd length hex string");
+  if (text.length % 2 === 1) throw failure("MULTIBASE_INVALID", { reason: "encoding/hex: odd length hex string" });
   return Buffer.from(text, "hex");
 }

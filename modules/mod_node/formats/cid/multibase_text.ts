@@ -3,7 +3,7 @@
  * in steps.
  */
 import { atOnce, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Base, laterBaseOf } from "./multibase.ts";
 import { decodePiece } from "./multibase_decode.ts";
 
@@ -45,13 +45,14 @@ export function* encodeSteps(base: Base, bytes: Uint8Array): Steps<Uint8Array> {
 
 /** Decodes a text with its prefix. @throws NodeError with the error text of go-multibase */
 export function* decodeSteps(text: string): Steps<Uint8Array> {
-  if (text === "") throw new NodeError("cannot decode multibase for zero length string");
+  if (text === "") throw failure("MULTIBASE_INVALID", { reason: "cannot decode multibase for zero length string" });
   const base = laterBaseOf(text);
-  if (base === undefined) throw new NodeError("selected encoding not supported");
+  if (base === undefined) throw failure("MULTIBASE_INVALID", { reason: "selected encoding not supported" });
   const { name, prefix } = base;
   const isPadded = name.includes("pad");
   const padding = /^base(?:32|64)/.test(name) && !isPadded ? text.indexOf("=") : -1;
-  if (padding > 0) throw new NodeError(`illegal ${name.slice(0, 6)} data at input byte ${padding - 1}`);
+  if (padding > 0)
+    throw failure("MULTIBASE_INVALID", { reason: `illegal ${name.slice(0, 6)} data at input byte ${padding - 1}` });
   const rest = text.slice(prefix.length);
   if (!isByPiece(base)) return decodePiece(base, rest, 0);
   const pieces: Uint8Array[] = [];

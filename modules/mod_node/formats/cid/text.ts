@@ -1,6 +1,5 @@
 /**
- * Parses and prints CIDs ("CID specification"), with the error texts of the reference (go-cid
- * 0.0.7).
+ * Parses and prints CIDs ("CID specification"), with the error texts of go-cid 0.0.7.
  */
 import { varint } from "multiformats";
 import { CID } from "multiformats/cid";
@@ -44,10 +43,10 @@ function inTurn<T>(later: string, work: () => T): T {
 }
 
 function read(text: string): { readonly bytes: Uint8Array; readonly base: Base } {
-  if (text.length < 2) throw new NodeError("cid too short");
+  if (text.length < 2) throw failure("INVALID_CID", { reason: "cid too short" });
   if (text.length === 46 && text.startsWith("Qm")) return { bytes: multihashOf(text), base: base58btc };
   const base = multibaseOfPrefix(text.charAt(0));
-  if (base === undefined) throw new NodeError("selected encoding not supported");
+  if (base === undefined) throw failure("INVALID_CID", { reason: "selected encoding not supported" });
   return { bytes: decodeMultibase(base, text), base };
 }
 
@@ -56,7 +55,7 @@ function multihashOf(text: string): Uint8Array {
   try {
     return base58btc.decoder.decode(`z${text}`);
   } catch {
-    throw new NodeError("input isn't valid multihash");
+    throw failure("INVALID_CID", { reason: "input isn't valid multihash" });
   }
 }
 
@@ -78,8 +77,10 @@ function castAny(bytes: Uint8Array): CID {
   const [version, codec, from] = head(bytes);
   const [code, length, at] = multihashHead(bytes, from);
   const end = at + length;
-  if (end > bytes.length) throw new NodeError("length greater than remaining number of bytes in buffer");
-  if (end < bytes.length) throw new NodeError("trailing bytes in data buffer passed to cid Cast");
+  if (end > bytes.length)
+    throw failure("CID_BYTES_INVALID", { reason: "length greater than remaining number of bytes in buffer" });
+  if (end < bytes.length)
+    throw failure("CID_BYTES_INVALID", { reason: "trailing bytes in data buffer passed to cid Cast" });
   const digest = new Digest(code, length, bytes.subarray(at), from === 0 ? bytes : bytes.subarray(from));
   // A one-byte varint has only one encoding, so these bytes are the canonical bytes of the CID.
   const same = version === 0 ? at === 2 : at === 4;
@@ -89,16 +90,19 @@ function castAny(bytes: Uint8Array): CID {
 function head(bytes: Uint8Array): readonly [version: 0 | 1, codec: number, from: number] {
   if (bytes.length > 2 && bytes[0] === sha256Code && bytes[1] === sha256Length) return [0, dagPb, 0];
   const [version, codecAt] = number(bytes, 0);
-  if (version !== 1) throw new NodeError(`expected 1 as the cid version number, got: ${version}`);
+  if (version !== 1)
+    throw failure("CID_BYTES_INVALID", { reason: `expected 1 as the cid version number, got: ${version}` });
   const [codec, from] = number(bytes, codecAt);
   return [1, codec, from];
 }
 
 function multihashHead(bytes: Uint8Array, from: number): readonly [code: number, length: number, at: number] {
-  if (bytes.length - from < 2) throw new NodeError("multihash too short. must be >= 2 bytes");
+  if (bytes.length - from < 2)
+    throw failure("CID_BYTES_INVALID", { reason: "multihash too short. must be >= 2 bytes" });
   const [code, lengthAt] = number(bytes, from);
   const [length, at] = number(bytes, lengthAt);
-  if (length > MAX_DIGEST && code !== 0) throw new NodeError("digest too long, supporting only <= 2^31-1");
+  if (length > MAX_DIGEST && code !== 0)
+    throw failure("CID_BYTES_INVALID", { reason: "digest too long, supporting only <= 2^31-1" });
   return [code, length, at];
 }
 
@@ -109,7 +113,7 @@ function number(bytes: Uint8Array, at: number): readonly [value: number, next: n
     const [value, read] = varint.decode(bytes, at);
     return [value, at + read];
   } catch {
-    throw new NodeError("varints malformed, could not reach the end");
+    throw failure("CID_BYTES_INVALID", { reason: "varints malformed, could not reach the end" });
   }
 }
 

@@ -3,7 +3,7 @@
  * error texts; or as strictly as Kubo 0.43. The reader is iterative and allocates no memory for a
  * length that is only announced.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export type CborToken = "map" | "list" | "close" | "text" | "bytes" | "int" | "float" | "true" | "false" | "null";
 
@@ -80,7 +80,7 @@ export class CborReader {
     if (first === breakByte && left < 0) {
       this.canonical = false;
       if (this.#maps[top] && left % 2 !== 0) {
-        throw new NodeError("unexpected break; expected value in indefinite-length map");
+        throw failure("CBOR_INVALID", { reason: "unexpected break; expected value in indefinite-length map" });
       }
       return this.#close();
     }
@@ -140,31 +140,34 @@ export class CborReader {
       case 6:
         return this.#tagged(first);
     }
-    throw new NodeError(`${this.#strict ? "i" : "I"}nvalid majorByte: 0x${first.toString(16)}`);
+    throw failure("CBOR_INVALID", { reason: `${this.#strict ? "i" : "I"}nvalid majorByte: 0x${first.toString(16)}` });
   }
 
   #refuseIfStrict(reason: string): void {
-    if (this.#strict) throw new NodeError(`cbor: ${reason}`);
+    if (this.#strict) throw failure("CBOR_INVALID", { reason: `cbor: ${reason}` });
   }
 
   #open(isMap: boolean, left: number): "map" | "list" {
     if (this.#strict && this.#left.length >= MAX_STRICT_DEPTH) {
-      throw new NodeError("message structure exceeded maximum nesting depth");
+      throw failure("CBOR_INVALID", { reason: "message structure exceeded maximum nesting depth" });
     }
-    if (this.#left.length >= MAX_DEPTH) throw new NodeError(`cbor: values are nested deeper than ${MAX_DEPTH} levels`);
+    if (this.#left.length >= MAX_DEPTH)
+      throw failure("CBOR_INVALID", { reason: `cbor: values are nested deeper than ${MAX_DEPTH} levels` });
     this.#left.push(left);
     this.#maps.push(isMap);
     return isMap ? "map" : "list";
   }
 
   #tagged(first: number): CborToken {
-    if (this.tag !== undefined) throw new NodeError("unsupported multiple tags on a single data item");
+    if (this.tag !== undefined)
+      throw failure("CBOR_INVALID", { reason: "unsupported multiple tags on a single data item" });
     this.tag = this.#length(first);
     return this.#item(this.#byte());
   }
 
   #negative(below: number | bigint): "int" {
-    if (BigInt(below) >= MAX_INT) throw new NodeError("cbor: negative integer out of rage of int64 type");
+    if (BigInt(below) >= MAX_INT)
+      throw failure("CBOR_INVALID", { reason: "cbor: negative integer out of rage of int64 type" });
     this.int = typeof below === "bigint" ? -1n - below : -1 - below;
     return "int";
   }
@@ -185,12 +188,15 @@ export class CborReader {
     for (let first = this.#byte(); first !== breakByte; first = this.#byte()) {
       if ((first & 0xe0) !== major) {
         const got = `${first & 0xe0}, byte: ${first}`;
-        throw new NodeError(`cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`);
+        throw failure("CBOR_INVALID", {
+          reason: `cbor: expect bytes or string major type in indefinite string/bytes; got: ${got}`,
+        });
       }
       // Empty pieces add no content, and views of them would cost more than the other pieces.
       if (first === major) continue;
       const piece = this.#string(first, "indefinite string/bytes");
-      if (pieces.length === MAX_PIECES) throw new NodeError(`cbor: a string in more than ${MAX_PIECES} pieces`);
+      if (pieces.length === MAX_PIECES)
+        throw failure("CBOR_INVALID", { reason: `cbor: a string in more than ${MAX_PIECES} pieces` });
       pieces.push(piece);
     }
     this.canonical = false;
@@ -201,7 +207,9 @@ export class CborReader {
   #string(first: number, kind: string): Uint8Array {
     const length = this.#exactLength(first);
     if (length > MAX_STRING) {
-      throw new NodeError(`cbor: decoding rejected oversized ${kind} field: ${length} is too large`);
+      throw failure("CBOR_INVALID", {
+        reason: `cbor: decoding rejected oversized ${kind} field: ${length} is too large`,
+      });
     }
     return this.#take(Number(length));
   }
@@ -212,14 +220,14 @@ export class CborReader {
 
   #exactLength(first: number): number | bigint {
     const length = this.#uint(first);
-    if (length >= MAX_INT) throw new NodeError("cbor: positive integer is out of length");
+    if (length >= MAX_INT) throw failure("CBOR_INVALID", { reason: "cbor: positive integer is out of length" });
     return length;
   }
 
   #uint(first: number): number | bigint {
     const low = first & 0x1f;
     if (low < 24) return low;
-    if (low > 27) throw new NodeError(`decodeUint: Invalid descriptor: ${first}`);
+    if (low > 27) throw failure("CBOR_INVALID", { reason: `decodeUint: Invalid descriptor: ${first}` });
     const value = low === 24 ? this.#byte() : this.#wide(this.#take(1 << (low - 24)));
     if (value < (minimumOfWidth[low - 24] as number)) {
       this.#refuseIfStrict("integer not minimally encoded");
@@ -236,14 +244,14 @@ export class CborReader {
 
   #byte(): number {
     const byte = this.#bytes[this.#at];
-    if (byte === undefined) throw new NodeError(this.#end);
+    if (byte === undefined) throw failure("CBOR_INVALID", { reason: this.#end });
     this.#at += 1;
     return byte;
   }
 
   #take(length: number): Buffer {
     const left = this.#bytes.length - this.#at;
-    if (length > left) throw new NodeError(left === 0 ? this.#end : "unexpected EOF");
+    if (length > left) throw failure("CBOR_INVALID", { reason: left === 0 ? this.#end : "unexpected EOF" });
     const taken = this.#bytes.subarray(this.#at, this.#at + length);
     this.#at += length;
     return taken;

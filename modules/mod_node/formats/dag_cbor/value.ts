@@ -1,7 +1,7 @@
 /** Values of the "IPLD Data Model" in memory, and their CBOR encoding. */
 import type { CID } from "multiformats/cid";
 import { atOnce, ITEMS_PER_STEP, type Steps, sortedSteps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { CborReader } from "./reader.ts";
 import { binary, type CborRules, type CborScalar, type CborVisitor, visitCborSteps } from "./visit.ts";
@@ -42,7 +42,8 @@ export class ValueBuilder {
 
   add(value: Value): void {
     this.#count += 1;
-    if (this.#count > MAX_VALUES) throw new NodeError(`a node of more than ${MAX_VALUES} values is too large`);
+    if (this.#count > MAX_VALUES)
+      throw failure("CBOR_INVALID", { reason: `a node of more than ${MAX_VALUES} values is too large` });
     const parent = this.#open.at(-1)?.container;
     if (parent === undefined) this.value = value;
     else if (parent instanceof Map) parent.set(this.#key, value);
@@ -293,7 +294,7 @@ export function* cborLinksSteps(bytes: Uint8Array, rules?: CborRules): Steps<CID
   return found;
 }
 
-const noMember = (message: string, later: string) => new NodeError(message, { code: "NO_LINK", details: { later } });
+const noMember = (message: string, later: string) => new NodeError("NO_LINK", message, { details: { later } });
 
 /** The error text of Kubo 0.43 for a lookup in a value that is neither a map nor a list. */
 export const wrongKind = (kind: string): string =>

@@ -1,7 +1,7 @@
 /** Reads whole CBOR values. Keys must be texts and unique. */
 import type { CID } from "multiformats/cid";
 import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { castCid } from "../cid/text.ts";
 import { CborReader, type CborToken } from "./reader.ts";
@@ -60,7 +60,7 @@ export function* visitCborSteps(
       visitor.key?.(reader.bytes);
     } else if (reader.tag !== undefined && (!strict || token === "bytes")) {
       if (strict && (reader.tag !== linkTag || rules === "strict without links")) {
-        throw new NodeError(`unhandled cbor tag ${reader.tag}`);
+        throw failure("CBOR_INVALID", { reason: `unhandled cbor tag ${reader.tag}` });
       }
       const cid = linkOf(token, reader);
       visitor.link?.(cid);
@@ -71,7 +71,8 @@ export function* visitCborSteps(
       visitor.scalar?.(token, reader);
     }
   } while (reader.depth > 0);
-  if (strict && reader.at < bytes.length) throw new NodeError("unexpected content after end of cbor object");
+  if (strict && reader.at < bytes.length)
+    throw failure("CBOR_INVALID", { reason: "unexpected content after end of cbor object" });
   return { length: reader.at, canonical };
 }
 
@@ -96,7 +97,7 @@ class Keys {
     this.#rest ??= new Set();
     const text = binary(key);
     if (this.#rest.has(text) || this.#isAmongSorted(key)) {
-      throw new NodeError(`repeated key ${quote(Buffer.from(key).toString())}`);
+      throw failure("CBOR_INVALID", { reason: `repeated key ${quote(Buffer.from(key).toString())}` });
     }
     this.#rest.add(text);
   }
@@ -124,15 +125,20 @@ export const compareKeys = (one: Uint8Array, other: Uint8Array): number =>
 function keyOf(token: CborToken, reader: CborReader): Uint8Array {
   if (token === "text") return reader.bytes;
   if (token === "map" || token === "list") {
-    throw new NodeError(`unexpected ${token === "map" ? "map" : "arr"}Open; expected map key`);
+    throw failure("CBOR_INVALID", { reason: `unexpected ${token === "map" ? "map" : "arr"}Open; expected map key` });
   }
-  throw new NodeError(`unexpected token ${tokenText(token, reader)}; expected key string or end of map`);
+  throw failure("CBOR_INVALID", {
+    reason: `unexpected token ${tokenText(token, reader)}; expected key string or end of map`,
+  });
 }
 
 function linkOf(token: CborToken, reader: CborReader): CID {
-  if (reader.tag !== linkTag) throw new NodeError(`missing an unmarshaller for tag ${reader.tag}`);
+  if (reader.tag !== linkTag)
+    throw failure("CBOR_INVALID", { reason: `missing an unmarshaller for tag ${reader.tag}` });
   if (token !== "bytes" && token !== "null") {
-    throw new NodeError(`unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`);
+    throw failure("CBOR_INVALID", {
+      reason: `unmarshal error: cannot assign ${tokenText(token, reader)} to slice field`,
+    });
   }
   const bytes = token === "null" ? new Uint8Array() : reader.bytes;
   return linkCid(bytes);
@@ -140,12 +146,12 @@ function linkOf(token: CborToken, reader: CborReader): CID {
 
 /** Decodes the CID of a link. @throws NodeError with the error text of go-ipfs */
 export function linkCid(bytes: Uint8Array): CID {
-  if (bytes.length === 0) throw new NodeError("link value was empty");
-  if (bytes[0] !== 0) throw new NodeError("invalid multibase on IPLD link");
+  if (bytes.length === 0) throw failure("CBOR_INVALID", { reason: "link value was empty" });
+  if (bytes[0] !== 0) throw failure("CBOR_INVALID", { reason: "invalid multibase on IPLD link" });
   try {
     return castCid(bytes.subarray(1));
   } catch (error) {
-    throw new NodeError("link value should have been bytes", { cause: error });
+    throw failure("CBOR_INVALID", { reason: "link value should have been bytes" }, error);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Reads dag-pb nodes from the JSON form that `dag put` accepts. */
 import type { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { decodeBase64 } from "../../util/go/base64.ts";
 import type { JsonToken } from "../../util/go/json.ts";
 import { type FieldPath, StructReader } from "../../util/go/json_struct.ts";
@@ -69,7 +69,7 @@ function* cidIn(reader: StructReader, token: JsonToken, field: FieldPath): Steps
   // The reader has already recorded the error.
   if (target === undefined || reader.stopped) return undefined;
   try {
-    if (target === "") throw new NodeError("cid was incorrectly formatted");
+    if (target === "") throw failure("DAG_PB_INVALID", { reason: "cid was incorrectly formatted" });
     return parseCid(target);
   } catch (error) {
     reader.stop((error as Error).message);
@@ -99,6 +99,6 @@ function* bytesOf(reader: StructReader, token: JsonToken, field: FieldPath): Ste
 
 /** go-ipfs stores a link without a CID, and then cannot read the node. Here it is an error. */
 function requireCid({ name, size, cid }: PartialLink, at: number): PbLink {
-  if (cid === undefined) throw new NodeError(`link hash #${at} is not valid multihash. cid too short`);
+  if (cid === undefined) throw failure("DAG_PB_LINK_INVALID", { at, reason: "cid too short" });
   return { name, size, cid };
 }

@@ -1,7 +1,7 @@
 /** Reads nodes from JSON: from the older form of go-ipfs, and from dag-json. */
 
 import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { JsonReader } from "../../util/go/json.ts";
 import { parseCid } from "../cid/text.ts";
 import { type Value, ValueBuilder, type ValueMap } from "../dag_cbor/value.ts";
@@ -53,7 +53,7 @@ interface Form {
 const legacy: Form = {
   number: float,
   special(inner) {
-    if (typeof inner !== "string") throw new NodeError("link should have been a string");
+    if (typeof inner !== "string") throw failure("DAG_JSON_INVALID", { reason: "link should have been a string" });
     return linkOf(inner);
   },
   repeats: true,
@@ -65,7 +65,8 @@ const dagJson: Form = {
     if (typeof inner === "string") return linkOf(inner);
     const text = inner instanceof Map && inner.size === 1 ? inner.get("bytes") : undefined;
     if (typeof text !== "string") return undefined;
-    if (!/^[A-Za-z0-9+/]*$/.test(text)) throw new NodeError("bytes are not in base64 without padding");
+    if (!/^[A-Za-z0-9+/]*$/.test(text))
+      throw failure("DAG_JSON_INVALID", { reason: "bytes are not in base64 without padding" });
     return new Uint8Array(Buffer.from(text, "base64"));
   },
   repeats: false,
@@ -78,7 +79,9 @@ const linkOf = (text: string) => parseCid(Buffer.from(text, "latin1").toString()
 function float(text: string): number {
   const value = Number(text);
   if (!Number.isFinite(value)) {
-    throw new NodeError(`json: cannot unmarshal number ${text} into Go value of type float64`);
+    throw failure("DAG_JSON_INVALID", {
+      reason: `json: cannot unmarshal number ${text} into Go value of type float64`,
+    });
   }
   return value;
 }
@@ -87,7 +90,7 @@ function integer(text: string): bigint {
   // A longer text cannot be a 64-bit number, and is slow to parse.
   const value = text.length > 24 ? undefined : BigInt(text);
   if (value === undefined || value < -(2n ** 63n) || value >= 2n ** 64n) {
-    throw new NodeError(`the integer ${text.slice(0, 24)} does not fit into 64 bits`);
+    throw failure("DAG_JSON_INVALID", { reason: `the integer ${text.slice(0, 24)} does not fit into 64 bits` });
   }
   return value;
 }
@@ -122,7 +125,8 @@ class Reader {
   }
 
   #key(key: string): void {
-    if (!this.#form.repeats && this.#builder.has(key)) this.#fault ??= new NodeError(`repeated key "${key}"`);
+    if (!this.#form.repeats && this.#builder.has(key))
+      this.#fault ??= failure("DAG_JSON_INVALID", { reason: `repeated key "${key}"` });
     this.#builder.key(key);
   }
 

@@ -1,6 +1,6 @@
 /** Writes nodes as JSON: in the older form of go-ipfs, and as dag-json. */
 import { atOnce, type Steps, TextCollector } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { GoText, quotedJson } from "../../util/go/text.ts";
 import { bytewise, type Scalar, type Value, visitValueSteps } from "../dag_cbor/value.ts";
 
@@ -60,7 +60,7 @@ export function* writePlainJsonSteps(value: Value): Steps<Uint8Array> {
   const plain = {
     ...dagJson,
     bytes: () => {
-      throw new NodeError("cannot encode bytes in this codec");
+      throw failure("VALUE_NOT_ENCODABLE", { reason: "cannot encode bytes in this codec" });
     },
   };
   return Buffer.from(yield* writeIndented(value, plain));
@@ -128,4 +128,4 @@ function scalarText(scalar: Scalar, form: Form): string {
 const floatName = (value: number): string => (Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
 
 const cannotMarshal = (reason: string) =>
-  new NodeError(`json: error calling MarshalJSON for type *cbornode.Node: ${reason}`);
+  failure("VALUE_NOT_ENCODABLE", { reason: `json: error calling MarshalJSON for type *cbornode.Node: ${reason}` });

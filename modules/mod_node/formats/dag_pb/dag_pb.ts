@@ -4,7 +4,7 @@
  */
 import type { CID } from "multiformats/cid";
 import { byteText, textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { castCid } from "../cid/text.ts";
 import { FieldReader, fieldLength, type Message, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
@@ -40,7 +40,7 @@ export function decodePb(bytes: Uint8Array): PbNode {
     return scanNode(bytes) ?? parsePb(bytes);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`failed to decode Protocol Buffers: ${error.message}`, { cause: error });
+    throw failure("DAG_PB_INVALID", { reason: `failed to decode Protocol Buffers: ${error.message}` }, error);
   }
 }
 
@@ -62,17 +62,15 @@ export function parsePb(bytes: Uint8Array): PbNode {
     try {
       links.push(decodeLink(link, links.length));
     } catch (error) {
-      if (!(error instanceof BadHash)) throw error;
+      if (!(NodeError.is(error) && error.code === "DAG_PB_LINK_INVALID")) throw error;
       fault ??= error;
     }
   });
   // The error of a link is reported only after the whole input was found to be a valid message.
-  if (fault !== undefined) throw new NodeError(`incorrectly formatted merkledag node: ${fault.message}`);
+  if (fault !== undefined)
+    throw failure("DAG_PB_INVALID", { reason: `incorrectly formatted merkledag node: ${fault.message}` });
   return { data, links: inOrder(links) };
 }
-
-/** The hash of a link is not a CID. */
-class BadHash extends NodeError {}
 
 /** Returns the data of a node, and passes the message of each link to `take`. */
 function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Array | undefined {
@@ -86,7 +84,11 @@ function fieldsOf(bytes: Uint8Array, take: (link: Uint8Array) => void): Uint8Arr
     return data;
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`incorrectly formatted merkledag node: unmarshal failed. ${error.message}`, { cause: error });
+    throw failure(
+      "DAG_PB_INVALID",
+      { reason: `incorrectly formatted merkledag node: unmarshal failed. ${error.message}` },
+      error,
+    );
   }
 }
 
@@ -123,7 +125,7 @@ function linkCid(hash: Uint8Array, at: number): CID {
   try {
     return castCid(hash);
   } catch (error) {
-    throw new BadHash(`link hash #${at} is not valid multihash. ${(error as Error).message}`, { cause: error });
+    throw failure("DAG_PB_LINK_INVALID", { at, reason: (error as Error).message }, error);
   }
 }
 

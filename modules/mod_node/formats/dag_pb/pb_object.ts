@@ -5,7 +5,7 @@
 import type { CID } from "multiformats/cid";
 import { CID as Cid } from "multiformats/cid";
 import { byteText, textBytes } from "../../util/byte_text.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { FieldReader, fieldLength, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
 import { compareNames, linkMessage, nodeMessage, parsePb } from "./dag_pb.ts";
@@ -70,7 +70,8 @@ export function encodeDagPb(node: unknown): Uint8Array {
   return bytes;
 }
 
-const invalid = (reason?: string) => new NodeError(`Invalid DAG-PB form${reason === undefined ? "" : ` (${reason})`}`);
+const invalid = (reason?: string) =>
+  failure("VALUE_NOT_ENCODABLE", { reason: `Invalid DAG-PB form${reason === undefined ? "" : ` (${reason})`}` });
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" &&

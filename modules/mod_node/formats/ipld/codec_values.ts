@@ -3,7 +3,7 @@
  * `dag put` support.
  */
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { cbor, dagCbor, dagJose, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
 import { decodeCborSteps, encodeCborSteps, encodePlainCborSteps, type Value } from "../dag_cbor/value.ts";
 import { readDagJsonSteps, readPlainJsonSteps } from "../dag_json/read.ts";
@@ -25,7 +25,8 @@ const bytesAlone: ValueCodec = {
   },
   *encode(value) {
     yield;
-    if (!(value instanceof Uint8Array)) throw new NodeError("only bytes can be written as raw");
+    if (!(value instanceof Uint8Array))
+      throw failure("VALUE_NOT_ENCODABLE", { reason: "only bytes can be written as raw" });
     return value;
   },
 };
@@ -60,7 +61,7 @@ const codecs: ReadonlyMap<number, ValueCodec> = new Map([
 function withoutLinks(encode: ValueCodec["encode"]): ValueCodec["encode"] {
   return function* (value) {
     const links = yield* linksInSteps(value);
-    if (links.length > 0) throw new NodeError("cannot encode links in this codec");
+    if (links.length > 0) throw failure("VALUE_NOT_ENCODABLE", { reason: "cannot encode links in this codec" });
     return yield* encode(value);
   };
 }
@@ -68,7 +69,9 @@ function withoutLinks(encode: ValueCodec["encode"]): ValueCodec["encode"] {
 function codecOf(code: number): ValueCodec {
   const codec = codecs.get(code);
   if (codec === undefined)
-    throw new NodeError(`no codec is known for ${multicodecName(code) ?? `0x${code.toString(16)}`}`);
+    throw failure("CODEC_NAME_UNKNOWN", {
+      reason: `no codec is known for ${multicodecName(code) ?? `0x${code.toString(16)}`}`,
+    });
   return codec;
 }
 

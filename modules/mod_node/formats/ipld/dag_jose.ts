@@ -5,7 +5,7 @@
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { decodeCborSteps, encodeCborSteps, type Value, type ValueMap } from "../dag_cbor/value.ts";
 
@@ -15,20 +15,21 @@ type Fields = Readonly<Record<string, Convert>>;
 const same: Convert = (value) => value;
 
 const toText: Convert = (value, name) => {
-  if (!(value instanceof Uint8Array)) throw new NodeError(`${quote(name)} is not bytes`);
+  if (!(value instanceof Uint8Array)) throw failure("DAG_JOSE_INVALID", { reason: `${quote(name)} is not bytes` });
   return Buffer.from(value).toString("base64url");
 };
 
 const toBytes: Convert = (value, name) => {
   const bytes = typeof value === "string" ? Buffer.from(value, "base64url") : undefined;
-  if (bytes?.toString("base64url") !== value) throw new NodeError(`${quote(name)} is not a text in base64url`);
+  if (bytes?.toString("base64url") !== value)
+    throw failure("DAG_JOSE_INVALID", { reason: `${quote(name)} is not a text in base64url` });
   return new Uint8Array(bytes);
 };
 
 const list =
   (fields: Fields): Convert =>
   (value, name) => {
-    if (!Array.isArray(value)) throw new NodeError(`${quote(name)} is not a list`);
+    if (!Array.isArray(value)) throw failure("DAG_JOSE_INVALID", { reason: `${quote(name)} is not a list` });
     return value.map((each) => converted(each, fields));
   };
 
@@ -49,11 +50,12 @@ const encrypted = (bytes: Convert): Fields => ({
 
 /** @throws NodeError if the value is not a map, or has keys other than `fields` */
 function converted(value: Value, fields: Fields): ValueMap {
-  if (!(value instanceof Map)) throw new NodeError("a part of a dag-jose node is not a map");
+  if (!(value instanceof Map)) throw failure("DAG_JOSE_INVALID", { reason: "a part of a dag-jose node is not a map" });
   return new Map(
     value.entries().map(([name, each]) => {
       const convert = Object.hasOwn(fields, name) ? fields[name] : undefined;
-      if (convert === undefined) throw new NodeError(`a dag-jose node has no field ${quote(name)}`);
+      if (convert === undefined)
+        throw failure("DAG_JOSE_INVALID", { reason: `a dag-jose node has no field ${quote(name)}` });
       return [name, convert(each, name)];
     }),
   );
@@ -66,7 +68,7 @@ function payloadCid(value: Value | undefined): CID {
   try {
     return CID.decode(value as Uint8Array);
   } catch (error) {
-    throw new NodeError(`payload is not a valid CID: ${(error as Error).message}`, { cause: error });
+    throw failure("DAG_JOSE_INVALID", { reason: `payload is not a valid CID: ${(error as Error).message}` }, error);
   }
 }
 

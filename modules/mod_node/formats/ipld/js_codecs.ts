@@ -6,7 +6,7 @@ import * as strictDagCbor from "@ipld/dag-cbor";
 import type { CID } from "multiformats/cid";
 import * as json from "multiformats/codecs/json";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
 import { decodeCborSteps, encodeCbor, type Value } from "../dag_cbor/value.ts";
 import { readDagJsonSteps } from "../dag_json/read.ts";
@@ -54,7 +54,7 @@ function* decodeDagCbor(bytes: Uint8Array): Steps<unknown> {
 function requireBytes(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  throw new NodeError("only bytes can be encoded so");
+  throw failure("VALUE_NOT_ENCODABLE", { reason: "only bytes can be encoded so" });
 }
 
 const same = (bytes: Uint8Array) => bytes;
@@ -79,7 +79,7 @@ const codecs: readonly JsCodec[] = [
 ];
 
 const found = (codec: JsCodec | undefined, wanted: string | number): JsCodec => {
-  if (codec === undefined) throw new NodeError(`No codec found for "${wanted}"`);
+  if (codec === undefined) throw failure("CODEC_NAME_UNKNOWN", { reason: `No codec found for "${wanted}"` });
   return codec;
 };
 

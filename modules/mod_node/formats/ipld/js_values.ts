@@ -4,7 +4,7 @@
  */
 import { CID } from "multiformats/cid";
 import type { Steps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type Scalar, type Value, ValueBuilder, visitValueSteps } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
 
@@ -80,7 +80,8 @@ export function fromJs(given: unknown): Value {
       builder.add(scalarOf(value));
       continue;
     }
-    if (path.has(value as object)) throw new NodeError("CBOR encode error: object contains circular references");
+    if (path.has(value as object))
+      throw failure("VALUE_NOT_ENCODABLE", { reason: "CBOR encode error: object contains circular references" });
     path.add(value as object);
     open.push(value as object);
     builder.enter(Array.isArray(value) ? "list" : "map");
@@ -119,7 +120,7 @@ function scalarOf(value: unknown): Scalar {
   }
   if (typeof value === "bigint") {
     if (value >= MAX_INTEGER || value < -MAX_INTEGER) {
-      throw new NodeError("CBOR decode error: encountered BigInt larger than allowable range");
+      throw failure("CBOR_INVALID", { reason: "CBOR decode error: encountered BigInt larger than allowable range" });
     }
     return value;
   }
@@ -132,5 +133,6 @@ function scalarOf(value: unknown): Scalar {
 }
 
 const unsupported = (what: string) =>
-  new NodeError(`${what} not supported by the IPLD Data Model and cannot be encoded`);
-const unsupportedType = (type: string) => new NodeError(`CBOR encode error: unsupported type: ${type}`);
+  failure("VALUE_NOT_ENCODABLE", { reason: `${what} not supported by the IPLD Data Model and cannot be encoded` });
+const unsupportedType = (type: string) =>
+  failure("VALUE_NOT_ENCODABLE", { reason: `CBOR encode error: unsupported type: ${type}` });

@@ -2,7 +2,7 @@
  * Counts the fields of protobuf messages from peers before a library decodes them, because the
  * library creates objects for every field.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { FieldReader } from "./fields.ts";
 
 /** The nested messages of a message, by field number. */
@@ -23,7 +23,7 @@ function count(bytes: Uint8Array, nested: Nested, before: number, most: number):
   let left = before;
   const reader = new FieldReader(bytes);
   while (reader.next()) {
-    if (left === 0) throw new NodeError(`a message of more than ${most} fields`);
+    if (left === 0) throw failure("PROTOBUF_INVALID", { reason: `a message of more than ${most} fields` });
     left -= 1;
     const inner = nested[reader.field];
     if (inner !== undefined && reader.bytes.length > 0) left = count(reader.bytes, inner, left, most);

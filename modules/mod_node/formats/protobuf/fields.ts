@@ -1,5 +1,5 @@
 /** Reads and writes protobuf messages field by field ("Protocol Buffers encoding"). */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { varintLength, writeVarint } from "./varint.ts";
 
 const empty = new Uint8Array();
@@ -91,10 +91,12 @@ export class FieldReader {
 
   #check(wire: number): void {
     const prefix = this.#message === undefined ? "proto:" : `proto: ${this.#message.name}:`;
-    if (wire === wireGroupEnd) throw new NodeError(`${prefix} wiretype end group for non-group`);
-    if (this.field === 0) throw new NodeError(`${prefix} illegal tag 0 (wire type ${wire})`);
+    if (wire === wireGroupEnd)
+      throw failure("PROTOBUF_INVALID", { reason: `${prefix} wiretype end group for non-group` });
+    if (this.field === 0) throw failure("PROTOBUF_INVALID", { reason: `${prefix} illegal tag 0 (wire type ${wire})` });
     const [name, expected = wire] = this.#message?.fields[this.field] ?? [];
-    if (wire !== expected) throw new NodeError(`proto: wrong wireType = ${wire} for field ${name}`);
+    if (wire !== expected)
+      throw failure("PROTOBUF_INVALID", { reason: `proto: wrong wireType = ${wire} for field ${name}` });
   }
 
   /** Skips a field of a wire type that no message of ours uses. Groups may be nested. */
@@ -107,7 +109,7 @@ export class FieldReader {
       else if (next === wireBytes) this.#pass(this.#varint());
       else if (next === wireGroup) depth += 1;
       else if (next === wireGroupEnd) depth -= 1;
-      else throw new NodeError(`proto: illegal wireType ${next}`);
+      else throw failure("PROTOBUF_INVALID", { reason: `proto: illegal wireType ${next}` });
       if (depth === 0) return;
     }
   }
@@ -117,7 +119,7 @@ export class FieldReader {
     let scale = 1;
     for (let read = 0; read < 10; read += 1) {
       const byte = this.#bytes[this.#at];
-      if (byte === undefined) throw new NodeError("unexpected EOF");
+      if (byte === undefined) throw failure("PROTOBUF_INVALID", { reason: "unexpected EOF" });
       this.#at += 1;
       value += (byte & 0x7f) * scale;
       // The tenth byte contains only the last of the 64 bits.
@@ -125,13 +127,14 @@ export class FieldReader {
       if (byte < 0x80) return value;
       scale *= 128;
     }
-    throw new NodeError("proto: integer overflow");
+    throw failure("PROTOBUF_INVALID", { reason: "proto: integer overflow" });
   }
 
   #pass(length: number): void {
-    if (length >= 2 ** 63) throw new NodeError("proto: negative length found during unmarshaling");
+    if (length >= 2 ** 63)
+      throw failure("PROTOBUF_INVALID", { reason: "proto: negative length found during unmarshaling" });
     const end = this.#at + length;
-    if (end > this.#bytes.length) throw new NodeError("unexpected EOF");
+    if (end > this.#bytes.length) throw failure("PROTOBUF_INVALID", { reason: "unexpected EOF" });
     this.#at = end;
   }
 }

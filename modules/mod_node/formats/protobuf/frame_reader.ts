@@ -1,6 +1,6 @@
 /** Splits a stream of chunks into messages. Each message is preceded by its length as a varint. */
 import { detach } from "../../util/async/read_all.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 type Chunk = Uint8Array | Iterable<Uint8Array>;
 
@@ -67,7 +67,8 @@ export class FrameReader {
     this.#scale *= 128;
     this.#digits += 1;
     if (byte >= 0x80 && this.#digits < MAX_LENGTH_BYTES) return;
-    if (byte >= 0x80 || this.#length > this.#maxLength) throw new NodeError("a message that is too long");
+    if (byte >= 0x80 || this.#length > this.#maxLength)
+      throw failure("PROTOBUF_INVALID", { reason: "a message that is too long" });
     this.#missing = this.#length;
     this.#length = 0;
     this.#scale = 1;

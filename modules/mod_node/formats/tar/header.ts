@@ -1,5 +1,5 @@
 /** Reads headers of tar archives (V7, USTAR, PAX and GNU) as Go's archive/tar does. */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 
 export const blockSize = 512;
 
@@ -35,8 +35,8 @@ export interface TarHeader {
   format: number;
 }
 
-export const invalidHeader = () => new NodeError("archive/tar: invalid tar header");
-export const fieldTooLong = () => new NodeError("archive/tar: header field too long");
+export const invalidHeader = () => failure("TAR_INVALID", { reason: "archive/tar: invalid tar header" });
+export const fieldTooLong = () => failure("TAR_INVALID", { reason: "archive/tar: header field too long" });
 
 const noRecords: ReadonlyMap<string, string> = new Map();
 

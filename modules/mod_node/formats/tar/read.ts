@@ -2,7 +2,7 @@
  * Reads tar archives as a stream, entry by entry, and applies the special headers before each
  * entry.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import {
   blockSize,
   fieldTooLong,
@@ -120,7 +120,10 @@ function complete(header: TarHeader, { records, longName, longLink, format }: Pe
   if (longLink !== "") header.linkname = longLink;
   if (header.type === "\0") header.type = header.name.endsWith("/") ? "5" : "0";
   const sparse = header.type === "S" || [...records.keys()].some((key) => key.startsWith(sparsePrefix));
-  if (sparse) throw new NodeError("archive/tar: sparse files are not supported: pack the archive without --sparse");
+  if (sparse)
+    throw failure("TAR_INVALID", {
+      reason: "archive/tar: sparse files are not supported: pack the archive without --sparse",
+    });
   header.format = (format & ustarFormat) !== 0 && (format & paxFormat) !== 0 ? format & ustarFormat : format;
   return header;
 }
@@ -177,7 +180,7 @@ class Bytes {
   async *stream(length: number): AsyncGenerator<Uint8Array, void, undefined> {
     let left = length;
     while (left > 0) {
-      if (!(await this.#fill())) throw new NodeError("unexpected EOF");
+      if (!(await this.#fill())) throw failure("TAR_INVALID", { reason: "unexpected EOF" });
       const piece = this.#takeUpTo(left);
       left -= piece.length;
       yield piece;

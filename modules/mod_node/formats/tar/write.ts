@@ -1,6 +1,6 @@
 /** Writes headers of tar archives as Go does, in the oldest format that can express the header. */
 import { posix } from "node:path";
-import { NodeError } from "../../util/errors.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import {
   blockSize,
@@ -124,7 +124,7 @@ function choose(header: TarHeader): Choice {
 
 function unwritten(...reasons: readonly string[]): NodeError {
   const said = reasons.filter((text) => text !== "").join("; and ");
-  return new NodeError(`archive/tar: cannot encode header${said === "" ? "" : `: ${said}`}`);
+  return failure("TAR_NOT_WRITTEN", { reason: `archive/tar: cannot encode header${said === "" ? "" : `: ${said}`}` });
 }
 
 class FormatChooser {

@@ -1,6 +1,6 @@
 /** The UnixFS message in the data of dag-pb nodes ("UnixFS specification", message `Data`). */
 
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { FieldReader, fieldLength, tagOf, wireBytes, wireFixed32, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint, writeVarint64 } from "../protobuf/varint.ts";
 
@@ -88,7 +88,9 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
     else if (reader.field === FIELDS.mtime) rest.mtime = readTime(reader.bytes);
   }
   if (type === undefined)
-    throw new NodeError(typed ? "unrecognized node type" : 'proto: required field "Type" not set');
+    throw failure("UNIXFS_INVALID", {
+      reason: typed ? "unrecognized node type" : 'proto: required field "Type" not set',
+    });
   return { type, ...rest, blocksizes };
 }
 
@@ -141,12 +143,13 @@ function readSizes(reader: FieldReader, into: number[]): void {
 }
 
 function readPacked(bytes: Uint8Array, from: number, into: number[]): number {
-  if (into.length === MAX_BLOCKSIZES) throw new NodeError(`a node of more than ${MAX_BLOCKSIZES} parts`);
+  if (into.length === MAX_BLOCKSIZES)
+    throw failure("UNIXFS_INVALID", { reason: `a node of more than ${MAX_BLOCKSIZES} parts` });
   let value = 0;
   let scale = 1;
   for (let read = 0; read < 10; read += 1) {
     const byte = bytes[from + read];
-    if (byte === undefined) throw new NodeError("unexpected EOF");
+    if (byte === undefined) throw failure("UNIXFS_INVALID", { reason: "unexpected EOF" });
     value += (byte & 0x7f) * scale;
     // The tenth byte contains only the last of the 64 bits.
     if (read === 9 && byte > 1) break;
@@ -156,7 +159,7 @@ function readPacked(bytes: Uint8Array, from: number, into: number[]): number {
     }
     scale *= 128;
   }
-  throw new NodeError("proto: integer overflow");
+  throw failure("UNIXFS_INVALID", { reason: "proto: integer overflow" });
 }
 
 const numberLength = (value: number | undefined): number => (value === undefined ? 0 : 1 + varintLength(value));

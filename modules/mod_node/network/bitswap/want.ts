@@ -1,7 +1,7 @@
 /** One block that local callers wait for, and the responses of each peer about it. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { NodeError } from "../../util/errors.ts";
+import { NodeError, reworded } from "../../util/errors.ts";
 import type { BlockPeer } from "./block_peer.ts";
 
 /** Wants that belong together, and the peers to request them from. */
@@ -138,7 +138,6 @@ export class Want {
         `${failed.size} do not have it or did not respond in time; providers were searched for ${searches} times`,
       { cause: reason },
     );
-    const { message, code, kind } = reason;
-    return new NodeError(message, { kind, cause, ...(code === undefined ? {} : { code }) });
+    return reworded(reason, reason.message, cause);
   }
 }

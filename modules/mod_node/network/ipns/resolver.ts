@@ -113,7 +113,10 @@ function nameIn(text: string): PeerId | undefined {
     const cid = cidIn(text);
     if (cid?.version !== 1 || cid.code !== dagPb) return undefined;
     const right = CID.createV1(libp2pKey, cid.multihash);
-    throw new NodeError(`peer ID represented as CIDv1 require libp2p-key multicodec: retry with /ipns/${right}`);
+    throw new NodeError(
+      "CID_NOT_A_PEER_ID",
+      `peer ID represented as CIDv1 require libp2p-key multicodec: retry with /ipns/${right}`,
+    );
   }
 }
 
@@ -127,7 +130,7 @@ function cidIn(text: string): CID | undefined {
 
 /** The result is not cached, because Node.js does not report how long a DNS response is valid. */
 async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: ResolveOptions): AsyncGenerator<Step> {
-  if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
+  if (!isDomain(root)) throw new NodeError("INVALID_PATH", `invalid IPNS root: ${quote(root)}`);
   const { path } = await resolveDnslink(root, lookUp, { depth: 1, signal });
   yield { path, ttlMs: undefined };
 }

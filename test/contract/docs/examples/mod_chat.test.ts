@@ -123,7 +123,7 @@ describe("the example mod_chat", () => {
     const eve = await Guest.enter(running, "/chat/room/first");
     assert.equal(await refused(running, "/chat/room/second"), 503);
     await eve.leave();
-    await t.waitFor(() => Guest.enter(running, "/chat/room/second"), { interval: 5, timeout: 5000 });
+    await t.waitFor(() => Guest.enter(running, "/chat/room/second"), { interval: 5, timeout: 60_000 });
   });
 
   test("remembers the messages of at most as many empty rooms as may be open", async (t) => {
@@ -134,7 +134,7 @@ describe("the example mod_chat", () => {
       const { text: first } = (await guest.next()) as { text: string };
       await guest.leave();
       const isEmpty = () => assert.match(running.log().at(-1) ?? "", new RegExp(`The room ${room} is empty`));
-      await t.waitFor(isEmpty, { interval: 5, timeout: 5000 });
+      await t.waitFor(isEmpty, { interval: 5, timeout: 60_000 });
       return first;
     };
     for (const room of ["one", "two", "three"]) assert.equal(await sayIn(room, "before"), "before");

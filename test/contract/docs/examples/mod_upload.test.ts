@@ -77,10 +77,10 @@ describe("the example mod_upload", () => {
     });
     sending.on("error", () => undefined);
     sending.write('--b\r\nContent-Disposition: form-data; name="file"; filename="half.bin"\r\n\r\nthe first half');
-    await t.waitFor(async () => assert.equal((await readdir(folder)).length, 1), { interval: 5, timeout: 5000 });
+    await t.waitFor(async () => assert.equal((await readdir(folder)).length, 1), { interval: 5, timeout: 60_000 });
     assert.deepEqual(listed(await (await running.fetch("/upload/")).text()), []);
     sending.destroy();
-    await t.waitFor(async () => assert.deepEqual(await readdir(folder), []), { interval: 5, timeout: 5000 });
+    await t.waitFor(async () => assert.deepEqual(await readdir(folder), []), { interval: 5, timeout: 60_000 });
   });
 
   test("is not loaded with an invalid upload_max_size", async () => {

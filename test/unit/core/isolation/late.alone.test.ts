@@ -16,12 +16,12 @@ const where = 'String((await import("node:worker_threads")).isMainThread)';
 const app = `(module) => { module.depends("http"); module.provides("http", { route: { GET: async () => ${where} } }); }`;
 
 async function body(running: TestHost, path: string): Promise<string> {
-  const answer = await running.inject(path);
-  assert.equal(answer.status, 200, `${path}: ${answer.status} ${answer.body}`);
-  return answer.body;
+  const response = await running.inject(path);
+  assert.equal(response.status, 200, `${path}: ${response.status} ${response.body}`);
+  return response.body;
 }
 
-test("a module that says in one line that it is isolated is; one that says so where nobody sees it is refused", {
+test("a module is isolated by a line of its file, and is refused if it sets isolated in another way", {
   timeout: 300_000,
 }, async (t) => {
   const sources = {
@@ -36,7 +36,7 @@ test("a module that says in one line that it is isolated is; one that says so wh
   assert.match(stateOf(running, "hidden")?.note ?? "", /export const isolated = true/);
 });
 
-test("what an isolated module provides once it is loaded is served, and gone with it", {
+test("an app that an isolated module provides after it is loaded is served until the module is unloaded", {
   timeout: 300_000,
 }, async (t) => {
   const source = `export const isolated = true;
@@ -71,7 +71,7 @@ test("the id of a request is the same in the worker as in the host", { timeout: 
   await eventually(`${id} is logged`, () => logged(running, "info").some(({ msg }) => msg === `id ${id}`));
 });
 
-test("Koa middleware of an isolated app is asked for all of its paths, and passes on what it does not answer", {
+test("Koa middleware of an isolated app gets all of its paths, and passes on requests that it does not handle", {
   timeout: 300_000,
 }, async (t) => {
   const source = `export const isolated = true;
@@ -92,10 +92,10 @@ test("Koa middleware of an isolated app is asked for all of its paths, and passe
     };`;
   const running = await pluginHost(t, { "mod_koa.js": source }, config);
   assert.equal(await body(running, "/koa/own"), "route");
-  const answer = await running.inject({ method: "PUT", path: "/koa/some/where", body: "12345" });
-  assert.equal(answer.status, 200, answer.body);
-  assert.deepEqual(JSON.parse(answer.body), { path: "/some/where", method: "PUT", bytes: 5 });
-  assert.equal(answer.headers["x-by"], "middleware");
+  const response = await running.inject({ method: "PUT", path: "/koa/some/where", body: "12345" });
+  assert.equal(response.status, 200, response.body);
+  assert.deepEqual(JSON.parse(response.body), { path: "/some/where", method: "PUT", bytes: 5 });
+  assert.equal(response.headers["x-by"], "middleware");
   assert.equal((await running.inject("/koa/pass")).status, 404);
 });
 
@@ -124,7 +124,7 @@ test("early hints of an isolated module reach the client, and trailers of the cl
   assert.match(text, /HTTP\/1\.1 200 OK\r\n.*\r\n\r\nthree$/s);
 });
 
-test("an upload of 192 MiB goes through an isolated module whose memory is far less, no faster than it reads", {
+test("an upload of 192 MiB goes through an isolated module with far less memory, no faster than it reads", {
   timeout: 120_000,
 }, async (t) => {
   const source = `export const isolated = true;
@@ -154,9 +154,9 @@ test("an upload of 192 MiB goes through an isolated module whose memory is far l
   let written = 0;
   const before = process.memoryUsage().external;
   let most = 0;
-  const answered = new Promise<string>((resolve, reject) => {
-    const upload = request(running.url("/big/sum"), { method: "POST" }, async (answer) => {
-      resolve(Buffer.concat(await Array.fromAsync(answer)).toString());
+  const sum = new Promise<string>((resolve, reject) => {
+    const upload = request(running.url("/big/sum"), { method: "POST" }, async (response) => {
+      resolve(Buffer.concat(await Array.fromAsync(response)).toString());
     });
     upload.on("error", reject);
     const write = () => {
@@ -176,7 +176,7 @@ test("an upload of 192 MiB goes through an isolated module whose memory is far l
   for (let last = -1; last !== written; await sleep(100)) last = written;
   assert.ok(written < 32, `${written} MiB were taken of a handler that reads one`);
   await body(running, "/big/go");
-  assert.equal(await answered, String(pieces * piece.length));
+  assert.equal(await sum, String(pieces * piece.length));
   assert.ok(most < 128 * 2 ** 20, `${most} bytes were held`);
   assert.equal(
     logged(running, "warn").find(({ msg }) => /worker ended/.test(msg)),

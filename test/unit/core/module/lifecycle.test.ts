@@ -172,7 +172,7 @@ describe("unloading", () => {
     await assertNothingLeft(running.host, "leaver");
   });
 
-  test("does not wait longer than unload_grace", { timeout: 5000 }, async (t) => {
+  test("does not wait longer than unload_grace", { timeout: 8000 }, async (t) => {
     const running = await hostOf(
       t,
       {

@@ -37,7 +37,7 @@ function pieces({ signal }: Reading) {
 }
 
 describe("a response that waits for bytes", () => {
-  test("breaks off when the stall time is over", async (t) => {
+  test("a response breaks off when the stall time is over", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { reading } = started();
     const { body } = pieces(reading);
@@ -49,7 +49,7 @@ describe("a response that waits for bytes", () => {
     await assert.rejects(next, { name: "HttpError", code: 404 });
   });
 
-  test("does not time out while the client is slow", async (t) => {
+  test("a response does not time out while the client is slow", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { reading } = started();
     const { body, give } = pieces(reading);
@@ -63,16 +63,17 @@ describe("a response that waits for bytes", () => {
     assert.equal(reading.signal?.aborted, false);
   });
 
-  test("is aborted when the client disconnects", () => {
+  test("a response is aborted when the client disconnects", () => {
     const { reading, client } = started();
     client.abort();
     assert.equal(reading.signal?.aborted, true);
     reading.end();
   });
 
-  test("has no signal if all content is on this machine", () => assert.equal(started(true).reading.signal, undefined));
+  test("a response has no signal if all content is on this machine", () =>
+    assert.equal(started(true).reading.signal, undefined));
 
-  test("breaks off if there are more or fewer bytes than declared", async () => {
+  test("a response breaks off if there are more or fewer bytes than declared", async () => {
     const { reading } = started(true);
     const all = async (length: number) => {
       const sent: unknown[] = [];

@@ -42,7 +42,7 @@ async function start(t: TestContext, store: MemorySharedStore, lookEvery: number
   const log = { debug() {}, info() {}, warn() {}, error: (...parts: unknown[]) => void errors.push(parts) };
   const gate = Promise.withResolvers<void>();
   const slow = {
-    isKeptWithin: pins.isKeptWithin.bind(pins),
+    isPinnedWithin: pins.isPinnedWithin.bind(pins),
     releaseWithin: pins.releaseWithin.bind(pins),
     async add(...[cid, mode, options]: Parameters<typeof pins.add>) {
       begun.push(String(cid));

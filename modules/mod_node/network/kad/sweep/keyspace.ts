@@ -9,7 +9,7 @@ export type Prefix = string;
 
 /** Anything that has a key in the key space. */
 export interface HasKadId {
-  /** 32 bytes. */
+  /** The key: 32 bytes. */
   readonly kadId: Uint8Array;
 }
 

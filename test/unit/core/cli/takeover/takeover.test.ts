@@ -1,7 +1,4 @@
-/**
- * `modhost run --takeover`: another process goes on in place of the one that serves, and nothing is
- * lost.
- */
+/** `modhost run --takeover`: another process replaces the server without a lost request. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -28,12 +25,12 @@ const config = (more: object = {}) =>
 const source = readFileSync(new URL("../../../../support/takeover_module.mjs", import.meta.url), "utf8");
 const files = (more?: object) => ({ "mod_http_a.mjs": source, "modhost.config.json": config(more) });
 
-/** Not those that the other tests of this folder have: they would win over the config file. */
+/** Removes variables of other tests in this folder, which would override the config file. */
 const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined, MODHOST_ADMIN_PORT: undefined };
 
 async function serving(more?: object) {
   const program = await Program.in(files(more));
-  // Where no server runs, it is a start.
+  // Without a running server, the command starts one.
   const running = await program.serve(["run", "--takeover", "--json"], env);
   const [at] = running.started.ports;
   const url = `http://127.0.0.1:${at?.port}`;
@@ -59,16 +56,16 @@ async function serving(more?: object) {
 }
 
 describe("a server that another process takes over", { concurrency: 2, timeout: 120_000 }, () => {
-  test("hands on its ports and what modules have saved; uploads, downloads and requests under load lose nothing", async () => {
+  test("hands over its ports and the saved states of modules, and no upload, download or request is lost", async () => {
     const admin_port = await freePort();
     await using server = await serving({ admin_port });
     const pidOfAdmin = async () => {
       const headers = { Connection: "close" };
-      const answer = await fetch(`http://127.0.0.1:${admin_port}/admin/api/status`, { headers });
-      return ((await answer.json()) as { pid: number }).pid;
+      const response = await fetch(`http://127.0.0.1:${admin_port}/admin/api/status`, { headers });
+      return ((await response.json()) as { pid: number }).pid;
     };
-    const former = await server.get("/a/pid");
-    assert.equal(await pidOfAdmin(), Number(former));
+    const previous = await server.get("/a/pid");
+    assert.equal(await pidOfAdmin(), Number(previous));
     assert.equal(await server.get("/a/count"), "1");
     await using load = takeoverLoad(server.url, { pieces: 15, pauseMs: 100 });
     await load.begun();
@@ -76,13 +73,13 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     assert.equal(code, 0, stdout + stderr);
     const { pid, result } = JSON.parse(stdout);
     assert.equal(result, "done");
-    const figures = await load.end();
-    assert.deepEqual(figures.lost, []);
-    assert.ok(figures.requests > 20 && figures.uploads >= 1 && figures.downloads >= 1, JSON.stringify(figures));
+    const counts = await load.end();
+    assert.deepEqual(counts.lost, []);
+    assert.ok(counts.requests > 20 && counts.uploads >= 1 && counts.downloads >= 1, JSON.stringify(counts));
     assert.equal(await server.get("/a/pid"), String(pid));
-    assert.notEqual(former, String(pid));
+    assert.notEqual(previous, String(pid));
     assert.equal(await server.get("/a/count"), "2");
-    await untilGone(Number(former), false);
+    await untilGone(Number(previous), false);
     assert.equal(await pidOfAdmin(), pid, "the port of the Admin API is handed on, too");
     process.kill(pid, "SIGTERM");
     const { stdout: whole } = await server.ended;
@@ -90,19 +87,19 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     assert.deepEqual(events.toSorted(), ["handed_over", "handing_over", "started", "started", "stopped", "stopping"]);
   });
 
-  test("goes on where the other one cannot, and says why: before it is handed anything, and after", async () => {
+  test("keeps serving and reports the reason if the other process fails, before and after the handover", async () => {
     await using server = await serving();
-    const former = await server.get("/a/pid");
+    const previous = await server.get("/a/pid");
     const main = join(server.program.folder, "mod_http_a.mjs");
     assert.equal(await server.get("/a/count"), "1");
 
-    const held = server.get("/a/held");
+    const unfinished = server.get("/a/held");
     const late = await server.takeOver("--wait", "0.5");
     assert.equal(late.code, 1);
     const named = /GET \/a\/held \(\d+ s\) did not end within 0\.5 s; wait longer by --wait/;
     assert.match(JSON.parse(late.stdout).error.message, named);
     await server.get("/a/let_go");
-    assert.equal(await held, "at last");
+    assert.equal(await unfinished, "at last");
 
     await writeFile(main, "export default () => { throw new Error('no good'); };");
     const broken = await server.takeOver();
@@ -120,29 +117,35 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
 
     const killed =
       'process.getBuiltinModule("node:child_process").execFileSync("kill", ["-KILL", String(process.pid)]);';
-    // It loads where no port is open, as in the check, and ends the process where one is, in a way
-    // that nobody can refuse.
-    await writeFile(main, source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) ${killed}`));
+    // The module loads in the check, in which no port is open. It kills the process that is to
+    // serve, in a way that the host cannot refuse.
+    await writeFile(
+      main,
+      source.replace("/* begin */", `if (module.serves() && ${previous} !== process.pid) ${killed}`),
+    );
     await using load = takeoverLoad(server.url, { pieces: 3, pauseMs: 50 });
     await load.begun();
     const failed = await server.takeOver();
     assert.equal(failed.code, 1);
     assert.match(JSON.parse(failed.stdout).error.message, /it has ended with SIGKILL/);
-    // A process that dies takes the connections with it that it has accepted, and nothing else.
+    // A killed process loses the connections that it has accepted, and nothing else.
     const lost = (await load.end()).lost.filter((reason) => !/ECONNRESET|socket hang up/.test(reason));
     assert.deepEqual(lost, []);
-    assert.equal(await server.get("/a/pid"), former);
+    assert.equal(await server.get("/a/pid"), previous);
     assert.equal(await server.get("/a/count"), "2");
 
-    // It loads in the check, and not when the process is to serve.
+    // The module loads in the check, and fails when the process is to serve.
     await writeFile(
       main,
-      source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) throw new Error("not twice");`),
+      source.replace(
+        "/* begin */",
+        `if (module.serves() && ${previous} !== process.pid) throw new Error("not twice");`,
+      ),
     );
     const second = await server.takeOver();
     assert.equal(second.code, 1);
     assert.match(JSON.parse(second.stdout).error.message, /the module http_a does not load there: .*not twice/);
-    assert.equal(await server.get("/a/pid"), former);
+    assert.equal(await server.get("/a/pid"), previous);
     const lines = readFileSync(join(server.program.folder, "data", "audit.jsonl"), "utf8")
       .trim()
       .split("\n");
@@ -151,8 +154,8 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     assert.deepEqual(
       outcomes.map(({ result, by }) => [result, by]),
       [
-        ["failed", `process ${former}`],
-        ["failed", `process ${former}`],
+        ["failed", `process ${previous}`],
+        ["failed", `process ${previous}`],
       ],
     );
     server.kill("SIGTERM");

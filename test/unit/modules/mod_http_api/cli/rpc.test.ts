@@ -39,7 +39,7 @@ async function tree(name: string): Promise<void> {
 }
 
 describe("rpc: the server", () => {
-  test("is found by the file api of the repo", async () => {
+  test("the server is found by the file api of the repo", async () => {
     const found = await rpc(["version", "-n"], { address: undefined, env: { IPFS_PATH: join(host.folder, "repo") } });
     assert.deepEqual(found, { code: 0, stdout: "0.9.0\n", stderr: "" });
     const configured = await rpc(["version", "-n"], {
@@ -49,12 +49,12 @@ describe("rpc: the server", () => {
     assert.equal(configured.stdout, "0.9.0\n");
   });
 
-  test("can be named by a multiaddress", async () => {
+  test("the server can be named by a multiaddress", async () => {
     const { port } = new URL(api);
     assert.equal((await rpc(["version", "-n"], { address: `/ip4/127.0.0.1/tcp/${port}` })).stdout, "0.9.0\n");
   });
 
-  test("that does not know the host name explains that in one line, with a remedy", async () => {
+  test("a server that does not know the host name explains that in one line, with a remedy", async () => {
     const named = await createTestHost({
       config: { modules_enabled: ["http", "http_api", "http_errors"], hosts: { localhost: {} } },
     });
@@ -72,7 +72,7 @@ describe("rpc: the server", () => {
     }
   });
 
-  test("that redirects callers elsewhere reports the address", async () => {
+  test("a server that redirects callers elsewhere reports the address", async () => {
     const away = createServer((_request, response) => response.writeHead(308, { Location: "https://there:1/x" }).end());
     await new Promise<void>((done) => away.listen(0, "127.0.0.1", done));
     try {
@@ -85,17 +85,17 @@ describe("rpc: the server", () => {
     }
   });
 
-  test("is named with the source of its address if it is unreachable", async () => {
+  test("an unreachable server is named with the source of its address", async () => {
     const { code, stderr } = await rpc(["id"], { address: "http://127.0.0.1:1" });
     assert.equal(code, 1);
     assert.match(stderr, /No server responds at http:\/\/127\.0\.0\.1:1 \(from --api\): .*ECONNREFUSED/);
   });
 
-  test("can be named by host and port", async () => {
+  test("the server can be named by host and port", async () => {
     assert.equal((await rpc(["version", "-n"], { address: new URL(api).host })).stdout, "0.9.0\n");
   });
 
-  test("is the one of the repo that --config names, before or after the command, whatever $IPFS_PATH says", async () => {
+  test("the server is the one of the repo that --config names, before or after the command, whatever $IPFS_PATH says", async () => {
     await writeFile(join(folder, "own.yaml"), `node_repo: ${JSON.stringify(join(host.folder, "repo"))}\n`);
     const env = { IPFS_PATH: join(folder, "other") };
     for (const words of [
@@ -114,7 +114,7 @@ describe("rpc: the server", () => {
     ["a config file names", { words: ["-c", "quiet.yaml"] }],
     ["is in ./data", { cwd: "home" }],
   ] as const) {
-    test(`of a repo that ${title} is not replaced by another one when it does not run`, async () => {
+    test(`no other server is called if the server of a repo that ${title} does not run`, async () => {
       await mkdir(join(folder, "home", "data", "repo"), { recursive: true });
       await writeFile(join(folder, "quiet.yaml"), "node_repo: ./quiet\n");
       const words = "words" in given ? given.words : [];
@@ -127,13 +127,13 @@ describe("rpc: the server", () => {
     });
   }
 
-  test("at the default address is used if nothing names a repo, and stderr says so", async () => {
+  test("the server at the default address is called if nothing names a repo, and stderr says so", async () => {
     await mkdir(join(folder, "bare"), { recursive: true });
     const { stderr } = await rpc(["nope-nope"], { address: undefined, cwd: "bare" });
     assert.match(stderr, /^modhost: there is no repo .*\/bare\/data\/repo, so the command is sent to .*\/tcp\/5280\n/);
   });
 
-  test("with an invalid address is a usage error", async () => {
+  test("an invalid address of the server is a usage error", async () => {
     assert.equal((await rpc(["id"], { address: "/ip4/nowhere" })).code, 2);
     assert.equal((await rpc(["id"], { address: "localhost" })).code, 2);
   });
@@ -164,7 +164,7 @@ describe("rpc: words", () => {
     });
   }
 
-  test("without a command list all commands, and with a group list the commands in it", async () => {
+  test("modhost rpc without a command lists all commands, and with a group lists the commands in it", async () => {
     const all = await rpc([]);
     assert.equal(all.code, 0);
     for (const name of ["add", "pin remote service add", "swarm filters rm"])
@@ -205,7 +205,7 @@ describe("rpc: words", () => {
 });
 
 describe("rpc: outcomes", () => {
-  test("are texts, or with --encoding=json one value per line", async () => {
+  test("the output is text, or with --encoding=json one value per line", async () => {
     assert.equal(
       (await rpc(["pin", "ls", "--type=recursive", emptyDirectory])).stdout,
       `${emptyDirectory} recursive\n`,
@@ -346,13 +346,13 @@ describe("rpc: add, cat and get", () => {
 describe("rpc: config edit", () => {
   const editor = (EDITOR: string) => ({ env: { PATH: process.env.PATH, EDITOR } });
 
-  test("sends the edited configuration back", async () => {
+  test("config edit sends the edited configuration back", async () => {
     const edited = await rpc(["config", "edit"], editor('sed -i \'s/"StorageMax": "10GB"/"StorageMax": "11GB"/\''));
     assert.deepEqual(edited, { code: 0, stdout: "", stderr: "" });
     assert.equal((await rpc(["config", "Datastore.StorageMax"])).stdout, "11GB\n");
   });
 
-  test("changes nothing if the editor fails or none is set", async () => {
+  test("config edit changes nothing if the editor fails or none is set", async () => {
     assert.match(
       (await rpc(["config", "edit"], editor("false #"))).stderr,
       /editor ended with 1; nothing was changed\n/,
@@ -365,7 +365,7 @@ describe("rpc: config edit", () => {
     ["the server refuses it", "printf '{ slip' >", /^modhost: failed to decode file as config/],
     ["the editor fails behind it", 'sh -c \'printf "{ slip" > "$1"; exit 3\' sh', /^modhost: The editor ended with 3/],
   ] as const) {
-    test(`keeps the edited text if ${title}, and names the file`, async () => {
+    test(`config edit keeps the edited text if ${title}, and names the file`, async () => {
       const { code, stderr } = await rpc(["config", "edit"], editor(written));
       assert.equal(code, 1);
       assert.match(stderr, reason);
@@ -377,7 +377,7 @@ describe("rpc: config edit", () => {
 });
 
 describe("rpc: messages of a server that has topics in multibase", () => {
-  test("use the topic as typed, and come from a file or the standard input", async () => {
+  test("messages use the topic as typed, and come from a file or the standard input", async () => {
     await using own = await createTestHost({
       config: { modules_enabled: ["http", "http_api"], api_pubsub_wire: "multibase" },
     });

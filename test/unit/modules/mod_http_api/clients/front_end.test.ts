@@ -227,7 +227,7 @@ for (const [level, mount] of [
       const leaving = new AbortController();
       const tail = node.log.tail({ signal: leaving.signal })[Symbol.asyncIterator]();
       const line = tail.next();
-      await eventually("a line of the log", async () => {
+      await eventually("the log has a line", async () => {
         await node.version();
         return Promise.race([line, sleep(50, undefined)]);
       });

@@ -33,7 +33,7 @@ describe("a node that delegates routing to a gateway", () => {
       .flatMap(({ Responses }) => Responses ?? []);
   };
 
-  test("finds the providers of a block and the addresses of a peer, and fetches the block there", async () => {
+  test("the node finds the providers of a block and the addresses of a peer, and fetches the block there", async () => {
     const { other, otherId, address } = pair;
     const cid = await provided(other, "known by hearsay");
     const where = { ID: otherId, Addrs: [address] };
@@ -44,7 +44,7 @@ describe("a node that delegates routing to a gateway", () => {
     assert.ok(text.includes(otherId), text);
   });
 
-  test("resolves names of other nodes, and publishes its own", async () => {
+  test("the node resolves names of other nodes, and publishes its own", async () => {
     const { other } = pair;
     const { Name } = await other.value<{ Name: string }>("name/publish?arg=/ipfs/bafkqaaa&resolve=false");
     assert.deepEqual(await client.value(`name/resolve?arg=${Name}`), { Path: "/ipfs/bafkqaaa" });
@@ -52,7 +52,7 @@ describe("a node that delegates routing to a gateway", () => {
     assert.deepEqual(await other.value(`name/resolve?arg=${own.Name}`), { Path: "/ipfs/bafkqabdfonsxg" });
   });
 
-  test("has no DHT, so it neither provides blocks nor responds to DHT queries", async () => {
+  test("the node has no DHT, so it neither provides blocks nor responds to DHT queries", async () => {
     assert.equal((await client.call("dht/query?arg=QmNnooDu7bfjPFoTZYxMNLWUQJyrVwtbZg5gBMjTezGAJN")).status, 500);
     const { text } = await client.call(`dht/findpeer?arg=12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5`);
     assert.match(text, /routing: not found/);
