@@ -37,7 +37,7 @@ export const bundled = {
   ].filter((name) => !leftOut.includes(name)),
   /** Modules that are never quarantined by default, because nothing is served without them. */
   essential: ["http", "http_guard", "node", "http_api"],
-  /** Serves the socket by which commands find the running server. */
+  /** Serves the socket at which commands find the running server. */
   control: "http_admin",
   /** Serves folders of web pages that `modhost run` is started with. */
   fileServer: "http_files",

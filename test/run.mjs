@@ -1,29 +1,29 @@
 /**
  * Runs the tests: `node test/run.mjs [FILE|FOLDER...] [--name TEXT] [--times] [OPTION...]`. Without
- * files it takes every `test/**` file that ends in `.test.ts`.
+ * files it runs every file of `test/` that ends in `.test.ts`.
  *
- * Of folders, and without files, small files share processes: see `support/together.mjs`. A file
- * that is named has its own. The modules of their hosts are bundled then: see `support/bundle.mjs`.
- * The programs that tests start run `dist/`, which is built again first where sources have changed;
- * for files that are named, only those that start a program see to that.
+ * A file that is named runs in a process of its own. Otherwise about thirty files share one, unless
+ * their names end in `.alone.test.ts`: see `support/together.mjs`. Their hosts then use bundled
+ * modules: see `support/bundle.mjs`. The programs that tests start run `dist/`, which is rebuilt
+ * first if sources have changed. If files are named, only those that start a program rebuild it.
  *
- * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it
- * stands. `--times` ends with how long each file took, in a process of its own. Other options are
- * handed to Node's runner (`--test-only`, ...).
+ * `--name TEXT` runs the tests whose names contain this text, and loads only the files that contain
+ * it. `--times` prints how long each file took, each in a process of its own. Other options are
+ * passed to Node's runner (`--test-only`, ...).
  */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isLong, isSociable, together } from "./support/together.mjs";
+import { together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
-  console.error(`The tests need Node 24, this is ${process.versions.node}: start them with npm run test:unit`);
+  console.error(`The tests need Node 24 and this is Node ${process.versions.node}: start them with npm run test:unit`);
   process.exit(1);
 }
 
-// Older versions of Node, which are told so above, cannot load them.
+// Imported here, because older versions of Node cannot load them and have to get the error above.
 const { bundle } = await import("./support/bundle.mjs");
 const { freshen } = await import("../config/build/fresh.mjs");
 
@@ -31,17 +31,14 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));
 const files = withName(named.length > 0 ? named.flatMap(testFiles) : testFiles("test"));
 const mayShare = name === undefined && !times;
-const isFree = (file) => mayShare && !named.includes(file);
-const [shared, others] = partition(files, (file) => isFree(file) && isSociable(resolve(root, file)));
-const [long, alone] = partition(others, (file) => isFree(file) && isLong(resolve(root, file)));
-const absolute = (file) => resolve(root, file);
-const groups = together(shared.map(absolute), long.map(absolute));
+const [grouped, single] = partition(files, (file) => mayShare && !named.includes(file));
+const groups = together(grouped.map((file) => resolve(root, file)));
 
 const areNamed = files.every((file) => named.includes(file));
 if (!areNamed) freshen();
 const hook = areNamed ? undefined : await bundle();
 
-/** For what tests need that is made once; programs of other users read it. */
+/** A folder for things that tests make once per run. Programs of other users read it. */
 const folder = mkdtempSync(join(tmpdir(), "modhost-run-"));
 chmodSync(folder, 0o755);
 
@@ -50,29 +47,31 @@ const runner = spawn(
   process.execPath,
   [
     "--conditions=source",
+    // MiB. Tests make much garbage and live shortly: a larger young generation saves 5 % of the CPU.
+    "--max-semi-space-size=32",
     `--require=${support("unhooked.cjs")}`,
     `--require=${support("time_limit.cjs")}`,
     ...(hook === undefined ? [] : [`--require=${hook}`]),
     "--test",
-    // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and
-    // so have the files that share a process, which have it together.
+    // A test that hangs fails instead of blocking the run. The timeout is long enough for a busy
+    // machine. Files that share a process share it, too.
     "--test-timeout=900000",
-    // Half of the time a test file waits, for a network, a disk or a program. With two more than
-    // there are cores, two cores had nothing to do for a tenth of the run.
+    // A test file waits for half of its time: for a network, a disk or a program. With only two
+    // more processes than cores, two cores were idle for a tenth of the run.
     `--test-concurrency=${availableParallelism() + 4}`,
     ...reportTo(reporter),
     ...(times ? reportTo(support("times.mjs")) : []),
     ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
     ...options,
     ...groups.files,
-    ...alone,
+    ...single,
   ],
   {
     cwd: root,
     stdio: "inherit",
-    // Each file has a process of its own, and so have the programs that it starts: what one has
-    // compiled serves all. A busy machine takes its time to load modules: only tests of that bound
-    // have a shorter one.
+    // Each file and each program that it starts has a process of its own: all of them share one
+    // compile cache. Loading modules takes long on a busy machine: only tests of that timeout use a
+    // shorter one.
     env: {
       NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests"),
       MODHOST_LOAD_TIMEOUT: "300",
@@ -101,7 +100,7 @@ function parse(args) {
   return parsed;
 }
 
-/** The test files in a folder, or the one that is named. */
+/** Returns the test files in a folder, or the file that is named. */
 function testFiles(path) {
   if (!statSync(resolve(root, path)).isDirectory()) return [path];
   const names = readdirSync(resolve(root, path), { recursive: true });
@@ -111,10 +110,7 @@ function testFiles(path) {
     .sort();
 }
 
-/**
- * The files that hold the name that was asked for; all of them when it is put together while they
- * run.
- */
+/** Returns the files that contain the name, or all of them if the name is assembled at run time. */
 function withName(all) {
   if (name === undefined) return all;
   const holding = all.filter((file) => read(file).includes(name));

@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { format } from "node:util";
 import type { Config } from "../config/index.ts";
+import { httpOf } from "../host/http_module.ts";
 import type { Host } from "../host.ts";
 import type { CertificatesOptions, TlsLog } from "../tls/index.ts";
 import type { ConfigPlan, LogLevel, ModuleState, ServerStatus } from "../types.ts";
@@ -18,7 +19,7 @@ import {
 } from "./admin/client.ts";
 import { fileProblems, portFaults, valueWarnings } from "./check_values.ts";
 import type { Command, CommandContext } from "./command.ts";
-import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
+import { filesArgument, hostOptions, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 
 export interface Report {

@@ -2,7 +2,6 @@ import type { Socket } from "node:net";
 import { basename, resolve } from "node:path";
 import { configFileNames } from "../config/index.ts";
 import type { Host, HostOptions } from "../host.ts";
-import type { HttpModule } from "../http/index.ts";
 import { openConnection } from "../testing/inject.ts";
 import type { LogLevel, ModuleState } from "../types.ts";
 import { type CommandContext, UsageError } from "./command.ts";
@@ -68,12 +67,6 @@ export async function withHost<T>(
 /** Opens a connection to the HTTP service of a host in this process, without a port. */
 export function connectTo(host: Host): Socket {
   return openConnection((socket) => host.connect("http", socket));
-}
-
-/** Returns the routes of the server; undefined if the module `http` is not loaded. */
-export function httpOf(host: Host): HttpModule | undefined {
-  const isLoaded = host.modules().some(({ name, status }) => name === "http" && status === "loaded");
-  return isLoaded ? host.exports<HttpModule>("http") : undefined;
 }
 
 /** Returns the module's name, with the virtual host that the instance serves. */

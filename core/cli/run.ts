@@ -1,4 +1,5 @@
 import { variableOf } from "../config/index.ts";
+import { httpOf } from "../host/http_module.ts";
 import type { Host, HostOptions } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
 import { WORKER_VARIABLE } from "../processes/messages.ts";
@@ -9,7 +10,7 @@ import { counted } from "../util/text.ts";
 import { portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
-import { filesArgument, hostOptions, httpOf, withHost } from "./hosted.ts";
+import { filesArgument, hostOptions, withHost } from "./hosted.ts";
 import type { Output } from "./output.ts";
 import { RunService } from "./run_service.ts";
 import { serve } from "./serve.ts";

@@ -6,7 +6,7 @@ import { readConfig } from "../host/reading.ts";
 import type { HostOptions } from "../host.ts";
 import { handOverText } from "../operations/server.ts";
 import { Supervisor } from "../processes/supervisor.ts";
-import type { GivenPort, Worker } from "../processes/worker.ts";
+import type { Worker } from "../processes/worker.ts";
 import { ownCommand } from "../relay/ipc_child.ts";
 import type { LogLevel } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
@@ -84,27 +84,19 @@ export async function supervise(context: CommandContext, count: number): Promise
  */
 export async function workerOptions(worker: Worker, { modules = [] }: HostOptions): Promise<HostOptions> {
   const { siblings, module, ports } = await worker.begin();
+  const sockets = ports.map(({ name, requested, handle }) => {
+    return { name, requested, server: serverOf(handle), waiting: [] };
+  });
   return {
     siblings,
     modules: [...modules, module],
-    ...(worker.isPrimary
-      ? ports.length > 0
-        ? { sockets: ports.map(pausedPort) }
-        : {}
-      : { sockets: [], log: logOf(worker) }),
+    ...(worker.isPrimary ? (sockets.length > 0 ? { sockets } : {}) : { sockets: [], log: logOf(worker) }),
     prepareNext: () => {
       const reason = "it has several processes: reload its modules, or restart it";
       return Promise.reject(new ModhostError("CHANGE_REFUSED", { what: handOverText, reason }));
     },
   };
 }
-
-const pausedPort = ({ name, requested, handle }: GivenPort) => ({
-  name,
-  requested,
-  server: serverOf(handle),
-  waiting: [],
-});
 
 /** Sends log lines to the primary, which writes them with its own. */
 const logOf = ({ supervisor }: Worker): LogSettings => ({

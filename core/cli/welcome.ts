@@ -1,12 +1,13 @@
 /**
  * Prints what `modhost run` serves: addresses, failed modules with reasons, and what to try next.
  */
+import { httpOf } from "../host/http_module.ts";
 import type { Host } from "../host.ts";
 import type { ModuleState } from "../types.ts";
 import { programName } from "../util/program_name.ts";
 import { printable } from "../util/text.ts";
 import { type AppAddresses, appAddresses, portText } from "./addresses.ts";
-import { httpOf, labelOf } from "./hosted.ts";
+import { labelOf } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 
 /** Prints what is served at which address. */

@@ -95,12 +95,8 @@ export function assemble(deps: HostPartsDeps): HostParts {
     server: (requester) => serverFor(requester, operating),
   };
   const isolation: IsolationDeps = {
-    config: () => parts.config,
+    context,
     hostsOf: (name) => catalog.hostsOf(name),
-    listening: () => ports.listening(),
-    states: () => modules.states(),
-    serves: options.listen !== false,
-    loadTimeout,
     grace: () => seconds(parts.config, "unload_grace", 10),
     ended: (owner, reason) => void quarantine.quarantine(owner as Instance, reason, { isDead: true }),
   };

@@ -51,21 +51,20 @@ export interface RequestSiblings {
    * Called for each new plain HTTP connection. Calls `serve`, or passes the connection to another
    * process, within `patience` milliseconds.
    */
-  begins?(socket: Socket, serve: () => void, patience: number, proxies: TrustedProxies): void;
+  begins(socket: Socket, serve: () => void, patience: number, proxies: TrustedProxies): void;
   /** Called for each request that reaches this process, before its body is read. */
-  arrived?(request: IncomingMessage): void;
+  arrived(request: IncomingMessage): void;
   /** Returns true when another process serves the request. */
-  takes?(request: NodeRequest, proxies: TrustedProxies): boolean;
+  takes(request: NodeRequest, proxies: TrustedProxies): boolean;
   /** Called before this process serves a request. */
-  stays?(request: NodeRequest, response: NodeResponse, proxies: TrustedProxies): void;
+  stays(request: NodeRequest, response: NodeResponse, proxies: TrustedProxies): void;
   /**
    * Passes a request for which `takes` returned true to its process. `isLast`: the connection is
-   * closed after the response.
+   * closed after the response. `handover`: the connection of a request for a websocket.
    */
-  serve?(request: NodeRequest, response: NodeResponse, isLast: boolean): void;
-  serveUpgrade?(request: IncomingMessage, handover: Handover): void;
+  serve(request: NodeRequest, response: NodeResponse, isLast: boolean, handover: Handover | undefined): void;
   /** Called when the mounted apps, or the middleware before them, may have changed. */
-  mounted?(): void;
+  mounted(): void;
 }
 
 type Handle = (request: NodeRequest, response: NodeResponse) => void;
@@ -172,15 +171,13 @@ export class HttpService implements PipelineService {
 
   /** Serves the request here, or passes it to the process that it belongs to. */
   #share(siblings: RequestSiblings, request: NodeRequest, response: NodeResponse): void {
-    siblings.arrived?.(request as IncomingMessage);
-    if (siblings.takes?.(request, this.proxies) !== true) {
-      siblings.stays?.(request, response, this.proxies);
-      this.#handle(request, response);
+    siblings.arrived(request as IncomingMessage);
+    if (siblings.takes(request, this.proxies)) {
+      siblings.serve(request, response, this.stopping, handovers.get(request));
       return;
     }
-    const handover = handovers.get(request);
-    if (handover === undefined) siblings.serve?.(request, response, this.stopping);
-    else siblings.serveUpgrade?.(request as IncomingMessage, handover);
+    siblings.stays(request, response, this.proxies);
+    this.#handle(request, response);
   }
 
   /**
@@ -217,7 +214,7 @@ export class HttpService implements PipelineService {
   /** Serves an HTTP/1 connection. */
   connect(socket: Socket): void {
     const serve = () => (this.#replacement ?? this).listeners.connect(socket);
-    if (this.siblings?.begins === undefined) serve();
+    if (this.siblings === undefined) serve();
     else this.siblings.begins(socket, serve, this.settings.headTimeout * 1000, this.proxies);
   }
 
@@ -252,7 +249,7 @@ export class HttpService implements PipelineService {
    */
   remount(): void {
     this.#built = undefined;
-    this.siblings?.mounted?.();
+    this.siblings?.mounted();
   }
 
   /** The route table, built at its first use after a change. */
@@ -349,7 +346,7 @@ export class HttpService implements PipelineService {
   /** Whether the request asks for a websocket and its path has a websocket route. */
   #upgrades(request: IncomingMessage): boolean {
     if (!wantsWebsocket(request)) return false;
-    if (this.siblings?.takes?.(request, this.proxies) === true) return true;
+    if (this.siblings?.takes(request, this.proxies) === true) return true;
     const target = parseTarget(request.url ?? "");
     const host = this.hosts.choose(target?.authority ?? request.headers.host);
     if (target === undefined || typeof host !== "string") return false;

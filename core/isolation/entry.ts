@@ -8,6 +8,7 @@ import { type ModuleCode, readCode } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import { installHooks } from "../module/fresh_import.ts";
 import { Instance } from "../module/instance.ts";
+import { Items } from "../module/items.ts";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { serializeError } from "../relay/errors.ts";
 import { ScopeKinds } from "../tokens/index.ts";
@@ -20,10 +21,18 @@ import { environmentFor, refuse, SCOPES } from "./environment.ts";
 import { callAt, shapeOf } from "./exports.ts";
 import { WorkerHttp } from "./http.ts";
 import { logTo } from "./log.ts";
-import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } from "./messages.ts";
+import {
+  appSettings,
+  type Described,
+  type Loaded,
+  type ProvidedApp,
+  type Serving,
+  type WorkerCode,
+  type WorkerTask,
+} from "./messages.ts";
 import { gatherOutput } from "./output.ts";
 
-/** Exit code of a worker that wanted to abort or to kill the process: as after SIGABRT. */
+/** Exit code of a worker whose code calls `process.abort` or kills its own process. */
 const ABORTED = 134;
 const { source, loadTimeout, port, bell, isRung } = workerData as WorkerCode;
 // The module's code must not reach the ports.
@@ -43,36 +52,34 @@ const toHost: MessageEndpoint = {
   },
   on: port.on.bind(port),
 };
-const channel: Channel = new Channel(toHost, {
+/** Functions that the host may call; `load` adds those of the instance. */
+const handlers: Record<string, (...values: never[]) => unknown> = {
   ping: () => process.memoryUsage().external,
   describe,
   load,
-  serve: (serving: Serving) => http.serve(serving, appsOf(instance())),
-  commit: () => instance().commit(),
-  ready: () => instance().ready(),
-  save: () => instance().module.save?.(),
-  restore: (saved: unknown) => instance().module.restore?.(saved),
-  async leave(closeCode: number) {
-    const left = http.leave(closeCode);
-    await Promise.all([left, ...instance().withdraw()]);
-  },
-  unload: (seconds: number) => instance().close(new Deadline(seconds)),
-  call: (path: readonly string[], values: readonly unknown[]) => callAt(instance().exports, path, values),
-  event: (event: string, data: unknown) => deliver(event, data),
-});
+};
+const channel: Channel = new Channel(toHost, handlers);
 const log = logTo((lines) => channel.call("log", lines));
-/** Apps and token scopes that the host knows of from what `load` gave. */
+/** Apps and token scopes that the result of `load` contains. */
 const known = new WeakSet<OwnedItem>();
 const kinds = new ScopeKinds();
-const http = new WorkerHttp(log, kinds, (item) => {
-  if (!known.has(item)) channel.notify("provide", appOf(item));
+const http = new WorkerHttp(log, kinds);
+/** Receives the kinds of items that the host can use from another thread. */
+const items = new Items();
+const fault = (error: unknown) => channel.notify("fault", "removing what it provides", serializeError(error));
+items.handle("http-provider", {
+  added: (item) => addApp(item as OwnedItem<HttpProvider>),
+  removed: (item) => http.remove(item as OwnedItem<HttpProvider>),
+  fault,
+});
+items.handle(SCOPES, {
+  added: (item) => addScopes(item as OwnedItem<TokenScopeItem>),
+  removed: (item) => kinds.remove(item as OwnedItem<TokenScopeItem>),
+  fault,
 });
 let code: ModuleCode | undefined;
 let made: Instance | undefined;
-let deliver: (event: string, data: unknown) => void = () => undefined;
-const stray = (error: unknown) => {
-  if (made !== undefined) made.fault("running code that is not awaited", error);
-};
+const stray = (error: unknown) => made?.fault("running code that is not awaited", error);
 const uncaught = (error: unknown) => {
   if (made?.uncaught(error) !== true) stray(error);
 };
@@ -82,7 +89,7 @@ const uncaughtException = (error: unknown) => {
 };
 guardListeners({ unhandledRejection: stray, uncaughtException }, uncaught);
 
-/** Makes calls that would end the process of the host end this worker. */
+/** Makes `process.abort` and `process.kill` end this worker instead of the whole process. */
 function endsAlone(): void {
   const { kill } = process;
   process.abort = () => process.exit(ABORTED);
@@ -91,7 +98,7 @@ function endsAlone(): void {
 }
 
 /**
- * Drops what the module posts to the parent thread, and reports to the host once that it did so.
+ * Drops messages that the module posts to the parent thread. The first one notifies the host.
  */
 function quietParent(): void {
   const post = parentPort?.postMessage.bind(parentPort);
@@ -106,20 +113,11 @@ function quietParent(): void {
   });
 }
 
-function instance(): Instance {
-  return made as Instance;
-}
-
-function fault(step: string, error: unknown): void {
-  channel.notify("fault", step, serializeError(error));
-}
-
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
-  const { options, depends, global, shared, sticky, hints } = code;
-  const settings = { ...(shared === true ? { shared } : {}), ...(sticky === undefined ? {} : { sticky }) };
-  return { options, depends, global, hints, files: [...files], ...settings };
+  const { options, depends, global, shared = false, sticky, hints } = code;
+  return { options, depends, global, shared, sticky, hints, files: [...files] };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {
@@ -130,12 +128,21 @@ async function load(task: WorkerTask): Promise<Loaded> {
     events.add(event);
     if (made?.phase === "loaded") channel.notify("listen", event);
   };
-  const { context, bus } = environmentFor(task, { channel, log, http, hooked, addScopes });
-  deliver = (event, data) => bus.deliver(event, data, (error) => fault(`running a hook of ${event}`, error));
-  const failed = (_owner: unknown, step: string, error: unknown) => fault(step, error);
-  const own = new Instance(code, task.host, { ...context, failed }, { reloading: task.reloading });
+  const context = environmentFor(task, { channel, log, items, http, hooked });
+  const own = new Instance(code, task.host, context, { reloading: task.reloading });
   made = own;
   const { module } = own;
+  Object.assign(handlers, {
+    serve: (serving: Serving) => http.serve(serving, appsOf(own)),
+    commit: () => own.commit(),
+    ready: () => own.ready(),
+    save: () => module.save?.(),
+    restore: (saved: unknown) => module.restore?.(saved),
+    leave: (closeCode: number) => Promise.all([http.leave(closeCode), ...own.withdraw()]).then(() => undefined),
+    unload: (seconds: number) => own.close(new Deadline(seconds)),
+    call: (path: readonly string[], values: readonly unknown[]) => callAt(own.exports, path, values),
+    event: (event: string, data: unknown) => context.bus.deliver(event, data),
+  });
   const setStatus = module.set_status.bind(module);
   let isNoting = false;
   const note = () => {
@@ -170,16 +177,21 @@ function appsOf(own: Instance): OwnedItem<HttpProvider>[] {
   return own.itemsOf("http-provider") as OwnedItem<HttpProvider>[];
 }
 
+/** Adds an app, and reports it to the host if the module provides it after it is loaded. */
+function addApp(item: OwnedItem<HttpProvider>): void {
+  http.add(item);
+  if (!known.has(item)) channel.notify("provide", appOf(item));
+}
+
 /**
- * Declares token scopes for `request.token.allows` here; the host has its own declaration, made
- * from what `load` gave.
+ * Declares token scopes for `request.token.allows` in this thread. The host makes its own
+ * declaration from the result of `load`.
  */
-function addScopes(item: OwnedItem<TokenScopeItem>): () => void {
+function addScopes(item: OwnedItem<TokenScopeItem>): void {
   if (!known.has(item)) {
     throw refuse("declare token scopes after it is loaded", "declare them in the module's function");
   }
   kinds.add(item);
-  return () => kinds.remove(item);
 }
 
 function namedScopes({ item }: OwnedItem<TokenScopeItem>): NamedTokenScopes {
@@ -192,22 +204,12 @@ function namedScopes({ item }: OwnedItem<TokenScopeItem>): NamedTokenScopes {
 }
 
 function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {
-  const { route, middleware, name, default_path, priority, auth, cors, default_headers, websocket, upload_pause } =
-    item;
-  const settings = Object.entries({
-    name,
-    default_path,
-    priority,
-    auth,
-    cors,
-    default_headers,
-    websocket,
-    upload_pause,
-  });
+  const { route, middleware } = item;
+  const settings = appSettings.flatMap((field) => (item[field] === undefined ? [] : [[field, item[field]]]));
   return {
     host: owner.host,
     keys: route && Object.entries(route).flatMap(([key, value]) => (value === undefined ? [] : [key])),
     hasMiddleware: middleware !== undefined,
-    settings: Object.fromEntries(settings.filter(([, value]) => value !== undefined)),
+    settings: Object.fromEntries(settings),
   };
 }

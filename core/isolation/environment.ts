@@ -1,19 +1,17 @@
 /**
- * The environment of an isolated module in its worker: the same module object, as far as its calls
- * can cross a thread.
+ * The environment of an isolated module in its worker: the same module object. Calls that cannot
+ * cross a thread are refused.
  */
 import { Config } from "../config/index.ts";
 import { EventBus, type HookFailed } from "../events.ts";
-import { Items } from "../module/items.ts";
-import type { Release } from "../module/ledger.ts";
+import type { Items } from "../module/items.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
 import type { Channel } from "../relay/channel.ts";
-import type { HttpProvider, OwnedItem, TokenScopeItem } from "../types.ts";
+import { serializeError } from "../relay/errors.ts";
 import { ModhostError } from "../util/errors.ts";
-import type { Log } from "../util/log.ts";
-import { mirrorOf, type Shape } from "./exports.ts";
+import { mirrorOf } from "./exports.ts";
 import type { WorkerHttp } from "./http.ts";
 import type { WorkerTask } from "./messages.ts";
 
@@ -27,45 +25,26 @@ export const refuse = (what: string, remedy: string) => new ModhostError("ISOLAT
 
 /** The events of the server. Events of this module go through the host as well. */
 class WorkerBus extends EventBus {
-  readonly #notify: Channel["notify"];
+  readonly #channel: Channel;
 
-  constructor(notify: Channel["notify"]) {
+  constructor(channel: Channel) {
     super();
-    this.#notify = notify;
+    this.#channel = channel;
   }
 
   override fire(event: string): unknown {
-    throw refuse(`fire ${event}, which waits for an answer`, "announce it with module.announce_event");
+    throw refuse(`fire ${event}, which waits for a result`, "announce it with module.announce_event");
   }
 
   override announce(event: string, data: unknown, _failed: HookFailed, host?: string): void {
-    this.#notify("announce", event, data, host);
+    this.#channel.notify("announce", event, data, host);
   }
 
   /** Runs the hooks of this module for an event of the host. */
-  deliver(event: string, data: unknown, failed: HookFailed): void {
-    super.announce(event, data, failed);
-  }
-}
-
-/** The items that can cross a thread. */
-class WorkerItems extends Items {
-  readonly #http: WorkerHttp;
-  readonly #addScopes: (item: OwnedItem<TokenScopeItem>) => Release;
-
-  constructor(http: WorkerHttp, addScopes: (item: OwnedItem<TokenScopeItem>) => Release) {
-    super();
-    this.#http = http;
-    this.#addScopes = addScopes;
-  }
-
-  override add(kind: string, item: OwnedItem): Release {
-    if (kind === "http-provider") return this.#http.add(item as OwnedItem<HttpProvider>);
-    return kind === SCOPES ? this.#addScopes(item as OwnedItem<TokenScopeItem>) : super.add(kind, item);
-  }
-
-  override isReceived(): boolean {
-    return true;
+  deliver(event: string, data: unknown): void {
+    super.announce(event, data, (error) => {
+      this.#channel.notify("fault", `running a hook of ${event}`, serializeError(error));
+    });
   }
 }
 
@@ -79,67 +58,57 @@ class WorkerTables extends SharedTables {
 }
 
 function noTokens(): never {
-  throw refuse("check tokens", 'ask for them where apps are provided: auth: "token"');
-}
-
-export interface WorkerEnvironment {
-  readonly context: ModuleContext;
-  readonly bus: WorkerBus;
+  throw refuse("check tokens", 'require them where apps are provided: auth: "token"');
 }
 
 interface WorkerDeps {
   readonly channel: Channel;
-  readonly log: Log;
+  readonly log: ModuleContext["log"];
+  readonly items: Items;
   readonly http: WorkerHttp;
   /** Called with each event that the module hooks. */
   hooked(event: string): void;
-  /** Called with the token scopes that the module declares, once it is loaded. */
-  addScopes(item: OwnedItem<TokenScopeItem>): Release;
 }
 
+/** Returns the context of the instance; its bus delivers the events of the host. */
 export function environmentFor(
   task: WorkerTask,
-  { channel, log, http, hooked, addScopes }: WorkerDeps,
-): WorkerEnvironment {
+  { channel, log, items, http, hooked }: WorkerDeps,
+): ModuleContext & { readonly bus: WorkerBus } {
   const config = new Config(task.config);
   for (const [owner, declarations] of Object.entries(task.declarations)) config.declare(declarations, owner);
-  const bus = new WorkerBus((name, ...values) => channel.notify(name, ...values));
-  const found = new Map<string, unknown>();
-  const given = (name: string, shape: Shape) => {
-    if (!found.has(name))
-      found.set(
-        name,
-        mirrorOf(shape, (path, values) => channel.call("depend", name, path, values)),
-      );
-    return found.get(name);
-  };
-  const context: ModuleContext = {
-    bus,
-    items: new WorkerItems(http, addScopes),
+  const mirrors = new Map(
+    Object.entries(task.depends).map(([name, shape]) => [
+      name,
+      mirrorOf(shape, (path, values) => channel.call("depend", name, path, values)),
+    ]),
+  );
+  return {
+    bus: new WorkerBus(channel),
+    items,
     shared: new WorkerTables(),
     timers: new Timers(),
     log,
     config,
     loadTimeout: task.loadTimeout,
     find(name) {
-      // It is the host that serves, and the worker has no more of it than a place for routes.
+      // The host serves HTTP. The module here has no exports, and only takes routes.
       if (name === "http") {
         http.isUsed = true;
         return { key: "http@*", exports: {} };
       }
-      const shape = task.depends[name];
-      if (shape !== undefined) return { key: `${name}@*`, exports: given(name, shape) };
+      if (mirrors.has(name)) return { key: `${name}@*`, exports: mirrors.get(name) };
       throw refuse(`depend on ${name}`, `name it where the module is declared: export const depends = ["${name}"]`);
     },
     listening: () => task.listening,
     states: () => task.states,
     awaits: () => task.states.some((state) => state.is_late === true),
     tls: () => {
-      throw refuse("have the certificates", "serve TLS in a module that is not isolated");
+      throw refuse("use the certificates", "serve TLS in a module that is not isolated");
     },
     serves: task.serves,
     admit(what, name) {
-      if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they live in other threads");
+      if (what === "receiver") throw refuse(`handle items of kind ${name}`, "they are in other threads");
       if (what === "hook" && INNER_EVENTS.has(name))
         throw refuse(`hook ${name}`, "hook it in a module that is not isolated");
       if (what === "hook") hooked(name);
@@ -147,11 +116,10 @@ export function environmentFor(
       const act = name.endsWith("-provider") ? `provide ${name.slice(0, -9)}` : `add items of kind ${name}`;
       throw refuse(act, "only apps of HTTP and token scopes with fixed names can be provided from a worker");
     },
-    failed: () => undefined,
+    failed: (_owner, step, error) => channel.notify("fault", step, serializeError(error)),
     tokens: { identify: noTokens, authorize: noTokens, lacks: noTokens },
     server: () => {
       throw refuse("operate the server", "do so in a module that is not isolated");
     },
   };
-  return { context, bus };
 }

@@ -6,7 +6,7 @@
 /** Depth to which objects are searched for functions. */
 const MAX_DEPTH = 4;
 
-/** The form of exports: a value, the path of a function, or an object of such. */
+/** The form of exports: a value, a function with its path, or an object with such fields. */
 export type Shape =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "function"; readonly path: readonly string[] }
@@ -14,7 +14,7 @@ export type Shape =
 
 /**
  * Returns the form of what a module exports.
- * @throws {TypeError} naming what can be neither called nor copied across a thread
+ * @throws {TypeError} names the field that can be neither called nor copied across a thread
  */
 export function shapeOf(value: unknown, path: readonly string[] = []): Shape {
   if (typeof value === "function") return { kind: "function", path };
@@ -57,7 +57,7 @@ export function isFunctionAt(shape: Shape | undefined, path: readonly string[]):
   return at?.kind === "function";
 }
 
-/** Calls a function of what a module exports. */
+/** Calls the function at this path of the exports. */
 export function callAt(exported: unknown, path: readonly string[], values: readonly unknown[]): unknown {
   let owner: unknown;
   let found = exported;
@@ -68,7 +68,7 @@ export function callAt(exported: unknown, path: readonly string[], values: reado
   return (found as (...values: readonly unknown[]) => unknown).apply(owner, [...values]);
 }
 
-/** Own fields, and the methods of a class. */
+/** Returns the own fields of an object, and the methods of its class. */
 function fieldsOf(value: object): [string, unknown][] {
   if (
     ArrayBuffer.isView(value) ||

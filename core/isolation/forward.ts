@@ -2,6 +2,7 @@
 import { whenHalfClosed } from "../http/connection/lingering.ts";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
 import type { WebSocketExchange } from "../http/websocket/exchange.ts";
+import type { Channel } from "../relay/channel.ts";
 import { deserializeError } from "../relay/errors.ts";
 import { RelayFault } from "../relay/fault.ts";
 import { headerTable, innerResponseFields } from "../relay/fields.ts";
@@ -27,24 +28,23 @@ const ofHost: ReadonlySet<string> = new Set([...INNER_FIELDS, "trailer", "date"]
 /** Fields that the host sets itself if it also makes the page of the response. */
 const ofPage: ReadonlySet<string> = new Set([...ofHost, "content-length", "content-type"]);
 
-export interface ForwarderDeps {
-  /** Where the worker takes requests. */
-  readonly address: InnerAddress;
-  /** Called when the module is about to leave. Its websockets are to be closed with this code. */
-  leaving(closeCode: number): void;
-  /** Resolves to whether the worker lives once it has responded, or has ended. */
-  lives(): Promise<boolean>;
-}
-
 export class Forwarder {
-  readonly #deps: ForwarderDeps;
   readonly #target: InnerTarget & { readonly agent: Agent };
-  /** Requests that the worker has got. Another of its routes would send them again. */
+  readonly #channel: Channel;
+  readonly #leaving: (closeCode: number) => void;
+  /**
+   * Requests that were sent to the worker. Another route of the module must not send them again.
+   */
   readonly #forwarded = new WeakSet<Exchange>();
 
-  constructor(deps: ForwarderDeps) {
-    this.#deps = deps;
-    this.#target = { ...deps.address, agent: new Agent({ keepAlive: true, maxFreeSockets: 64 }) };
+  /**
+   * `leaving` is called when the module is about to be unloaded, with the code for closing its
+   * websockets.
+   */
+  constructor(address: InnerAddress, channel: Channel, leaving: (closeCode: number) => void) {
+    this.#target = { ...address, agent: new Agent({ keepAlive: true, maxFreeSockets: 64 }) };
+    this.#channel = channel;
+    this.#leaving = leaving;
   }
 
   /** Closes the connections to the worker. */
@@ -90,7 +90,7 @@ export class Forwarder {
       isUpgrade,
       informed: (status, rawHeaders) => relayEarlyHints(raw, response.raw, status, rawHeaders),
     });
-    const leaving = () => this.#deps.leaving(exchange.mount?.closeCode ?? 1001);
+    const leaving = () => this.#leaving(exchange.mount?.closeCode ?? 1001);
     request.leaving.addEventListener("abort", leaving, { once: true });
     request.closed.addEventListener("abort", () => outgoing.abort(), { once: true });
     if (!isUpgrade) whenHalfClosed(raw, response.raw, () => outgoing.endConnection());
@@ -103,10 +103,15 @@ export class Forwarder {
   }
 
   /**
-   * The connection has ended without a response: with its worker, or because a handler closed it.
+   * Handles a connection that ended without a response: its worker has ended, or a handler has
+   * closed the connection.
    */
   async #unanswered(exchange: Exchange, error: unknown): Promise<void> {
-    const lives = await this.#deps.lives();
+    // The worker responds to a ping, or the channel ends with it.
+    const lives = await this.#channel.call("ping").then(
+      () => true,
+      () => false,
+    );
     if (exchange.gone) return;
     if (error instanceof RelayFault && error.reason === "bad_answer") exchange.refuse(error.status);
     else if (lives) exchange.cut();
@@ -117,7 +122,7 @@ export class Forwarder {
   }
 }
 
-/** Returns what a handler may know of the token that let the request in. */
+/** Returns the facts about the token of a request that a handler may see. */
 function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
 }

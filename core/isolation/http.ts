@@ -3,9 +3,10 @@
  * the system.
  */
 import type { IncomingMessage } from "node:http";
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import { AppMount, appName, basePath, type HttpEnvironment, HttpService, originPolicy } from "../http/index.ts";
 import { idsElsewhere } from "../http/message/request.ts";
+import { listenAt } from "../ports/listen.ts";
 import { serializeError } from "../relay/errors.ts";
 import { admit, asciiJson, PASSED_FIELD, REFUSED_FIELD } from "../relay/inner_request.ts";
 import { remoteToken, type ScopeKinds } from "../tokens/index.ts";
@@ -18,74 +19,68 @@ import { traceRequest } from "./traced.ts";
 /** Characters of an error's message, and of its stack, that are sent to the host in a header. */
 const MAX_SENT = 1000;
 
-/** Seconds. The host applies its bounds to the clients, so the worker has none. */
+/** Seconds that no request takes. */
 const UNLIMITED = 86_400;
+
+/** The host applies its bounds to the clients, so the worker has none. */
+const bounds = {
+  headTimeout: UNLIMITED,
+  progressTimeout: UNLIMITED,
+  progressBytes: 0,
+  idleTimeout: UNLIMITED,
+  maxUnsent: Number.MAX_SAFE_INTEGER,
+  defaultHeaders: undefined,
+};
 
 type Item = OwnedItem<HttpProvider>;
 
 export class WorkerHttp {
   readonly #mounts = new Map<Item, AppMount>();
-  /** Behind them: they pass requests back to the host that no handler of the module answers. */
-  #rest: readonly AppMount[] = [];
+  /** Virtual hosts for which an app passes requests back that no handler responds to. */
+  readonly #passing = new Set<string>();
   readonly #log: WorkerLog;
-  readonly #added: (item: Item) => void;
   readonly #tokens: Tokens;
   #service: HttpService | undefined;
-  #server: Server | undefined;
   #grace = 10;
   #isLeaving = false;
-  /** The module depends on `http`. */
+  /** Whether the module depends on `http`. */
   isUsed = false;
 
-  /** `kinds` are those that the module declares; `added` is called for each app. */
-  constructor(log: WorkerLog, kinds: ScopeKinds, added: (item: Item) => void) {
+  /** `kinds` are those that the module declares. */
+  constructor(log: WorkerLog, kinds: ScopeKinds) {
     this.#log = log;
     this.#tokens = checkedTokens(kinds);
-    this.#added = added;
   }
 
-  /** Adds an app. The returned function removes it. */
-  add(item: Item): () => Promise<void> {
-    if (!this.#mounts.has(item)) {
-      const mount = mountOf(item, item.item);
-      this.#mounts.set(item, mount);
-      this.#service?.mount(mount);
-      this.#mountRest();
-    }
-    this.#added(item);
-    return () => this.#remove(item);
-  }
-
-  items(): Item[] {
-    return [...this.#mounts.keys()];
+  add(item: Item): void {
+    if (this.#service === undefined || this.#mounts.has(item)) return;
+    const mount = mountOf(item);
+    this.#mounts.set(item, mount);
+    this.#service.mount(mount);
+    const { owner } = item;
+    if (this.#passing.has(owner.host)) return;
+    this.#passing.add(owner.host);
+    this.#service.mount(mountOf({ owner, item: passing }, ""));
   }
 
   /**
-   * Listens from now on. These apps answer at once: the host decides when they go live, and its
-   * first request may overtake the word that they are.
+   * Listens from now on. These apps respond at once: the host decides when they go live, and its
+   * first request may overtake the message that they are.
    */
   async serve({ path, token, settings, grace }: Serving, apps: readonly Item[]): Promise<void> {
     this.#grace = grace;
-    for (const item of apps) this.#mounts.set(item, mountOf(item, item.item));
-    const bounds = {
-      headTimeout: UNLIMITED,
-      progressTimeout: UNLIMITED,
-      progressBytes: 0,
-      idleTimeout: UNLIMITED,
-      maxUnsent: Number.MAX_SAFE_INTEGER,
-      defaultHeaders: undefined,
-    };
     const service = new HttpService({ ...settings, ...bounds }, this.#environment(token), undefined);
     this.#service = service;
-    for (const mount of this.#mounts.values()) service.mount(mount);
-    this.#mountRest();
-    this.#server = createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket));
-    await new Promise<void>((resolve, reject) => this.#server?.once("error", reject).listen(path, resolve));
+    for (const item of apps) this.add(item);
+    await listenAt(
+      createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket)),
+      { path },
+    );
   }
 
   /**
-   * Tells the requests and websockets of all apps that they are to end, and waits for them.
-   * Requests that the host has forwarded before may still arrive: the apps answer until the worker
+   * Notifies the requests and websockets of all apps that they are to end, and waits for them.
+   * Requests that the host has forwarded before may still arrive: the apps respond until the worker
    * ends.
    */
   async leave(closeCode: number): Promise<void> {
@@ -93,30 +88,23 @@ export class WorkerHttp {
     await Promise.all([...this.#mounts.values()].map((mount) => mount.retire(this.#grace, closeCode)));
   }
 
-  #remove(item: Item): Promise<void> {
-    if (this.#isLeaving) return Promise.resolve();
+  /** Removes an app. Resolves when its requests have ended. */
+  async remove(item: Item): Promise<void> {
     const mount = this.#mounts.get(item);
-    if (mount === undefined) return Promise.resolve();
+    if (this.#isLeaving || mount === undefined) return;
     this.#mounts.delete(item);
     this.#service?.unmount(mount);
-    this.#mountRest();
-    return mount.retire(this.#grace);
-  }
-
-  #mountRest(): void {
-    for (const mount of this.#rest) this.#service?.unmount(mount);
-    this.#rest = [...this.#mounts.keys()].map((item) => mountOf(item, { ...item.item, middleware: pass, route: {} }));
-    for (const mount of this.#rest) this.#service?.mount(mount);
+    await mount.retire(this.#grace);
   }
 
   #environment(token: string): HttpEnvironment {
     return {
-      // Pages of errors are made by the host, where the hooks for them are.
+      // The host makes error pages, because the hooks for them are there.
       fire: (event, data) => {
         if (event !== "http-error") return undefined;
         const { code, response, message, error } = data as HttpErrorEvent;
         response.headers[REFUSED_FIELD] = asciiJson(refusalOf(message, error));
-        // The log must have its lines before somebody who sees the page looks for them.
+        // The lines are in the log before the client gets the error page.
         return code < 500 && error === undefined ? " " : this.#log.taken().then(() => " ");
       },
       announce: () => undefined,
@@ -131,7 +119,7 @@ export class WorkerHttp {
 
 const bearers = new WeakMap<object, Bearer>();
 
-/** The host has checked the token of a request, and has sent whose it is. */
+/** Returns the tokens of requests as the host has reported them: the host has checked each. */
 function checkedTokens(kinds: ScopeKinds): Tokens {
   const identify: Tokens["identify"] = (request) => {
     const bearer = bearers.get(request.raw);
@@ -143,7 +131,7 @@ function checkedTokens(kinds: ScopeKinds): Tokens {
   return { identify, authorize: (request) => identify(request) ?? unchecked, lacks: () => unchecked };
 }
 
-const unchecked: TokenRefusal = { status: 401, message: "The host has let nobody in", headers: {} };
+const unchecked: TokenRefusal = { status: 401, message: "The host has admitted nobody", headers: {} };
 
 const pass = (context: { status: number; body: unknown; set(field: string, value: string): void }) => {
   context.status = 404;
@@ -151,15 +139,23 @@ const pass = (context: { status: number; body: unknown; set(field: string, value
   context.body = " ";
 };
 
-function mountOf({ owner }: Item, provider: object): AppMount {
-  const { name = appName(owner.name), default_path } = provider as HttpProvider;
+/** An app that comes after all others of its host. */
+const passing: HttpProvider = {
+  middleware: pass as never,
+  route: {},
+  streaming_uploads: true,
+  priority: Number.NEGATIVE_INFINITY,
+};
+
+function mountOf({ owner, item: provider }: Item, base?: string): AppMount {
+  const { name = appName(owner.name), default_path } = provider;
   const paths = (owner as Module).get_option_object("http_paths") ?? {};
   return new AppMount({
     name,
     owner,
-    provider: provider as HttpProvider,
+    provider,
     host: owner.host,
-    base: basePath(name, owner.host, paths[name] ?? default_path),
+    base: base ?? basePath(name, owner.host, paths[name] ?? default_path),
     cors: undefined,
     takesLate: true,
     // The host has checked the origin.
@@ -174,7 +170,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
   return { message: message?.slice(0, MAX_SENT), error: { ...error, ...clipped } };
 }
 
-/** Keeps what the host says about a request that it has forwarded. */
+/** Stores the facts that the host has sent with a forwarded request. */
 function arrived(request: IncomingMessage, { id, bearer, traced }: Partial<WorkerRequestFacts> = {}): void {
   if (id !== undefined) idsElsewhere.set(request, id);
   if (bearer !== undefined) bearers.set(request, bearer);

@@ -1,33 +1,33 @@
-/** Isolated modules as the host sees them: each instance runs in a worker thread. */
+/** The host's side of isolated modules. Each instance runs in a worker thread. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { HttpModule } from "../http/index.ts";
 import type { Exchange } from "../http/lifecycle/exchange.ts";
-import type { WebSocketExchange } from "../http/websocket/exchange.ts";
 import type { InstanceOwner, ModuleCode } from "../module/code.ts";
 import type { ModuleSource } from "../module/locate.ts";
-import type { Handlers } from "../relay/channel.ts";
 import { deserializeError, type SerializedError } from "../relay/errors.ts";
-import { innerAddress } from "../relay/inner_request.ts";
+import { innerPath, randomToken } from "../relay/inner_request.ts";
 import type { HttpProvider, Module } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
-import { ModhostError } from "../util/errors.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { REQUEST_STEP } from "../util/usage.ts";
 import { callAt, isFunctionAt, mirrorOf, type Shape, shapeOf } from "./exports.ts";
 import { Forwarder } from "./forward.ts";
 import type { SentLine } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving } from "./messages.ts";
-import { heapOf, type IsolationDeps, taskOf, WorkerThread } from "./thread.ts";
+import { heapOf, type IsolationDeps, taskOf } from "./task.ts";
+import { WorkerThread } from "./thread.ts";
 
-export type { IsolationDeps } from "./thread.ts";
+export type { IsolationDeps } from "./task.ts";
 
 /** Milliseconds that a worker which has evaluated a file waits for an instance. */
 const MAX_SPARE_MS = 10_000;
+
 /**
- * Evaluates a module's file in a worker, and gives code that runs each of its instances in a worker
- * of its own.
- * @throws what the evaluation throws
+ * Evaluates a module's file in a worker. Resolves to code that runs each instance of the module in
+ * a worker of its own.
+ * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID, ISOLATED
  */
 export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): Promise<ModuleCode> {
   const { file } = source;
@@ -35,20 +35,19 @@ export async function isolatedCode(source: ModuleSource, deps: IsolationDeps): P
     const remedy = "write it into a file: only a file can be loaded in a worker";
     throw new ModhostError("ISOLATED", { what: `be a value (${source.name})`, remedy });
   }
-  const whole = { ...source, file };
-  const described = new WorkerThread(whole, deps);
+  const described = new WorkerThread({ ...source, file }, deps);
   const code = await described.describe();
   // The first instance runs where the file was evaluated.
   let spare: WorkerThread | undefined = described;
   const unused = setTimeout(() => {
-    spare?.end();
+    void spare?.end();
     spare = undefined;
   }, MAX_SPARE_MS).unref();
   const load = (module: Module, owner: InstanceOwner) => {
     clearTimeout(unused);
-    const thread = spare?.isAlive ? spare : new WorkerThread(whole, deps);
+    const thread = spare?.isAlive ? spare : new WorkerThread(described.source, deps);
     spare = undefined;
-    return new Isolated({ code, thread, module, owner, deps, name: source.name }).load();
+    return new Isolated({ code, thread, module, owner, deps }).load();
   };
   return { source, load, ...code };
 }
@@ -57,7 +56,6 @@ const POSTS =
   "posts messages to its parent thread (parentPort), which are dropped: use what its function returns, or events, instead";
 
 interface IsolatedParts {
-  readonly name: string;
   readonly code: Described;
   readonly thread: WorkerThread;
   readonly module: Module;
@@ -67,79 +65,56 @@ interface IsolatedParts {
 
 /** One instance of an isolated module. */
 class Isolated {
-  readonly #parts: IsolatedParts;
+  readonly #code: Described;
+  readonly #thread: WorkerThread;
   readonly #module: Module;
   readonly #owner: InstanceOwner;
+  readonly #deps: IsolationDeps;
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-worker-"));
-  readonly #address = innerAddress(this.#folder, "http");
+  readonly #address = { path: innerPath(this.#folder, "http"), token: randomToken() };
   readonly #forwarder: Forwarder;
   /** The exports of the modules that this one depends on. */
   readonly #dependencies = new Map<string, { readonly exported: unknown; readonly shape: Shape }>();
-  #closeCode = 1001;
-  #isLeaving = false;
+  #left: Promise<unknown> | undefined;
   #isEnding = false;
 
-  constructor(parts: IsolatedParts) {
-    this.#parts = parts;
-    this.#module = parts.module;
-    this.#owner = parts.owner;
-    this.#forwarder = new Forwarder({
-      address: this.#address,
-      leaving: (closeCode) => {
-        this.#closeCode = closeCode;
-        void this.#leave();
-      },
-      lives: () =>
-        parts.thread.channel.call("ping").then(
-          () => true,
-          () => false,
-        ),
-    });
+  constructor({ code, thread, module, owner, deps }: IsolatedParts) {
+    this.#code = code;
+    this.#thread = thread;
+    this.#module = module;
+    this.#owner = owner;
+    this.#deps = deps;
+    this.#forwarder = new Forwarder(this.#address, thread.channel, (closeCode) => void this.#leave(closeCode));
   }
 
   /**
-   * Runs the code in a worker, and declares here what it has declared there. Gives what dependents
-   * get.
+   * Runs the code in a worker, and repeats its declarations in the host. Resolves to the exports
+   * for dependents.
    */
   async load(): Promise<unknown> {
     const module = this.#module;
+    const { channel } = this.#thread;
     module.on_release("worker", () => this.#end(), "worker");
-    const depends: Record<string, Shape> = {};
-    for (const name of this.#parts.code.depends) {
+    void this.#thread.ended.then((reason) => this.#ended(reason));
+    void this.#thread.posted.then(() => this.#owner.advise(POSTS));
+    this.#thread.serve(this.#handlers());
+    for (const name of this.#code.depends) {
       const exported = module.depends(name);
-      if (name === "http") continue;
-      const shape = shapeOf(exported);
-      this.#dependencies.set(name, { exported, shape });
-      depends[name] = shape;
+      if (name !== "http") this.#dependencies.set(name, { exported, shape: shapeOf(exported) });
     }
-    const { name, code, thread, deps } = this.#parts;
-    const { channel } = thread;
-    thread.serve(this.#handlers(), {
-      ended: (reason) => this.#ended(reason),
-      posted: () => this.#owner.advise(POSTS),
-    });
     const { host, reloading = false } = this.#owner;
-    const loaded = (await channel.call(
-      "load",
-      taskOf(name, code.options, deps, { host, reloading, depends }),
-    )) as Loaded;
+    const depends = Object.fromEntries([...this.#dependencies].map(([name, { shape }]) => [name, shape]));
+    const task = taskOf(this.#thread.source.name, this.#code.options, this.#deps, { host, reloading, depends });
+    const loaded = (await channel.call("load", task)) as Loaded;
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
       const { settings } = module.depends<HttpModule>("http");
-      const serving: Serving = { ...this.#address, settings: { ...settings }, grace: deps.grace() };
+      const serving: Serving = { ...this.#address, settings: { ...settings }, grace: this.#deps.grace() };
       await channel.call("serve", serving);
     }
-    // Undone before the rest: the worker's requests end while the host waits for them.
-    this.#owner.add({
-      kind: "item",
-      label: "worker",
-      activate: () => {
-        void channel.call("commit").catch((error: unknown) => this.#owner.fault("adding what it provides", error));
-        if (thread.isPosting) this.#owner.advise(POSTS);
-        thread.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(deps));
-        return () => this.#leave();
-      },
-    });
+    // This effect is undone before the others, so that the worker ends its requests while the host
+    // waits for them.
+    this.#owner.add({ kind: "item", label: "worker", activate: () => this.#activate() });
     for (const scopes of loaded.scopes) module.provides("token-scope", scopes);
     for (const event of loaded.events) this.#listen(event);
     for (const app of loaded.apps.filter(({ host }) => host === module.host)) this.#provide(module, app);
@@ -151,11 +126,18 @@ class Isolated {
     module.ready = () => channel.call("ready");
     if (loaded.has.includes("save")) module.save = () => channel.call("save");
     if (loaded.has.includes("restore")) module.restore = (saved) => channel.call("restore", saved);
-    module.unload = () => (thread.isAlive ? channel.call("unload", deps.grace() + 1) : undefined);
+    module.unload = () => (this.#thread.isAlive ? channel.call("unload", this.#deps.grace() + 1) : undefined);
     return mirrorOf(loaded.exports, (path, values) => channel.call("call", path, values));
   }
 
-  /** An app that the module provides once it is loaded. */
+  #activate(): () => Promise<unknown> {
+    const failed = (error: unknown) => this.#owner.fault("adding what it provides", error);
+    void this.#thread.channel.call("commit").catch(failed);
+    this.#thread.watch(this.#module.get_option_period("isolated_timeout") ?? 10, heapOf(this.#deps));
+    return () => this.#leave();
+  }
+
+  /** Provides an app that the module has added after it was loaded. */
   #provideLate(app: ProvidedApp): void {
     try {
       if (app.host !== this.#module.host) {
@@ -169,7 +151,7 @@ class Isolated {
   }
 
   /** Functions that the worker may call. */
-  #handlers(): Handlers {
+  #handlers(): Record<string, (...values: never[]) => unknown> {
     const module = this.#module;
     return {
       log: (lines: readonly SentLine[]) => {
@@ -194,51 +176,44 @@ class Isolated {
     };
   }
 
-  #ended(reason: string): void {
-    this.#forwarder.close();
-    rmSync(this.#folder, { recursive: true, force: true });
-    if (!this.#isEnding) this.#parts.deps.ended(this.#owner, reason);
-  }
-
   #listen(event: string): void {
     this.#module.hook(event, (data: unknown) => {
       try {
-        this.#parts.thread.channel.notify("event", event, data);
+        this.#thread.channel.notify("event", event, data);
       } catch (error) {
-        this.#owner.advise(
-          `cannot hear ${event} in its worker: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        this.#owner.advise(`cannot receive the event ${event} in its worker: ${reasonOf(error)}`);
       }
     });
   }
 
   #provide(module: Module, { keys, hasMiddleware, settings }: ProvidedApp): void {
-    const route: Record<string, unknown> | undefined = keys && {};
     const { handle, upgrade } = this.#forwarder;
-    for (const key of keys ?? []) {
-      (route as Record<string, unknown>)[key] = /^WS\b/.test(key)
-        ? (event: WebSocketExchange) => upgrade(event)
-        : (event: Exchange) => handle(event);
-    }
+    const route = keys?.map((key) => [key, /^WS\b/.test(key) ? upgrade : handle]);
     const middleware = (context: { state: { event: Exchange } }) => handle(context.state.event);
     const provider = {
       ...settings,
       streaming_uploads: true,
-      ...(route && { route }),
+      ...(route && { route: Object.fromEntries(route) }),
       ...(hasMiddleware ? { middleware } : {}),
     };
     module.provides("http", provider as unknown as HttpProvider);
   }
 
-  async #leave(): Promise<void> {
-    if (this.#isLeaving) return;
-    this.#isLeaving = true;
-    await this.#parts.thread.channel.call("leave", this.#closeCode).catch(() => undefined);
+  /** Resolves when the requests and websockets of the worker have ended. */
+  #leave(closeCode = 1001): Promise<unknown> {
+    this.#left ??= this.#thread.channel.call("leave", closeCode).catch(() => undefined);
+    return this.#left;
   }
 
   async #end(): Promise<void> {
     this.#isEnding = true;
-    await this.#parts.thread.end();
+    await this.#thread.end();
+    await this.#thread.ended;
+  }
+
+  #ended(reason: string): void {
+    this.#forwarder.close();
     rmSync(this.#folder, { recursive: true, force: true });
+    if (!this.#isEnding) this.#deps.ended(this.#owner, reason);
   }
 }

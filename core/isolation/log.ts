@@ -1,8 +1,8 @@
-/** The log of a worker: its lines are written by the host. */
-import type { LogLevel, ModuleLog } from "../types.ts";
+/** The log of a worker. The host writes its lines. */
+import type { LogLevel } from "../types.ts";
 import { clipped } from "../util/clipped.ts";
 import type { Log } from "../util/log.ts";
-import { fieldsJson, type LogFields, logCall } from "../util/log_fields.ts";
+import { fieldsJson, logBy, logCall } from "../util/log_fields.ts";
 import { tracedHere } from "./traced.ts";
 
 /**
@@ -12,16 +12,18 @@ import { tracedHere } from "./traced.ts";
 export type SentLine = readonly [LogLevel, string, (string | undefined)?];
 
 /**
- * Maximum number of lines that the host has not taken yet. Further lines are counted and left out.
+ * Maximum number of lines that wait for the host. Further lines are counted and left out.
  */
 const MAX_LINES_AHEAD = 500;
 
-export interface WorkerLog extends Log {
+export interface WorkerLog extends Pick<Log, "host" | "of"> {
   /** Resolves when the host has all lines that have been written so far. */
   taken(): Promise<void>;
 }
 
-/** A log whose lines go to the host, no faster than it takes them. */
+/**
+ * Returns a log that sends its lines to the host. The next batch waits until the host has the last.
+ */
 export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): WorkerLog {
   let lines: SentLine[] = [];
   let left = 0;
@@ -32,13 +34,13 @@ export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): W
     while (lines.length > 0) {
       const batch = lines;
       lines = [];
-      if (left > 0) batch.push(["warn", `Further lines of the log are left out: ${left}`]);
+      if (left > 0) batch.push(["warn", `Left out further log lines: ${left}`]);
       left = 0;
       await send(batch).catch(() => undefined);
     }
     sending = undefined;
   };
-  const write = (bound: LogFields | undefined, level: LogLevel, values: readonly unknown[]) => {
+  const host = logBy((level, values, bound) => {
     if (lines.length >= MAX_LINES_AHEAD) left += 1;
     else {
       const call = logCall(values);
@@ -50,22 +52,6 @@ export function logTo(send: (lines: readonly SentLine[]) => Promise<unknown>): W
       lines.push([level, clipped(call.message()), json]);
     }
     sending ??= flush();
-  };
-  const voiceOf = (bound?: LogFields): ModuleLog =>
-    Object.assign((level: LogLevel, ...values: unknown[]) => write(bound, level, values), {
-      debug: (...values: unknown[]) => write(bound, "debug", values),
-      info: (...values: unknown[]) => write(bound, "info", values),
-      warn: (...values: unknown[]) => write(bound, "warn", values),
-      error: (...values: unknown[]) => write(bound, "error", values),
-      child: (fields: LogFields) => voiceOf({ ...bound, ...fields }),
-    });
-  const voice = voiceOf();
-  return {
-    host: voice,
-    of: () => voice,
-    mask: () => undefined,
-    configure: () => undefined,
-    close: () => undefined,
-    taken: async () => sending,
-  } as unknown as WorkerLog;
+  });
+  return { host, of: () => host, taken: async () => sending };
 }

@@ -1,8 +1,11 @@
 import type { MessagePort } from "node:worker_threads";
 import type { ConfigSources } from "../config/index.ts";
 import type { HttpSettings } from "../http/index.ts";
+import type { ModuleCode } from "../module/code.ts";
+import type { ModuleSource } from "../module/locate.ts";
+import type { ModuleContext } from "../module/module_context.ts";
 import type { SerializedError } from "../relay/errors.ts";
-import type { RequestFacts } from "../relay/inner_request.ts";
+import type { InnerAddress, RequestFacts } from "../relay/inner_request.ts";
 import type {
   HttpProvider,
   ListeningPort,
@@ -10,7 +13,6 @@ import type {
   NamedTokenScopes,
   OptionDeclarations,
   PresentedToken,
-  StickyBy,
 } from "../types.ts";
 import type { Shape } from "./exports.ts";
 
@@ -18,48 +20,36 @@ import type { Shape } from "./exports.ts";
  * The data that a worker starts with: the file that it evaluates first, and its port to the host.
  */
 export interface WorkerCode {
-  readonly source: {
-    readonly name: string;
-    readonly file: string;
-    readonly directory: string;
-    readonly root: string | undefined;
-  };
+  readonly source: SourceFile;
   readonly loadTimeout: number;
   /** Removed from `workerData` before any code of the module runs. */
   readonly port: MessagePort;
-  /** A message here tells the host that messages wait at `port`; removed likewise. */
+  /** A message at this port notifies the host that messages wait at `port`. Removed as well. */
   readonly bell: MessagePort;
-  /** Holds 1 while the host has been told and has not begun to read. */
+  /** Contains 1 from the notification until the host begins to read. */
   readonly isRung: Int32Array;
 }
 
+/** A module with the file that the worker evaluates. */
+export type SourceFile = Pick<ModuleSource, "name" | "directory" | "root"> & { readonly file: string };
+
 /** The data that an instance of the module is made from. */
-export interface WorkerTask {
+export interface WorkerTask extends Pick<ModuleContext, "loadTimeout" | "serves"> {
   readonly host: string;
   readonly reloading: boolean;
-  /** Where `add_host` of a global module is called. */
+  /** Hosts for which `add_host` of a global module is called. */
   readonly hosts: readonly string[];
   readonly config: ConfigSources;
-  /** By the name of the module that declares them. */
+  /** Declared options by the name of the module that declares them. */
   readonly declarations: Readonly<Record<string, OptionDeclarations>>;
   /** The exports of the modules that it depends on, by name. */
   readonly depends: Readonly<Record<string, Shape>>;
-  readonly loadTimeout: number;
   readonly listening: readonly ListeningPort[];
   readonly states: readonly ModuleState[];
-  readonly serves: boolean;
 }
 
 /** The declarations of a file. */
-export interface Described {
-  readonly options: OptionDeclarations;
-  readonly depends: readonly string[];
-  readonly global: boolean;
-  readonly shared?: boolean;
-  readonly sticky?: StickyBy;
-  readonly hints: readonly string[];
-  readonly files: readonly string[];
-}
+export type Described = Pick<ModuleCode, "options" | "depends" | "global" | "shared" | "sticky" | "hints" | "files">;
 
 /** The token that let a request in. The host has checked it, and counts its use. */
 export type Bearer = Pick<PresentedToken, "id" | "name" | "scopes">;
@@ -70,17 +60,26 @@ export interface ProvidedApp {
   /** Undefined without a table of routes. */
   readonly keys: readonly string[] | undefined;
   readonly hasMiddleware: boolean;
-  readonly settings: Pick<
-    HttpProvider,
-    "name" | "default_path" | "priority" | "auth" | "cors" | "default_headers" | "websocket" | "upload_pause"
-  >;
+  readonly settings: Pick<HttpProvider, (typeof appSettings)[number]>;
 }
+
+/** Fields of an app that cross threads as they are. */
+export const appSettings = [
+  "name",
+  "default_path",
+  "priority",
+  "auth",
+  "cors",
+  "default_headers",
+  "websocket",
+  "upload_pause",
+] as const;
 
 /** The declarations of a module whose code has run. */
 export interface Loaded {
   readonly exports: Shape;
   readonly global: boolean;
-  /** It depends on `http`, and may provide apps now or later. */
+  /** Whether it may provide apps now or later. */
   readonly serves: boolean;
   readonly apps: readonly ProvidedApp[];
   /** The kinds of token scopes that it declares. */
@@ -91,11 +90,8 @@ export interface Loaded {
   readonly has: readonly string[];
 }
 
-/** Where the worker shall serve requests, and how. */
-export interface Serving {
-  readonly path: string;
-  /** The token that each request has to carry. */
-  readonly token: string;
+/** The address at which the worker serves requests, and its settings. */
+export interface Serving extends InnerAddress {
   readonly settings: HttpSettings;
   readonly grace: number;
 }
@@ -104,7 +100,7 @@ export interface Serving {
 export interface WorkerRequestFacts extends RequestFacts {
   readonly id: string;
   readonly bearer: Bearer | undefined;
-  /** Fields of log lines about the request while somebody traces it. */
+  /** Fields for log lines about a traced request. */
   readonly traced?: Readonly<Record<string, unknown>> | undefined;
 }
 

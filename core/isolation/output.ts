@@ -1,6 +1,6 @@
 /**
- * Gathers the output of a worker: Node.js posts every write to the host on its own, and many small
- * ones block the host.
+ * Joins the output of a worker to larger messages. Node.js posts each write to the host separately,
+ * and many small messages would block the host.
  */
 
 /**

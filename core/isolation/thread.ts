@@ -1,95 +1,15 @@
-/** A worker thread of an isolated module, and how long it may live. */
+/** A worker thread of an isolated module. It is ended when it hangs or uses too much memory. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
-import { type Config, isOwnVariable } from "../config/index.ts";
-import { appName } from "../http/routing/app_urls.ts";
-import { failure, type InstanceOwner } from "../module/code.ts";
+import { failure } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
-import type { ModuleSource } from "../module/locate.ts";
 import { Channel, type MessageEndpoint } from "../relay/channel.ts";
 import { watchLiveness } from "../relay/liveness.ts";
-import type { ListeningPort, ModuleState, OptionDeclaration, OptionDeclarations } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import type { Described, WorkerCode, WorkerTask } from "./messages.ts";
-
-export interface IsolationDeps {
-  config(): Config;
-  hostsOf(name: string): readonly string[];
-  listening(): readonly ListeningPort[];
-  states(): readonly ModuleState[];
-  readonly serves: boolean;
-  /** Seconds. */
-  loadTimeout(): number;
-  grace(): number;
-  /** Called when the worker of an instance has ended without a request to do so. */
-  ended(owner: InstanceOwner, reason: string): void;
-}
+import type { Described, SourceFile, WorkerCode } from "./messages.ts";
+import { environment, heapOf, type IsolationDeps } from "./task.ts";
 
 const program = new URL(import.meta.url.endsWith(".ts") ? "./entry.ts" : "./entry.js", import.meta.url);
-
-/** Bytes that a worker may use. */
-export function heapOf(deps: IsolationDeps): number {
-  return Number(deps.config().value("isolated_heap"));
-}
-
-/** Whether any module may read an option: those of the host and of HTTP, without their secrets. */
-function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: string }): boolean {
-  return (owner === "core" || owner === "http") && secret === undefined;
-}
-
-/**
- * Whether an undeclared option belongs to a module by its name. Others may be secrets of modules
- * that are not loaded.
- */
-function isNamedFor(module: string, option: string): boolean {
-  return [module, appName(module)].some((name) => option === name || option.startsWith(`${name}_`));
-}
-
-/**
- * Returns the environment variables of a worker. Variables that set options are left out: it gets
- * the options that it may read.
- */
-function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOwnVariable(name)));
-}
-
-/** Returns what an instance is made from. `options`: those that the module declares. */
-export function taskOf(
-  name: string,
-  options: OptionDeclarations,
-  deps: IsolationDeps,
-  own: Pick<WorkerTask, "host" | "reloading" | "depends">,
-): WorkerTask {
-  const config = deps.config();
-  const all = config.declarations();
-  const isHanded = (option: string) => {
-    if (option === "hosts") return false;
-    if (Object.hasOwn(options, option)) return true;
-    const declared = all.get(option);
-    return declared === undefined ? isNamedFor(name, option) : isPublic(declared);
-  };
-  const declarations: Record<string, Record<string, object>> = {};
-  for (const [option, { owner, ...declaration }] of all) {
-    if (owner !== "core" && isHanded(option)) (declarations[owner] ??= {})[option] = declaration;
-  }
-  return {
-    ...own,
-    hosts: deps.hostsOf(name),
-    config: config.sources(isHanded),
-    declarations: declarations as unknown as WorkerTask["declarations"],
-    loadTimeout: deps.loadTimeout(),
-    listening: deps.listening(),
-    states: deps.states(),
-    serves: deps.serves,
-  };
-}
-
-/** Events of a worker thread. */
-export interface ThreadEvents {
-  ended(reason: string): void;
-  /** Its code posts messages to the parent thread. */
-  posted(): void;
-}
 
 /**
  * Milliseconds for which messages of one worker are handled before other work of the host gets its
@@ -98,47 +18,45 @@ export interface ThreadEvents {
 const SLICE_MS = 10;
 
 export class WorkerThread {
+  readonly source: SourceFile;
   readonly channel: Channel;
-  readonly #source: ModuleSource & { readonly file: string };
-  readonly #deps: IsolationDeps;
+  /** Resolves to the reason when the worker has ended and its last messages have been handled. */
+  readonly ended: Promise<string>;
+  /** Resolves when code in the worker posts messages to the parent thread, which ignores them. */
+  readonly posted: Promise<void>;
   readonly #worker: Worker;
+  readonly #loadTimeout: number;
   /** Functions that the worker may call once an instance runs in it. */
   readonly #handlers: Record<string, (...values: never[]) => unknown> = {};
   readonly #port: MessagePort;
-  /** Holds 1 from the time that the worker has rung the bell until its messages are handled. */
+  /** Contains 1 from the time that the worker has rung the bell until its messages are handled. */
   readonly #isRung = new Int32Array(new SharedArrayBuffer(4));
   #receive: (message: unknown) => void = () => undefined;
-  #events: ThreadEvents = { ended: () => undefined, posted: () => undefined };
-  /**
-   * Whether the module's code or a library has posted to the parent thread, which ignores such
-   * messages.
-   */
-  isPosting = false;
   #reason: string | undefined;
   isAlive = true;
 
-  constructor(source: ModuleSource & { readonly file: string }, deps: IsolationDeps) {
-    const { name, file, directory, root } = source;
+  constructor({ name, file, directory, root }: SourceFile, deps: IsolationDeps) {
     // Not `parentPort`, because libraries post to it and listen to it.
     const { port1, port2 } = new MessageChannel();
     const { port1: bell1, port2: bell2 } = new MessageChannel();
+    this.source = { name, file, directory, root };
+    this.#loadTimeout = deps.context.loadTimeout;
+    this.#port = port1;
     const workerData: WorkerCode = {
-      source: { name, file, directory, root },
-      loadTimeout: deps.loadTimeout(),
+      source: this.source,
+      loadTimeout: this.#loadTimeout,
       port: port2,
       bell: bell2,
       isRung: this.#isRung,
     };
-    this.#source = source;
-    this.#deps = deps;
-    this.#port = port1;
-    this.#worker = new Worker(program, {
+    const worker = new Worker(program, {
       workerData,
       transferList: [port2, bell2],
       env: environment(),
       name: `modhost ${name}`,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapOf(deps) / 2 ** 20) },
     });
+    this.#worker = worker;
     const port: MessageEndpoint = {
       postMessage: (message) => port1.postMessage(message),
       on: (event, listener) => {
@@ -147,14 +65,53 @@ export class WorkerThread {
       },
     };
     this.channel = new Channel(port, this.#handlers);
-    this.#worker.on("message", () => this.#posted());
-    this.#worker.on("error", (error: unknown) => {
-      // A worker can throw any value.
+    this.posted = new Promise((resolve) => void worker.once("message", () => resolve()));
+    // A worker can throw any value.
+    worker.on("error", (error: unknown) => {
       this.#reason ??= reasonOf(error);
     });
-    this.#worker.on("exit", (code) => void this.#exited(code));
-    this.#worker.unref();
+    this.ended = new Promise((resolve) => void worker.once("exit", (code) => resolve(this.#exited(code))));
+    worker.unref();
     bell1.unref();
+  }
+
+  /**
+   * Evaluates the file.
+   * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID
+   */
+  async describe(): Promise<Described> {
+    try {
+      const described = this.channel.call("describe") as Promise<Described>;
+      return await new Deadline(this.#loadTimeout).result(described, "load_timeout");
+    } catch (error) {
+      await this.end();
+      throw failure(this.source, "being imported", error);
+    }
+  }
+
+  /** Sets the functions that the worker may call. */
+  serve(handlers: Record<string, (...values: never[]) => unknown>): void {
+    Object.assign(this.#handlers, handlers);
+  }
+
+  /**
+   * Ends the worker when it does not respond for `silence` seconds, or uses more than `most` bytes
+   * outside of its heap.
+   */
+  watch(silence: number, most: number): void {
+    const end = watchLiveness(this.channel, silence, {
+      silent: (seconds) => void this.end(`it did not respond for ${Math.ceil(seconds)} s`),
+      alive: (bytes) => {
+        if (Number(bytes) > most) void this.end(`it used ${bytes} bytes outside of its heap, more than isolated_heap`);
+      },
+    });
+    void this.ended.then(end);
+  }
+
+  /** Resolves when the worker has ended. `reason` replaces the one that the worker itself gives. */
+  async end(reason?: string): Promise<void> {
+    this.#reason = reason ?? this.#reason;
+    await this.#worker.terminate();
   }
 
   /**
@@ -172,61 +129,12 @@ export class WorkerThread {
     }
   }
 
-  #posted(): void {
-    this.isPosting = true;
-    this.#events.posted();
-  }
-
-  /**
-   * Evaluates the file.
-   * @throws {ModhostError} MODULE_FAILED, MODULE_INVALID
-   */
-  async describe(): Promise<Described> {
-    const seconds = this.#deps.loadTimeout();
-    try {
-      return (await new Deadline(seconds).result(this.channel.call("describe"), "load_timeout")) as Described;
-    } catch (error) {
-      await this.end();
-      throw failure(this.#source, "being imported", error);
-    }
-  }
-
-  /** Sets the functions that the worker may call, and who gets its events. */
-  serve(handlers: Record<string, (...values: never[]) => unknown>, events: ThreadEvents): void {
-    Object.assign(this.#handlers, handlers);
-    this.#events = events;
-  }
-
-  /**
-   * Ends the worker when it does not respond for `silence` seconds, or uses more than `most` bytes
-   * outside of its heap.
-   */
-  watch(silence: number, most: number): void {
-    const end = watchLiveness(this.channel, silence, {
-      silent: (seconds) => this.#terminate(`it did not answer for ${Math.ceil(seconds)} s`),
-      alive: (bytes) => {
-        if (Number(bytes) > most)
-          this.#terminate(`it used ${bytes} bytes outside of its heap, more than isolated_heap`);
-      },
-    });
-    this.#worker.once("exit", end);
-  }
-
-  async end(): Promise<void> {
-    await this.#worker.terminate();
-  }
-
-  #terminate(reason: string): void {
-    this.#reason = reason;
-    void this.#worker.terminate();
-  }
-
-  async #exited(code: number): Promise<void> {
+  async #exited(code: number): Promise<string> {
     this.isAlive = false;
     // Its last messages may not have been delivered yet.
     await this.#handle();
     const reason = `its worker ended: ${this.#reason ?? `process.exit(${code})`}`;
-    this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.#source.name, reason }));
-    this.#events.ended(reason);
+    this.channel.end(new ModhostError("ISOLATED_ENDED", { name: this.source.name, reason }));
+    return reason;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The ids of spans in log lines of a worker. The host makes the spans, and sends their ids with
- * each request.
+ * Adds the ids of spans to log lines of a worker. The host makes the spans, and sends their ids
+ * with each request.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { tracingChannel } from "node:diagnostics_channel";
@@ -8,11 +8,11 @@ import type { RequestTrace } from "../types.ts";
 import type { LogFields } from "../util/log_fields.ts";
 
 const current = new AsyncLocalStorage<LogFields | undefined>();
-/** The fields by Node's own message. */
+/** The fields for each of Node's own messages. */
 const given = new WeakMap<object, LogFields>();
 let isBound = false;
 
-/** Log lines that are written while this request is answered get these fields. */
+/** Adds these fields to log lines that are written while the request is handled. */
 export function traceRequest(message: object, fields: LogFields): void {
   given.set(message, fields);
   if (isBound) return;
@@ -21,5 +21,5 @@ export function traceRequest(message: object, fields: LogFields): void {
   start.bindStore(current as never, (({ request }: RequestTrace) => given.get(request.raw)) as never);
 }
 
-/** The fields of the request that is being answered; undefined where nothing is traced. */
+/** Returns the fields of the request that is being handled; undefined if it is not traced. */
 export const tracedHere = (): LogFields | undefined => current.getStore();

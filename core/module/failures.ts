@@ -1,8 +1,8 @@
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import type { Log } from "../util/log.ts";
 import { stackOf } from "../util/stack.ts";
 import { keyOf } from "./instance.ts";
+import type { ModuleContext } from "./module_context.ts";
 
 interface Failure {
   readonly name: string;
@@ -13,10 +13,10 @@ interface Failure {
 
 /** Modules that could not be loaded, with the reasons: stored to be shown, not thrown. */
 export class Failures {
-  readonly #log: Log;
+  readonly #log: ModuleContext["log"];
   readonly #failures = new Map<string, Failure>();
 
-  constructor(log: Log) {
+  constructor(log: ModuleContext["log"]) {
     this.#log = log;
   }
 

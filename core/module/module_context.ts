@@ -42,7 +42,7 @@ export interface ModuleContext {
   readonly items: Items;
   readonly shared: SharedTables;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: Pick<Log, "host" | "of">;
   /** The configuration in force, or about to be; new instances use it. */
   readonly config: Config;
   /** Seconds that a module's own code may take for a step that the host waits for. */

@@ -11,7 +11,7 @@ interface Failure {
   readonly signs?: RegExp;
 }
 
-/** `docs/reference/net-http.md` lists these; a test compares the two. */
+/** `docs/reference/net-http-connections.md` lists these; a test compares the two. */
 export const requestFailures = {
   "invalid-url": { message: "{url} is not a URL of http or https" },
   "invalid-request": { message: "The request to {url} cannot be sent: {reason}", signs: /^UND_ERR_(INVALID_|NOT_SUP)/ },

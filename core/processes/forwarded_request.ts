@@ -1,11 +1,10 @@
-/** One request that another process of the server answers, and its response on the way back. */
+/** Forwards one request to another process of the server, and relays its response. */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
 import { whenHalfClosed } from "../http/connection/lingering.ts";
 import { within } from "../relay/channel.ts";
 import { RelayFault } from "../relay/fault.ts";
-import { innerResponseFields } from "../relay/fields.ts";
-import { hasBody } from "../relay/inner_request.ts";
+import { hasBody, innerResponseFields } from "../relay/fields.ts";
 import { relayEarlyHints } from "../relay/interim.ts";
 import { trailersOf, wholeBody } from "../relay/message.ts";
 import { OutgoingRequest } from "../relay/outgoing_request.ts";
@@ -27,10 +26,9 @@ export interface ForwardedRequestDeps {
   /** Resolves when the processes that serve have changed. */
   changed(): Promise<void>;
   /**
-   * Takes over the connection when the process accepts an upgrade; undefined for a request that is
-   * none.
+   * Called when the process accepts an upgrade; undefined for a request without one.
    */
-  readonly upgraded?: (server: Tunnel, fields: readonly string[]) => void;
+  readonly upgraded: ((server: Tunnel, fields: readonly string[]) => void) | undefined;
   /** Whether the client's connection is closed after the response. */
   readonly isLast: boolean;
 }
@@ -79,7 +77,7 @@ async function mayRetry(
   changed: () => Promise<void>,
 ): Promise<boolean> {
   if (!(error instanceof RelayFault) || hasBegunBody) return false;
-  // The other process closes an unused connection, and a request may cross with that.
+  // The other process closes unused connections, perhaps just as a request is sent on one.
   if (isReused && error.reason === "lost") return true;
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
   if (!unreached.has(code) || left <= 0) return false;

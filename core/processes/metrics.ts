@@ -2,60 +2,49 @@
  * Metrics of a server of several processes. The secondaries send theirs to the primary, which shows
  * them as one server.
  */
-import type { CountedElsewhere, HttpModule, RequestCounts } from "../http/index.ts";
+import type { SiblingState } from "../host.ts";
+import type { CountedElsewhere, HttpModule, RouteCounts } from "../http/index.ts";
 import { createMetrics } from "../metrics/counted_metrics.ts";
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module, OwnedItem } from "../types.ts";
 import { actAs } from "../util/usage.ts";
-import type { WorkerState } from "./messages.ts";
 
-/** The metrics of one provider of another process, as they are sent. */
+/** The metrics of one provider of a secondary. */
 export interface CollectedElsewhere {
   readonly metrics: MetricDeclarations;
   readonly host: string;
   readonly samples: readonly MetricSample[];
 }
 
-/** Collects the metrics of this process's modules for the primary. */
-export class CollectedHere {
-  readonly #providers = new Set<OwnedItem<MetricsProvider>>();
-
-  constructor(module: Module) {
-    module.handle_items(
-      "metrics-provider",
-      (item) => void this.#providers.add(item),
-      (item) => void this.#providers.delete(item),
-    );
-  }
-
-  async collect(): Promise<CollectedElsewhere[]> {
-    const collections = [...this.#providers].map(async ({ item, owner }) => {
-      // The primary reports providers that fail when it collects its own.
-      const samples = await Promise.try(() => actAs(owner, () => item.collect())).catch(() => []);
-      return { metrics: item.metrics, host: owner.host, samples: [...samples] };
-    });
-    return Promise.all(collections);
-  }
+/** Returns a function that collects the metrics of this process's modules for the primary. */
+export function collectsMetrics(module: Module): () => Promise<CollectedElsewhere[]> {
+  const providers = new Set<OwnedItem<MetricsProvider>>();
+  module.handle_items(
+    "metrics-provider",
+    (item) => void providers.add(item),
+    (item) => void providers.delete(item),
+  );
+  const collect = async ({ item, owner }: OwnedItem<MetricsProvider>) => {
+    // The primary reports providers that fail when it collects its own.
+    const samples = await Promise.try(() => actAs(owner, () => item.collect())).catch(() => []);
+    return { metrics: item.metrics, host: owner.host, samples: [...samples] };
+  };
+  return () => Promise.all([...providers].map(collect));
 }
 
 /** The requests that were counted in this process since the last report. */
 export class RequestCountsHere {
-  readonly #reported = new Map<string, readonly number[]>();
+  readonly #reported = new WeakMap<RouteCounts, readonly number[]>();
   #http: HttpModule | undefined;
-  #counts: RequestCounts | undefined;
+  #counts: Iterable<RouteCounts> = [];
 
   take(http: HttpModule, asker: Module): CountedElsewhere[] {
-    if (http !== this.#http) {
-      // Another instance counts from the beginning.
-      this.#http = http;
-      this.#counts = undefined;
-      this.#reported.clear();
-    }
-    const counts = (this.#counts ??= http.counts(asker));
-    return [...counts].flatMap((each) => {
-      const { module, route } = each;
-      const key = JSON.stringify([module, route]);
-      const numbers = each.since(this.#reported.get(key));
-      this.#reported.set(key, each.numbers);
+    // Another instance has counts of its own.
+    if (http !== this.#http) this.#counts = http.counts(asker);
+    this.#http = http;
+    return [...this.#counts].flatMap((counts) => {
+      const { module, route } = counts;
+      const numbers = counts.since(this.#reported.get(counts));
+      this.#reported.set(counts, counts.numbers);
       return numbers === undefined ? [] : [{ module, route, numbers }];
     });
   }
@@ -63,7 +52,10 @@ export class RequestCountsHere {
 
 const declarations = {
   modhost_workers: { kind: "gauge", help: "Processes that serve." },
-  modhost_worker_ends_total: { kind: "counter", help: "Processes beside the first that have ended since it began." },
+  modhost_worker_ends_total: {
+    kind: "counter",
+    help: "Processes other than the first that have ended since the first one started.",
+  },
   modhost_worker_connections: { kind: "gauge", help: "Open connections of a process.", labels: ["worker"] },
   modhost_worker_cpu_seconds_total: {
     kind: "counter",
@@ -79,8 +71,8 @@ const declarations = {
   },
 } as const satisfies MetricDeclarations;
 
-/** Metrics of the processes themselves, from the states that they report. */
-export function workerMetrics(states: () => readonly WorkerState[], ends: () => number): MetricsProvider {
+/** Returns the metrics of the processes themselves, from the states that they report. */
+export function workerMetrics(states: () => readonly SiblingState[], ends: () => number): MetricsProvider {
   return {
     metrics: declarations,
     collect() {

@@ -1,31 +1,25 @@
 /**
- * The primary of a server: runs every module, opens the ports, and serves what only it can serve
- * for the other processes.
+ * The primary of a server: runs every module, opens the ports, and serves the requests for shared
+ * modules that the other processes forward.
  */
-import type { ReplicatedChange, Siblings } from "../host.ts";
+import { httpOf } from "../host/http_module.ts";
+import type { ReplicatedChange, SiblingState, Siblings } from "../host.ts";
 import type { CountedElsewhere } from "../http/index.ts";
 import type { Module } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { handleOf } from "../util/patches/node/handles.ts";
-import { IpcSocket } from "./ipc_socket.ts";
-import type { KnownIpcSocket, PortFacts, PrimaryScope, WorkerState } from "./messages.ts";
+import type { PortFacts, PrimaryScope } from "./messages.ts";
 import { type CollectedElsewhere, workerMetrics } from "./metrics.ts";
-import { type RequestForwarder, requestForwarderOf } from "./request_forwarder.ts";
-import type { Role, RoleDeps, RoleModule } from "./role.ts";
+import { type Role, type RoleDeps, stateOf } from "./role.ts";
 import { pathsOf } from "./shared_paths.ts";
-import { httpOf, stateOf } from "./state.ts";
 
 export class Primary implements Role {
   readonly siblings: Siblings;
-  readonly module: RoleModule;
   readonly handlers: Role["handlers"];
-  readonly takeConnection: Role["takeConnection"];
   readonly #deps: RoleDeps;
-  readonly #ipcSocket: IpcSocket;
-  readonly #forwarder: RequestForwarder;
-  readonly #states = new Map<number, WorkerState>();
+  readonly #states = new Map<number, SiblingState>();
   /** Keys of the ports that the supervisor has. */
-  readonly #sentPorts = new Set<string>();
+  #sentPorts: ReadonlySet<string> = new Set();
   #ends = 0;
   #isSendingScope = false;
   #isRunning = false;
@@ -33,17 +27,13 @@ export class Primary implements Role {
 
   constructor(deps: RoleDeps) {
     this.#deps = deps;
-    this.#ipcSocket = new IpcSocket(deps);
-    this.takeConnection = this.#ipcSocket.takeConnection;
-    this.#forwarder = requestForwarderOf(deps, this.#ipcSocket, () => this.#mounted());
     this.siblings = {
       changed: () => this.#sendAll(),
       replicate: (change, report) => this.#replicate(change, report),
       states: () => [...this.#states.values()],
     };
-    this.module = { name: "workers", global: true, load: (module) => this.#join(module) };
     this.handlers = {
-      sibling: (state: WorkerState, counted: readonly CountedElsewhere[]) => {
+      sibling: (state: SiblingState, counted: readonly CountedElsewhere[]) => {
         this.#states.set(state.number, state);
         httpOf(deps.host())?.counts.all.absorb(counted);
       },
@@ -51,23 +41,10 @@ export class Primary implements Role {
         this.#states.delete(number);
         this.#ends += 1;
       },
-      ipcSockets: (sockets: readonly KnownIpcSocket[]) => this.#forwarder.reach(sockets),
     };
   }
 
-  async running(): Promise<void> {
-    await this.#ipcSocket.open();
-    this.#isRunning = true;
-    this.#sendAll();
-  }
-
-  async close(): Promise<void> {
-    this.#ipcSocket.close();
-    await this.#forwarder.close();
-  }
-
-  #join(module: Module): void {
-    module.add_item("http-siblings", this.#forwarder);
+  join(module: Module): void {
     const states = () => [stateOf(1, this.#deps.host()), ...this.#states.values()];
     module.provides(
       "metrics",
@@ -78,7 +55,7 @@ export class Primary implements Role {
     });
   }
 
-  #mounted(): void {
+  mounted(): void {
     // Apps are mounted and unmounted in groups.
     if (this.#isSendingScope || !this.#isRunning) return;
     this.#isSendingScope = true;
@@ -86,6 +63,11 @@ export class Primary implements Role {
       this.#isSendingScope = false;
       this.#sendScope();
     });
+  }
+
+  running(): void {
+    this.#isRunning = true;
+    this.#sendAll();
   }
 
   #sendAll(): void {
@@ -100,8 +82,7 @@ export class Primary implements Role {
       const handle = handleOf(server);
       if (!this.#sentPorts.has(key) && handle !== null) supervisor.give(key, handle);
     }
-    this.#sentPorts.clear();
-    for (const { key } of ports) this.#sentPorts.add(key);
+    this.#sentPorts = new Set(ports.map(({ key }) => key));
     supervisor.notify(
       "ports",
       ports.map(({ key, name, requested }): PortFacts => ({ key, name, requested })),
@@ -111,11 +92,11 @@ export class Primary implements Role {
   #sendScope(): void {
     const host = this.#deps.host();
     if (host === undefined || host.state !== "running") return;
-    const modules = [...host.shared.modules(), this.module.name];
     const http = httpOf(host);
+    const modules = host.shared.modules();
     const scope: PrimaryScope = {
-      modules,
-      ...pathsOf(http, new Set(modules)),
+      modules: [...modules],
+      ...pathsOf(http, modules),
       isCounted: http?.counts.all.isWanted === true,
       sticky: {
         address: pathsOf(http, host.shared.sticky("address")),
@@ -125,11 +106,10 @@ export class Primary implements Role {
     const text = JSON.stringify(scope);
     if (text === this.#lastScope) return;
     this.#lastScope = text;
-    this.#forwarder.use(scope);
     this.#deps.supervisor.notify("scope", scope);
     if (scope.everything) {
       host.log.warn(
-        "Every request is answered by process 1 of %d: a shared module looks at all of them",
+        "Process 1 of %d serves every request: a shared module looks at all of them",
         this.#deps.begin.count,
       );
     }

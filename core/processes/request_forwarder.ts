@@ -1,134 +1,119 @@
 /**
- * Forwards requests that another process of the server has to answer, over the IPC socket of that
- * process.
+ * Forwards requests and connections to the process of the server that serves them, and takes those
+ * that other processes forward.
  */
-import type { ClientRequest, IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import type { Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import type { Handover } from "../http/connection/upgrade.ts";
 import type { TrustedProxies } from "../http/policy/proxies.ts";
 import type { RequestSiblings } from "../http/service.ts";
+import { listenAt } from "../ports/listen.ts";
 import { ConnectionHandoff } from "../relay/connection_handoff.ts";
-import { openInnerRequest } from "../relay/inner_request.ts";
+import { admit, innerPath, openInnerRequest } from "../relay/inner_request.ts";
+import { type HandedConnection, socketOf } from "../relay/ipc_channel.ts";
 import { joinTunnels } from "../relay/tunnel.ts";
-import { Agent } from "../util/node_http.ts";
+import { Agent, type ClientRequest } from "../util/node_http.ts";
 import type { NodeRequest, NodeResponse } from "../util/node_messages.ts";
 import { routeConnection } from "./connection_routing.ts";
 import { forwardRequest } from "./forwarded_request.ts";
-import type { IpcSocket } from "./ipc_socket.ts";
-import type { KnownIpcSocket, PrimaryScope } from "./messages.ts";
+import type { Begin, ServerState } from "./messages.ts";
 import type { RoleDeps } from "./role.ts";
 import { requestPath, sharedPaths } from "./shared_paths.ts";
 import { StickyClients } from "./sticky.ts";
 
 /**
- * Milliseconds after which an unused connection to another process is closed: sooner than that
- * process closes it.
+ * Milliseconds after which this process closes an unused connection to another one. The other one
+ * would close it later.
  */
 const IDLE_MS = 4000;
 
 const nowhere = (): boolean => false;
 
-export interface RequestForwarderDeps {
-  /** The number of this process among `count`. */
-  readonly number: number;
-  readonly count: number;
-  readonly ipcSocket: IpcSocket;
-  readonly handoff: ConnectionHandoff;
-  /** Called when the apps of this process may have changed. */
-  mounted?(): void;
-}
-
-/** Returns the forwarder of a process that the supervisor has started. */
-export function requestForwarderOf(
-  { begin, supervisor }: RoleDeps,
-  ipcSocket: IpcSocket,
-  mounted?: () => void,
-): RequestForwarder {
-  const { number, count, scope, ipcSockets } = begin;
-  // All connections go through the supervisor, which knows the running processes.
-  const handoff = new ConnectionHandoff(() => supervisor);
-  const forwarder = new RequestForwarder({
-    number,
-    count,
-    ipcSocket,
-    handoff,
-    ...(mounted === undefined ? {} : { mounted }),
-  });
-  if (scope !== undefined) forwarder.use(scope);
-  forwarder.reach(ipcSockets);
-  return forwarder;
-}
-
 export class RequestForwarder implements RequestSiblings {
+  /** Called when the apps of this process may have changed. */
+  readonly mounted: () => void;
+  readonly #begin: Begin;
+  readonly #host: RoleDeps["host"];
+  readonly #server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    this.#inner.add(socket);
+    this.#serve("http", socket);
+  });
+  /** Connections from other processes. Their requests are not forwarded again. */
+  readonly #inner = new WeakSet<object>();
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 256, timeout: IDLE_MS });
-  readonly #deps: RequestForwarderDeps;
+  readonly #handoff: ConnectionHandoff;
   readonly #sticky: StickyClients;
-  /** Whether the primary has to answer the requests for a path. */
+  /** Whether only the primary can serve the requests for a path. */
   #isOfPrimary: (path: string) => boolean = nowhere;
-  #ipcSockets: ReadonlyMap<number, KnownIpcSocket> = new Map();
-  /**
-   * The processes that have to answer requests, where that is another one than this process and the
-   * primary.
-   */
+  #serving: ReadonlySet<number> = new Set();
+  /** Numbers of the processes to which requests are forwarded. */
   readonly #targets = new WeakMap<NodeRequest, number>();
-  /** Resolves when the processes that serve have changed. */
+  /** Resolves when the processes that serve may have changed. */
   #changed = Promise.withResolvers<void>();
 
-  constructor(deps: RequestForwarderDeps) {
-    this.#deps = deps;
-    this.#sticky = new StickyClients(deps.number, deps.count);
+  constructor({ begin, supervisor, host }: RoleDeps, mounted: () => void) {
+    this.mounted = mounted;
+    this.#begin = begin;
+    this.#host = host;
+    // All connections go through the supervisor, which knows the running processes.
+    this.#handoff = new ConnectionHandoff(() => supervisor);
+    this.#sticky = new StickyClients(begin.number, begin.count);
+    this.use(begin);
   }
 
-  use(scope: PrimaryScope): void {
-    if (this.#deps.number !== 1) this.#isOfPrimary = sharedPaths(scope);
+  use({ scope, serving }: ServerState): void {
+    this.#serving = new Set(serving);
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+    if (scope === undefined) return;
+    if (this.#begin.number !== 1) this.#isOfPrimary = sharedPaths(scope);
     this.#sticky.use(scope.sticky);
   }
 
-  /** Sets the IPC sockets of all processes. */
-  reach(sockets: readonly KnownIpcSocket[]): void {
-    this.#ipcSockets = new Map(sockets.map((socket) => [socket.number, socket]));
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
+  /** Listens for requests of other processes. */
+  open(): Promise<void> {
+    return listenAt(this.#server, { path: this.#pathOf(this.#begin.number) });
   }
 
   /** Resolves when no connection is on its way to another process. */
   async close(): Promise<void> {
+    this.#server.close();
     this.#agent.destroy();
-    await this.#deps.handoff.close();
+    await this.#handoff.close();
   }
 
-  get #isUsed(): boolean {
-    return this.#sticky.isUsed || this.#isOfPrimary !== nowhere;
+  /** Serves a connection of which another process has read the first bytes. */
+  takeConnection(connection: HandedConnection): void {
+    const socket = socketOf(connection);
+    // The other process has routed the connection to this one, which must not route it again.
+    this.#inner.add(socket);
+    this.#serve(connection.service, socket);
+    this.#inner.delete(socket);
   }
 
   begins(socket: Socket, serve: () => void, patience: number, proxies: TrustedProxies): void {
-    if (!this.#isUsed || this.#deps.ipcSocket.isInner({ socket })) {
+    if (!this.#isUsed || this.#inner.has(socket)) {
       serve();
       return;
     }
-    routeConnection(socket, serve, patience, {
-      processFor: (path) =>
-        this.#isOfPrimary(path) ? 1 : this.#other(this.#sticky.processForConnection(path, socket, proxies)),
-      handOver: (head, to) => this.#deps.handoff.takeFrom(socket, { service: "http", head, to }),
+    routeConnection(socket, serve, patience, (path, head) => {
+      const to = this.#target(path, () => this.#sticky.processForConnection(path, socket, proxies));
+      if (to !== undefined) this.#handoff.takeFrom(socket, { service: "http", head, to });
+      return to !== undefined;
     });
   }
 
+  /** Reads the facts about the client of a forwarded request. */
   arrived(request: IncomingMessage): void {
-    this.#deps.ipcSocket.arrived(request);
-  }
-
-  mounted(): void {
-    this.#deps.mounted?.();
+    if (this.#inner.has(request.socket)) admit(request, this.#begin.token);
   }
 
   takes(request: NodeRequest, proxies: TrustedProxies): boolean {
-    if (!this.#isUsed || this.#deps.ipcSocket.isInner(request)) return false;
+    if (!this.#isUsed || this.#inner.has(request.socket)) return false;
     const path = requestPath(request.url ?? "");
     if (path === undefined) return false;
-    if (this.#isOfPrimary(path)) return true;
-    if (!this.#sticky.isUsed) return false;
-    const target = this.#other(this.#sticky.processFor(path, request, proxies));
+    const target = this.#target(path, () => this.#sticky.processFor(path, request, proxies));
     if (target !== undefined) this.#targets.set(request, target);
     return target !== undefined;
   }
@@ -138,42 +123,59 @@ export class RequestForwarder implements RequestSiblings {
     if (path !== undefined) this.#sticky.welcome(path, request, response, proxies);
   }
 
-  /**
-   * Returns the number if it is that of another process that serves. This process answers the
-   * requests of a process that does not serve, because what that process kept of its clients has
-   * gone with it.
-   */
-  #other(number: number | undefined): number | undefined {
-    if (number === undefined || number === this.#deps.number) return undefined;
-    return this.#ipcSockets.get(number)?.isOpen === true ? number : undefined;
-  }
-
-  serve(request: NodeRequest, response: NodeResponse, isLast: boolean): void {
-    const changed = () => this.#changed.promise;
-    void forwardRequest(request, response, { open: () => this.#open(request), changed, isLast });
-  }
-
-  serveUpgrade(request: IncomingMessage, handover: Handover): void {
-    void forwardRequest(request, handover.response, {
-      open: () => this.#open(request, request.headers.upgrade ?? "websocket"),
+  serve(request: NodeRequest, response: NodeResponse, isLast: boolean, handover?: Handover): void {
+    const upgrade = handover && ((request.headers.upgrade as string | undefined) ?? "websocket");
+    void forwardRequest(request, response, {
+      open: () => this.#open(request, upgrade),
       changed: () => this.#changed.promise,
-      upgraded(server, fields) {
-        const client = handover.take();
-        handover.detach();
-        joinTunnels(client, server, fields);
-      },
-      isLast: true,
+      upgraded:
+        handover &&
+        ((server, fields) => {
+          const client = handover.take();
+          handover.detach();
+          joinTunnels(client, server, fields);
+        }),
+      isLast: isLast || handover !== undefined,
     });
   }
 
-  #open(request: NodeRequest, upgrade?: string): ClientRequest {
-    const { path = "", token = "" } = this.#ipcSockets.get(this.#targets.get(request) ?? 1) ?? {};
-    const target = { path, token, agent: this.#agent };
+  #serve(service: string, socket: Socket): void {
+    socket.on("error", () => undefined);
+    try {
+      this.#host()?.connect(service, socket);
+    } catch {
+      socket.destroy(); // The module of the service has been unloaded.
+    }
+  }
+
+  get #isUsed(): boolean {
+    return this.#sticky.isUsed || this.#isOfPrimary !== nowhere;
+  }
+
+  /**
+   * Returns the number of the process that serves a request for this path; undefined for this
+   * process. This process also serves sticky clients whose process has ended, because the state of
+   * these clients is lost anyway.
+   */
+  #target(path: string, sticky: () => number | undefined): number | undefined {
+    if (this.#isOfPrimary(path)) return 1;
+    const number = sticky();
+    return number !== undefined && number !== this.#begin.number && this.#serving.has(number) ? number : undefined;
+  }
+
+  #open(request: NodeRequest, upgrade: string | undefined): ClientRequest {
+    const path = this.#pathOf(this.#targets.get(request) as number);
+    const target = { path, token: this.#begin.token, agent: this.#agent };
     return openInnerRequest(request, target, {
       host: (request as Http2ServerRequest).authority,
       upgrade,
       passesExpect: upgrade === undefined,
       facts: { isOld: request.httpVersion === "1.0" },
     });
+  }
+
+  /** The path of the IPC socket of a process. */
+  #pathOf(number: number): string {
+    return innerPath(this.#begin.folder, String(number));
   }
 }

@@ -2,7 +2,6 @@
  * The listening sockets of a server. The supervisor keeps them open and does not listen on them
  * itself.
  */
-import type { SharedSockets } from "../ports/shared.ts";
 import { closeHandle, type IpcChannel, type SocketHandle } from "../relay/ipc_channel.ts";
 import type { PortFacts } from "./messages.ts";
 
@@ -15,8 +14,8 @@ export class RetainedPorts {
   readonly #ports = new Map<string, RetainedPort>();
 
   /**
-   * Replaces the ports by those that the primary has open now. New sockets have arrived on its
-   * channel. Returns the services whose sockets have changed.
+   * Replaces the ports by those that the primary has open now. It has sent the new sockets before.
+   * Returns the services whose sockets have changed.
    */
   replace(ports: readonly PortFacts[], primary: IpcChannel): Set<string> {
     const changed = new Set<string>();
@@ -29,7 +28,7 @@ export class RetainedPorts {
     }
     for (const { handle, ...facts } of primary.takeAll(ports)) {
       if (this.#ports.has(facts.key)) {
-        // A primary sends the sockets that it was given once more.
+        // A new primary also sends the sockets that it has got from here.
         closeHandle(handle);
         continue;
       }
@@ -39,11 +38,14 @@ export class RetainedPorts {
     return changed;
   }
 
-  /** Sends a process the sockets of a service that it does not know. */
-  give(channel: IpcChannel, service: string, known: readonly string[]): Pick<SharedSockets, "keys"> {
+  /**
+   * Sends a process the sockets of a service that it does not know. Returns the keys of all sockets
+   * of the service.
+   */
+  give(channel: IpcChannel, service: string, known: readonly string[]): string[] {
     const own = [...this.#ports.values()].filter(({ facts }) => facts.name === service);
     for (const { facts, handle } of own) if (!known.includes(facts.key)) channel.give(facts.key, handle);
-    return { keys: own.map(({ facts }) => facts.key) };
+    return own.map(({ facts }) => facts.key);
   }
 
   /** Sends a process all sockets. */

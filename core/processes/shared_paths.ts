@@ -1,12 +1,11 @@
-/** Finds the requests of some modules by their paths, whatever the virtual host. */
+/** Finds the requests for the apps of some modules by their paths, on any virtual host. */
 import type { HttpModule } from "../http/index.ts";
 import { decodePath, parseTarget } from "../http/message/paths.ts";
 import type { Paths } from "./messages.ts";
 
 /**
- * Returns the paths of the apps of these modules. Paths that another module has a better route for
- * may be among them, because the process that gets the request serves everything that this process
- * serves.
+ * Returns the paths of the apps of these modules. Another module may have a better route for some
+ * of these paths. The process that gets the request has that route, too.
  */
 export function pathsOf(http: HttpModule | undefined, modules: ReadonlySet<string>): Paths {
   if (http === undefined) return { everything: false, exact: [], below: [] };
@@ -23,8 +22,8 @@ export function pathsOf(http: HttpModule | undefined, modules: ReadonlySet<strin
 }
 
 /**
- * Returns the decoded path of a request's target; undefined for an invalid one, which each process
- * refuses itself.
+ * Returns the decoded path of a request's target; undefined if it is invalid. Each process refuses
+ * such a request itself.
  */
 export function requestPath(target: string): string | undefined {
   const end = target.indexOf("?");
@@ -34,7 +33,7 @@ export function requestPath(target: string): string | undefined {
   return parsed && decodePath(parsed.rawPath);
 }
 
-/** Returns a function that tells whether a path is one of them. */
+/** Returns a function that returns true for the paths. */
 export function sharedPaths({ everything, exact, below }: Paths): (path: string) => boolean {
   if (everything) return () => true;
   const paths = new Set([...exact, ...below]);

@@ -1,6 +1,6 @@
 /**
- * Chooses the process that answers the requests of one client for sticky modules: by a hash of who
- * the client is.
+ * Chooses the process that serves one client of sticky modules: by a hash of the client's address
+ * or cookie.
  */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
@@ -31,7 +31,7 @@ export function processFor(client: string, count: number): number {
  */
 export const processForAddress = (address: string, count: number): number => processFor(clientOf(address), count);
 
-/** Returns a random id of a client that the process `number` answers. */
+/** Returns a random id for a client, whose hash selects the process `number`. */
 export function idFor(number: number, count: number): string {
   for (;;) {
     const id = randomBytes(ID_BYTES).toString("hex");
@@ -63,8 +63,8 @@ export class StickyClients {
   }
 
   /**
-   * Returns the process that has to answer a request; undefined if any process may, and for clients
-   * without the cookie.
+   * Returns the number of the process that serves a request; undefined if any process may, and for
+   * clients without the cookie.
    */
   processFor(path: string, { socket, rawHeaders }: NodeRequest, proxies: TrustedProxies): number | undefined {
     if (this.#byCookie(path)) {
@@ -76,8 +76,8 @@ export class StickyClients {
   }
 
   /**
-   * The same for a connection whose first request has this path; undefined if it may carry requests
-   * of several clients.
+   * Returns the number of the process for a connection whose first request has this path; undefined
+   * if the connection may carry requests of several clients.
    */
   processForConnection(path: string, socket: Socket, proxies: TrustedProxies): number | undefined {
     if (!this.#byAddress(path) || this.#byCookie(path)) return undefined;

@@ -6,14 +6,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ReplicatedChange } from "../host.ts";
-import { within } from "../relay/channel.ts";
+import type { ReplicatedChange, SiblingState } from "../host.ts";
+import { type Handlers, within } from "../relay/channel.ts";
 import { ConnectionHandoff } from "../relay/connection_handoff.ts";
+import { randomToken } from "../relay/inner_request.ts";
+import type { IpcChannel } from "../relay/ipc_channel.ts";
 import type { Ended } from "../relay/ipc_child.ts";
 import type { LogLevel } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { ChangeLog } from "./change_log.ts";
-import type { IpcSocketAddress, KnownIpcSocket, PortFacts, PrimaryScope, WorkerState } from "./messages.ts";
+import type { PortFacts, PrimaryScope, ServerState } from "./messages.ts";
 import { RetainedPorts } from "./retained_ports.ts";
 import { WorkerProcess, type WorkerProcessDeps } from "./worker_process.ts";
 
@@ -25,41 +27,45 @@ const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 30_000;
 /** Seconds to wait for each process when data of all processes are gathered. */
 const GATHER_SECONDS = 2;
-/** Milliseconds after which the end of a process no longer counts as soon after its start. */
+/** A process that ends after this many milliseconds is replaced at once. */
 const STEADY_MS = 60_000;
 
-export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "onConnection" | "printed"> {
+/** `log` writes a line of the log while the primary cannot write it. */
+export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "onConnection"> {
   readonly count: number;
-  /** Writes a line of the log while the primary cannot write it. */
-  log(level: LogLevel, text: string): void;
-  print(stream: "stdout" | "stderr", text: string): void;
   /** Called when all processes serve. */
   started(): Promise<void> | void;
 }
 
-/** One number of the server, which one process after the other has. */
-interface Slot {
+/** A number of the server. A process that ends is replaced by one of the same number. */
+class Slot {
   readonly number: number;
   process: WorkerProcess | undefined;
-  began: number;
+  /** Connections on their way to the process from another one. */
+  readonly handoff = new ConnectionHandoff(() => this.running?.channel);
+  began = 0;
   /** How many processes in a row have ended soon after their start. */
-  failures: number;
+  failures = 0;
   pause: NodeJS.Timeout | undefined;
+
+  constructor(number: number) {
+    this.number = number;
+  }
+
+  /** The process while it serves. */
+  get running(): WorkerProcess | undefined {
+    return this.process?.isRunning === true ? this.process : undefined;
+  }
 }
 
 export class Supervisor {
   readonly #deps: SupervisorDeps;
-  readonly #slots: readonly Slot[];
+  readonly #primary = new Slot(1);
+  readonly #secondaries: readonly Slot[];
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-"));
   readonly #ports = new RetainedPorts();
   readonly #changes = new ChangeLog();
-  /** Connections on their way from one process to another. */
-  readonly #handoff = new ConnectionHandoff((number) => {
-    const process = this.#slots[number - 1]?.process;
-    return process?.isRunning === true ? process.channel : undefined;
-  });
-  /** The IPC socket of the latest process of each number that has served. */
-  readonly #ipcSockets = new Map<number, KnownIpcSocket>();
+  readonly #token = randomToken();
   readonly #over = Promise.withResolvers<void>();
   #scope: PrimaryScope | undefined;
   #isStopping = false;
@@ -71,9 +77,11 @@ export class Supervisor {
 
   constructor(deps: SupervisorDeps) {
     this.#deps = deps;
-    this.#slots = Array.from({ length: deps.count }, (_, at) => {
-      return { number: at + 1, process: undefined, began: 0, failures: 0, pause: undefined };
-    });
+    this.#secondaries = Array.from({ length: deps.count - 1 }, (_, at) => new Slot(at + 2));
+  }
+
+  get #slots(): readonly Slot[] {
+    return [this.#primary, ...this.#secondaries];
   }
 
   /** Resolves when the server has ended by itself. */
@@ -82,30 +90,27 @@ export class Supervisor {
   }
 
   async start(): Promise<void> {
-    const [primary, ...secondaries] = this.#slots as [Slot, ...Slot[]];
     try {
-      await this.#begin(primary);
+      await this.#begin(this.#primary);
     } catch {
       return; // The primary has logged the reason, and the server has ended with it.
     }
     this.#hasStarted = true;
-    await Promise.allSettled(secondaries.map((slot) => this.#begin(slot)));
+    await Promise.allSettled(this.#secondaries.map((slot) => this.#begin(slot)));
     if (!this.#isStopping) await this.#deps.started();
   }
 
   /** Stops the secondaries before the primary, because their requests in flight may need it. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    const [primary, ...secondaries] = this.#slots as [Slot, ...Slot[]];
     for (const { pause } of this.#slots) clearTimeout(pause);
-    // The sockets now stay open only as long as a process listens on them. That process serves the
-    // queued connections, and later clients are refused at once instead of waiting in a queue that
-    // is never emptied.
+    // The sockets now stay open only while a process listens on them. That process serves the
+    // queued connections. Later clients are refused at once, and do not wait in a queue that nobody
+    // empties.
     this.#ports.close();
-    const end = ({ process }: Slot) => process?.stop(this.#deps.stopTimeout, this.signal);
-    await Promise.all(secondaries.map(end));
-    await end(primary);
-    await this.#handoff.close();
+    await Promise.all(this.#secondaries.map(({ process }) => process?.stop(this.signal)));
+    await this.#primary.process?.stop(this.signal);
+    await Promise.all(this.#slots.map(({ handoff }) => handoff.close()));
     rmSync(this.#folder, { recursive: true, force: true });
     this.#over.resolve();
   }
@@ -117,22 +122,18 @@ export class Supervisor {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Calls the primary, which then makes the other processes do the same. */
+  /** Requests a change from the primary, which then makes the other processes do the same. */
   async ask(what: "reload" | "reopen"): Promise<void> {
-    await this.#primary?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
+    await this.#primary.process?.channel.call(what).catch((error: unknown) => this.#log("error", reasonOf(error)));
   }
 
   report(error: unknown): void {
     this.#log("error", `The supervisor: ${error instanceof Error ? error.stack : error}`);
   }
 
-  get #primary(): WorkerProcess | undefined {
-    return this.#slots[0]?.process;
-  }
-
   /** The secondaries that serve, in order. */
-  #secondaries(): WorkerProcess[] {
-    return this.#slots.slice(1).flatMap(({ process }) => (process?.isRunning === true ? [process] : []));
+  #serving(): WorkerProcess[] {
+    return this.#secondaries.flatMap(({ running }) => running ?? []);
   }
 
   async #begin(slot: Slot): Promise<void> {
@@ -140,23 +141,36 @@ export class Supervisor {
     const child = new WorkerProcess(number, {
       ...this.#deps,
       sockets: number === 1 ? this.#deps.sockets : [],
-      handlers: (from) => this.#handlers(from),
-      onConnection: (connection) => this.#handoff.take(connection),
+      handlers: this.#handlers(number, () => child.channel),
+      onConnection: (connection) => this.#slots[connection.to - 1]?.handoff.take(connection),
       log: (level, text) => this.#log(level, text),
-      printed: (stream, text) => this.#deps.print(stream, text),
     });
     slot.process = child;
     slot.began = performance.now();
     void child.ended.then((ended) => this.#ended(slot, child, ended));
-    const ports = number === 1 ? this.#ports.giveAll(child.channel) : [];
-    const { count } = this.#deps;
-    await child.begin(() => {
-      const scope = number === 1 ? undefined : this.#scope;
-      const ipcSockets = [...this.#ipcSockets.values()];
-      return { number, count, folder: this.#folder, changes: this.#changes.all(), ports, scope, ipcSockets };
+    await child.begin({
+      number,
+      count: this.#deps.count,
+      folder: this.#folder,
+      token: this.#token,
+      changes: this.#changes.all(),
+      ports: number === 1 ? this.#ports.giveAll(child.channel) : [],
+      ...this.#state,
     });
-    this.#handoff.flush(number);
+    this.#share();
+    slot.handoff.flush();
     if (number > 1) await this.#catchUp(child);
+  }
+
+  get #state(): ServerState {
+    const serving = this.#slots.filter(({ running }) => running?.isLeaving === false);
+    return { scope: this.#scope, serving: serving.map(({ number }) => number) };
+  }
+
+  /** Sends the state of the server to all processes. */
+  #share(): void {
+    const state = this.#state;
+    for (const { process } of this.#slots) process?.channel.notify("server", state);
   }
 
   /** Makes the changes in a process that were made in the others while it started. */
@@ -173,29 +187,19 @@ export class Supervisor {
 
   /** Ends a process, so that another one replaces it. Nothing more is forwarded to it. */
   async #replace(process: WorkerProcess): Promise<void> {
-    this.#closeIpcSocket(process.number);
-    await process.stop(this.#deps.stopTimeout);
-  }
-
-  #closeIpcSocket(number: number): void {
-    const socket = this.#ipcSockets.get(number);
-    if (socket?.isOpen === true) this.#sendIpcSocket({ ...socket, isOpen: false });
-  }
-
-  #sendIpcSocket(socket: KnownIpcSocket): void {
-    this.#ipcSockets.set(socket.number, socket);
-    const sockets = [...this.#ipcSockets.values()];
-    for (const { process } of this.#slots) process?.channel.notify("ipcSockets", sockets);
+    const stopped = process.stop();
+    this.#share();
+    await stopped;
   }
 
   #ended(slot: Slot, child: WorkerProcess, { how, code }: Ended): void {
     if (slot.process !== child) return;
     slot.process = undefined;
     if (this.#isStopping) return;
-    this.#closeIpcSocket(slot.number);
+    this.#share();
     const isPrimary = slot.number === 1;
-    if (!isPrimary) this.#primary?.channel.notify("left", slot.number);
-    // A server that does not start, or that was requested to stop, ends with its primary.
+    if (!isPrimary) this.#primary.process?.channel.notify("left", slot.number);
+    // The server ends with its primary if that does not start or was requested to stop.
     if (isPrimary && (!this.#hasStarted || (code === 0 && !child.isLeaving))) {
       this.code = code ?? 1;
       this.#over.resolve();
@@ -203,41 +207,38 @@ export class Supervisor {
     }
     slot.failures = performance.now() - slot.began < STEADY_MS ? slot.failures + 1 : 0;
     const pause = slot.failures < 2 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (slot.failures - 2));
-    const later = pause === 0 ? "another one takes its place" : `another one is tried in ${pause / 1000} s`;
+    const later = pause === 0 ? "another one replaces it" : `another one replaces it in ${pause / 1000} s`;
     if (!child.isLeaving)
       this.#log("error", `Process ${slot.number} of ${this.#deps.count} (${child.pid}) ${how}: ${later}`);
     slot.pause = setTimeout(() => void this.#begin(slot).catch(() => undefined), child.isLeaving ? 0 : pause);
   }
 
-  /** Returns the functions that a process may call. */
-  #handlers(from: WorkerProcess): Readonly<Record<string, (...values: never[]) => unknown>> {
-    const common = {
-      log: (line: string) => this.#relay(line, from.number),
-      ipcSocket: (address: IpcSocketAddress) => this.#sendIpcSocket({ ...address, isOpen: true }),
-    };
-    if (from.number > 1) {
+  /** Returns the functions that a process may call. `channel`: the channel to that process. */
+  #handlers(number: number, channel: () => IpcChannel): Handlers {
+    const log = (line: string) => this.#relay(line, number);
+    if (number > 1) {
       return {
-        ...common,
-        sockets: (service: string, known: readonly string[]) => this.#ports.give(from.channel, service, known),
-        state: (state: WorkerState, counted: readonly unknown[]) =>
-          this.#primary?.channel.notify("sibling", state, counted),
+        log,
+        sockets: (service: string, known: readonly string[]) => this.#ports.give(channel(), service, known),
+        state: (state: SiblingState, counted: readonly unknown[]) =>
+          this.#primary.process?.channel.notify("sibling", state, counted),
       };
     }
     return {
-      ...common,
+      log,
       ports: (ports: readonly PortFacts[]) => {
-        for (const service of this.#ports.replace(ports, from.channel)) {
-          for (const process of this.#secondaries()) process.channel.notify("ports", service);
+        for (const service of this.#ports.replace(ports, channel())) {
+          for (const process of this.#serving()) process.channel.notify("ports", service);
         }
       },
       scope: (scope: PrimaryScope) => {
         this.#scope = scope;
-        for (const { process, number } of this.#slots) if (number > 1) process?.channel.notify("scope", scope);
+        this.#share();
       },
       replicate: (change: ReplicatedChange) => this.#replicate(change),
       gather: async (what: string) => {
         const late = `no response within ${GATHER_SECONDS} s`;
-        const calls = this.#secondaries().map(({ channel }) => within(GATHER_SECONDS, channel.call(what), late));
+        const calls = this.#serving().map(({ channel }) => within(GATHER_SECONDS, channel.call(what), late));
         const results = await Promise.allSettled(calls);
         return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
       },
@@ -251,13 +252,11 @@ export class Supervisor {
   async #replicate(change: ReplicatedChange): Promise<readonly string[]> {
     this.#changes.add(change);
     const results: string[] = [];
-    for (const { process, number } of this.#slots) {
-      if (number > 1 && process?.isRunning === false) process.missed.push(change);
-    }
-    for (const process of this.#secondaries()) {
+    for (const { process } of this.#secondaries) if (process?.isRunning === false) process.missed.push(change);
+    for (const process of this.#serving()) {
       try {
         await process.channel.call("change", change);
-        results.push(`process ${process.number} has followed`);
+        results.push(`process ${process.number} has made the change`);
       } catch (error) {
         if (!process.isRunning) continue; // The next process starts with the change.
         results.push(`process ${process.number} is replaced: ${reasonOf(error)}`);
@@ -268,14 +267,14 @@ export class Supervisor {
   }
 
   #relay(line: string, from: number): void {
-    const primary = this.#primary;
-    if (primary?.isRunning === true) primary.channel.notify("log", line, from);
-    else this.#deps.print("stderr", line);
+    const primary = this.#primary.running;
+    if (primary === undefined) this.#deps.print("stderr", line);
+    else primary.channel.notify("log", line, from);
   }
 
   #log(level: LogLevel, msg: string): void {
-    const primary = this.#primary;
-    if (primary?.isRunning !== true) this.#deps.log(level, msg);
+    const primary = this.#primary.running;
+    if (primary === undefined) this.#deps.log(level, msg);
     else primary.channel.notify("log", JSON.stringify({ level, time: new Date().toISOString(), msg }), undefined);
   }
 }

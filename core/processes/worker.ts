@@ -1,13 +1,16 @@
-/** One process of a server of several, as it sees itself. */
+/** The worker's side of the channel to the supervisor. */
 import type { Host, ReplicatedChange } from "../host.ts";
-import { closeHandle, IpcChannel, type IpcPeer, parentProcess, type SocketHandle } from "../relay/ipc_channel.ts";
+import type { InlineModule } from "../inline_modules.ts";
+import { closeHandle, IpcChannel, type IpcPeer, parentProcess } from "../relay/ipc_channel.ts";
+import type { Module } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
-import { type Begin, type KnownIpcSocket, type PortFacts, type PrimaryScope, WORKER_VARIABLE } from "./messages.ts";
+import { type Begin, type ServerState, WORKER_VARIABLE } from "./messages.ts";
 import { Primary } from "./primary.ts";
+import { RequestForwarder } from "./request_forwarder.ts";
 import type { Role } from "./role.ts";
 import { Secondary } from "./secondary.ts";
 
-/** The program around the host, as far as the supervisor calls it. */
+/** The functions of the program that the supervisor calls. */
 export interface WorkerProgram {
   host(): Host;
   /** Applies the configuration, and reports the result. */
@@ -32,45 +35,43 @@ export function workerOf(env: NodeJS.ProcessEnv): Worker | undefined {
 /** Milliseconds between two checks whether the channel is still open. */
 const CHECK_MS = 1000;
 
+/** The role of this process, once the supervisor has assigned it. */
+interface Assumed {
+  readonly begin: Begin;
+  readonly role: Role;
+  readonly forwarder: RequestForwarder;
+}
+
 export class Worker {
   readonly number: number;
   readonly supervisor: IpcChannel;
   readonly #peer: IpcPeer;
   /** Functions that the supervisor may call. The role adds its own. */
-  readonly #handlers: Record<string, (...values: never[]) => unknown> = {};
-  readonly #begun = Promise.withResolvers<Begin>();
-  #role: Role | undefined;
+  readonly #handlers: Record<string, (...values: never[]) => unknown>;
+  readonly #begun = Promise.withResolvers<Assumed>();
+  readonly #running = Promise.withResolvers<void>();
+  #assumed: Assumed | undefined;
   #program: WorkerProgram | undefined;
-  #begin: Begin | undefined;
   readonly #checking: NodeJS.Timeout;
   #isCutOff = false;
   /** Set when the process was requested to end before its program was attached. */
   #stopped: { readonly signal: string | undefined } | undefined;
-  /** The latest values that arrived before the role was chosen. */
-  #scope: PrimaryScope | undefined;
-  #ipcSockets: readonly KnownIpcSocket[] | undefined;
 
   constructor(number: number, peer: IpcPeer) {
     this.number = number;
     this.#peer = peer;
-    Object.assign(this.#handlers, {
-      begin: (begin: Begin) => this.#begun.resolve(begin),
-      scope: (scope: PrimaryScope) => {
-        this.#scope = scope;
-      },
-      ipcSockets: (sockets: readonly KnownIpcSocket[]) => {
-        this.#ipcSockets = sockets;
-      },
+    this.#handlers = {
+      begin: (begin: Begin) => this.#assume(begin),
       stop: (signal: string | undefined) => this.#stop(signal),
       ping: () => undefined,
       reload: () => this.#program?.reload(),
       reopen: () => this.#program?.reopen(),
       change: (change: ReplicatedChange) => this.#make(change),
       log: (line: string, from: number | undefined) => this.#program?.host().shared.relayLog(line, from),
-    });
+    };
     this.supervisor = new IpcChannel(peer, this.#handlers, (connection) => {
-      if (this.#role === undefined) closeHandle(connection.handle);
-      else this.#role.takeConnection(connection);
+      if (this.#assumed === undefined) closeHandle(connection.handle);
+      else this.#assumed.forwarder.takeConnection(connection);
     });
     process.on("disconnect", () => this.#cutOff());
     // Node.js emits no `disconnect` while a connection is being handed over.
@@ -78,10 +79,25 @@ export class Worker {
       if (!peer.connected) this.#cutOff();
     }, CHECK_MS).unref();
     this.#begun.promise.catch(() => undefined);
-    this.supervisor.notify("up");
   }
 
-  /** Ends this process when the supervisor has gone, because nobody would look after it. */
+  /** Takes the role that the supervisor assigns. Resolves when this process serves. */
+  #assume(begin: Begin): Promise<void> {
+    const deps = { supervisor: this.supervisor, begin, host: () => this.#program?.host() };
+    const role: Role = this.isPrimary ? new Primary(deps) : new Secondary(deps);
+    const forwarder = new RequestForwarder(deps, () => role.mounted?.());
+    Object.assign(this.#handlers, role.handlers, {
+      server(state: ServerState) {
+        forwarder.use(state);
+        role.use?.(state);
+      },
+    });
+    this.#assumed = { begin, role, forwarder };
+    this.#begun.resolve(this.#assumed);
+    return this.#running.promise;
+  }
+
+  /** Ends this process when the supervisor has gone, because nothing would control it. */
   #cutOff(): void {
     if (this.#isCutOff) return;
     this.#isCutOff = true;
@@ -107,19 +123,15 @@ export class Worker {
     return this.number === 1;
   }
 
-  /** Waits for what this process starts with. @throws {Error} when the supervisor has gone */
-  async begin(): Promise<Pick<Role, "siblings" | "module"> & { readonly ports: readonly GivenPort[] }> {
-    const begin = await this.#begun.promise;
-    this.#begin = begin;
-    const deps = {
-      supervisor: this.supervisor,
-      begin: { ...begin, scope: this.#scope ?? begin.scope, ipcSockets: this.#ipcSockets ?? begin.ipcSockets },
-      host: () => this.#program?.host(),
+  /** Waits for what the host starts with. @throws {Error} when the supervisor has gone */
+  async begin() {
+    const { begin, role, forwarder } = await this.#begun.promise;
+    const load = (module: Module) => {
+      module.add_item("http-siblings", forwarder);
+      role.join(module);
     };
-    this.#role = this.isPrimary ? new Primary(deps) : new Secondary(deps);
-    const { siblings, module, handlers } = this.#role;
-    Object.assign(this.#handlers, handlers);
-    return { siblings, module, ports: this.supervisor.takeAll(begin.ports) };
+    const module: InlineModule = { name: "workers", global: true, load };
+    return { siblings: role.siblings, module, ports: this.supervisor.takeAll(begin.ports) };
   }
 
   /** Sets the program that the supervisor controls from now on. */
@@ -130,31 +142,34 @@ export class Worker {
     if (this.#stopped !== undefined || !this.#peer.connected) setImmediate(() => program.stop(signal));
   }
 
-  /** Called when the host serves: makes the changes that the other processes have made. */
+  /** Called when the host serves. Repeats the changes that were made before this process began. */
   async running(): Promise<void> {
-    for (const change of this.#begin?.changes ?? []) {
+    const { begin, role, forwarder } = await this.#begun.promise;
+    for (const change of begin.changes) {
       await this.#make(change).catch((error: unknown) => {
         this.#program?.host().log.warn("Cannot replay an earlier module change in this process: %s", reasonOf(error));
       });
     }
-    await this.#role?.running();
-    this.supervisor.notify("running");
+    await forwarder.open();
+    role.running();
+    this.#running.resolve();
   }
 
   async close(): Promise<void> {
-    await this.#role?.close();
+    this.#assumed?.role.close?.();
+    await this.#assumed?.forwarder.close();
   }
 
-  /** Makes a change here that was made in the primary. */
+  /** Repeats a change of the primary in this process. */
   async #make(change: ReplicatedChange): Promise<void> {
     const host = this.#program?.host();
     if (host === undefined) return;
-    if (change.kind === "apply" || change.kind === "reopen") {
+    if (!("name" in change)) {
       await (change.kind === "apply" ? host.apply({ by: PRIMARY }) : host.reopenLogs(PRIMARY));
       return;
     }
-    const { kind, name, host: at } = change as Extract<ReplicatedChange, { name: string }>;
-    if (this.#role?.siblings.isElsewhere?.(name) === true) return;
+    const { kind, name, host: at } = change;
+    if (this.#assumed?.role.siblings.isElsewhere?.(name) === true) return;
     await host[kind](name, at).catch((error: unknown) => {
       if (!isDone(kind, error)) throw error;
     });
@@ -164,10 +179,9 @@ export class Worker {
 /** The name of the primary in the logs of the secondaries. */
 const PRIMARY = "process 1";
 
-/** A port of the previous primary, with its listening socket. */
-export type GivenPort = PortFacts & { readonly handle: SocketHandle };
-
-/** Whether the error says that the change was made already, by somebody else or by quarantine. */
+/**
+ * Whether the error reports that this process has made the change already, such as by quarantine.
+ */
 function isDone(kind: ReplicatedChange["kind"], error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return (kind === "load" && code === "MODULE_ALREADY_LOADED") || (kind === "unload" && code === "MODULE_NOT_LOADED");

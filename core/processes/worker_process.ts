@@ -1,8 +1,8 @@
-/** One process of a server, as the supervisor sees it. */
+/** The supervisor's side of the channel to a worker process. */
 import type { ReplicatedChange } from "../host.ts";
 import type { Handlers } from "../relay/channel.ts";
-import type { IpcChannel, TakeConnection } from "../relay/ipc_channel.ts";
-import { type Ended, IpcChild } from "../relay/ipc_child.ts";
+import type { TakeConnection } from "../relay/ipc_channel.ts";
+import { IpcChild } from "../relay/ipc_child.ts";
 import { watchLiveness } from "../relay/liveness.ts";
 import type { LogLevel } from "../types.ts";
 import { type Begin, WORKER_VARIABLE } from "./messages.ts";
@@ -15,29 +15,25 @@ export interface WorkerProcessDeps {
   readonly env: NodeJS.ProcessEnv;
   /** Descriptors that the process inherits, from 3 on. */
   readonly sockets: readonly number[];
-  /** True if the process writes to the terminal itself; false if `printed` gets what it prints. */
+  /** True if the process writes to the terminal itself; false if `print` gets what it prints. */
   readonly inherits: boolean;
-  /** Returns the functions that the process may call. */
-  handlers(from: WorkerProcess): Handlers;
+  /** Functions that the process may call. */
+  readonly handlers: Handlers;
   /** Takes connections that the process hands over. */
   readonly onConnection: TakeConnection;
   /** Seconds within which the process has to end once it is requested to. */
   readonly stopTimeout: number;
-  /** Seconds that the process may not respond while it serves; 0: any time. */
+  /** Seconds of silence after which a process that serves is killed; 0: never. */
   readonly silence: number;
   log(level: LogLevel, text: string): void;
   /** Gets what the process prints, whole lines at a time. */
-  printed(stream: "stdout" | "stderr", text: string): void;
+  print(stream: "stdout" | "stderr", text: string): void;
 }
 
-export class WorkerProcess {
+export class WorkerProcess extends IpcChild {
   readonly number: number;
-  readonly ended: Promise<Ended>;
-  readonly #child: IpcChild;
   readonly #deps: WorkerProcessDeps;
   #unwatch: () => void = () => undefined;
-  readonly #up = Promise.withResolvers<void>();
-  readonly #running = Promise.withResolvers<void>();
   /** Changes that were made while the process started. */
   readonly missed: ReplicatedChange[] = [];
   isRunning = false;
@@ -45,62 +41,38 @@ export class WorkerProcess {
   isLeaving = false;
 
   constructor(number: number, deps: WorkerProcessDeps) {
-    this.number = number;
-    this.#deps = deps;
-    const output = deps.inherits ? "inherit" : "pipe";
-    const handlers = {
-      ...deps.handlers(this),
-      up: () => this.#up.resolve(),
-      running: () => {
-        this.isRunning = true;
-        this.#running.resolve();
-        this.#watch();
-      },
-    };
+    const { command, env, inherits, sockets, handlers, onConnection, log } = deps;
+    const output = inherits ? "inherit" : "pipe";
     let hasStray = false;
-    const child = new IpcChild({
-      command: deps.command,
-      env: { ...deps.env, [WORKER_VARIABLE]: String(number) },
-      stdio: ["inherit", output, output, ...deps.sockets],
+    super({
+      command,
+      env: { ...env, [WORKER_VARIABLE]: String(number) },
+      stdio: ["inherit", output, output, ...sockets],
       handlers,
-      onConnection: deps.onConnection,
+      onConnection,
       onStray: () => {
-        if (!hasStray)
-          deps.log("warn", `Process ${number} sends messages that do not come from the host: they are ignored`);
+        if (!hasStray) log("warn", `Process ${number} sends messages that do not come from the host: they are ignored`);
         hasStray = true;
       },
     });
-    this.#child = child;
+    this.number = number;
+    this.#deps = deps;
     for (const name of ["stdout", "stderr"] as const) {
-      const lines = new Lines((text) => deps.printed(name, text));
-      child.process[name]?.on("data", (piece: Buffer) => lines.add(piece)).on("end", () => lines.end());
+      const lines = new Lines((text) => deps.print(name, text));
+      this.process[name]?.on("data", (piece: Buffer) => lines.add(piece)).on("end", () => lines.end());
     }
-    this.#up.promise.catch(() => undefined);
-    this.#running.promise.catch(() => undefined);
-    this.ended = child.ended.then((ended) => {
-      this.#lose(ended.how);
-      return ended;
-    });
-    child.onCutOff(() => void this.#cutOff());
+    void this.ended.then(() => this.#lose());
+    this.onCutOff(() => void this.#cutOff());
   }
 
-  /** Settles everything that waits for this process. */
-  #lose(how: string): void {
-    this.isRunning = false;
-    this.#unwatch();
-    const error = new Error(`process ${this.number} ${how}`);
-    this.channel.end(error);
-    this.#up.reject(error);
-    this.#running.reject(error);
+  get pid(): number {
+    return this.process.pid ?? 0;
   }
 
-  async #cutOff(): Promise<void> {
-    this.#lose("has closed its channel to the supervisor");
-    this.#deps.log("error", `Process ${this.number} has closed its channel to the supervisor: it is replaced`);
-    await this.stop(this.#deps.stopTimeout);
-  }
-
-  #watch(): void {
+  /** Resolves when the process serves. @throws {Error} when it ends before */
+  async begin(begin: Begin): Promise<void> {
+    await this.channel.call("begin", begin);
+    this.isRunning = true;
     const { silence, log } = this.#deps;
     if (silence === 0) return;
     this.#unwatch = watchLiveness(this.channel, silence, {
@@ -112,33 +84,27 @@ export class WorkerProcess {
     });
   }
 
-  get pid(): number {
-    return this.#child.process.pid ?? 0;
-  }
-
-  get channel(): IpcChannel {
-    return this.#child.channel;
-  }
-
-  /**
-   * Resolves when the process serves. `begin` is called when the process can receive it. @throws
-   * {Error} when it ends before
-   */
-  async begin(begin: () => Begin): Promise<void> {
-    await this.#up.promise;
-    this.channel.notify("begin", begin());
-    await this.#running.promise;
-  }
-
-  /** Lets the process finish its requests, for `seconds` at most. */
-  async stop(seconds: number, signal?: string): Promise<void> {
+  /** Lets the process finish its requests, for the time that it may take. */
+  async stop(signal?: string): Promise<void> {
     this.isLeaving = true;
     this.channel.notify("stop", signal);
-    await this.#child.endWithin(seconds * 1000 + KILL_MS);
+    await this.endWithin(this.#deps.stopTimeout * 1000 + KILL_MS);
   }
 
   kill(): void {
-    this.#child.process.kill("SIGKILL");
+    this.process.kill("SIGKILL");
+  }
+
+  #lose(): void {
+    this.isRunning = false;
+    this.#unwatch();
+  }
+
+  async #cutOff(): Promise<void> {
+    this.#lose();
+    this.channel.end(new Error("it has closed its channel to the supervisor"));
+    this.#deps.log("error", `Process ${this.number} has closed its channel to the supervisor: it is replaced`);
+    await this.stop();
   }
 }
 

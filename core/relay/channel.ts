@@ -35,8 +35,9 @@ export class Channel {
     });
   }
 
-  get isEnded(): boolean {
-    return this.#ended !== undefined;
+  /** Why the channel has ended; undefined while the other end can be called. */
+  get ended(): Error | undefined {
+    return this.#ended;
   }
 
   /**
@@ -45,7 +46,8 @@ export class Channel {
    */
   call(name: string, ...values: unknown[]): Promise<unknown> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
-    if (this.#pending.size >= MAX_PENDING) return Promise.reject(new Error(`More than ${MAX_PENDING} calls wait`));
+    if (this.#pending.size >= MAX_PENDING)
+      return Promise.reject(new Error(`More than ${MAX_PENDING} calls are pending`));
     const id = ++this.#calls;
     const pending = Promise.withResolvers<unknown>();
     this.#pending.set(id, pending);
@@ -79,7 +81,7 @@ export class Channel {
     };
     try {
       const handler = Object.hasOwn(handlers, call) ? handlers[call] : undefined;
-      if (handler === undefined) throw new Error(`There is no ${call} here`);
+      if (handler === undefined) throw new Error(`This end has no function ${call}`);
       reply({ value: await handler(...(values as never[])) });
     } catch (error) {
       reply({ error: serializeError(error) });
@@ -96,18 +98,10 @@ export class Channel {
 
 /** Returns the message if a channel has sent it, else undefined. */
 function readMessage(message: unknown): Call | Reply | undefined {
-  if (typeof message !== "object" || message === null) return undefined;
-  const own = (name: string): unknown =>
-    Object.hasOwn(message, name) ? (message as Record<string, unknown>)[name] : undefined;
-  const call = own("call");
-  const id = own("id");
-  const values = own("values");
-  if (typeof call === "string" && Array.isArray(values)) {
-    return id === undefined || Number.isSafeInteger(id) ? { call, id: id as number | undefined, values } : undefined;
-  }
-  const reply = own("reply") as number;
-  if (!Number.isSafeInteger(reply)) return undefined;
-  return Object.hasOwn(message, "error") ? { reply, error: own("error") } : { reply, value: own("value") };
+  const { call, id, values, reply } = (message ?? {}) as Record<string, unknown>;
+  if (typeof call === "string" && Array.isArray(values) && (id === undefined || Number.isSafeInteger(id)))
+    return message as Call;
+  return Number.isSafeInteger(reply) ? (message as Reply) : undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Connections on their way to other processes. They wait while a process is being replaced. */
+/** Connections on their way to another process. They wait while that process is being replaced. */
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { takeHandle } from "../util/patches/node/handles.ts";
@@ -9,8 +9,8 @@ import { refuseConnection } from "./unavailable.ts";
 const MAX_WAIT_MS = 15_000;
 
 /**
- * Maximum number of connections on their way to one process: enough that none waits for the
- * response to the previous one.
+ * Maximum number of connections on their way at a time: enough that none waits for the response to
+ * the previous one.
  */
 const MAX_SENDING = 64;
 
@@ -25,25 +25,21 @@ interface Pending extends HandedConnection {
   isRefused: boolean;
 }
 
-/** The connections for one process, in the order of their arrival. */
-interface Queue {
-  readonly waiting: Set<Pending>;
-  readonly sending: Set<Pending>;
-}
-
 /**
- * Hands connections over. Each one ends in one of three ways: its process takes it; its process
+ * Hands connections over. Each one ends in one of three ways: the process takes it; the process
  * ends first and the next one takes it; or its time runs out and the client gets 503. A handle
  * stays open here until the other end confirms that it has it, because Node.js never reports
  * handles that were queued behind one which an ended process had not acknowledged.
  */
 export class ConnectionHandoff {
-  readonly #channelTo: (number: number) => IpcChannel | undefined;
-  readonly #queues = new Map<number, Queue>();
+  readonly #channel: () => IpcChannel | undefined;
+  /** Connections that wait, in the order of their arrival. */
+  readonly #waiting = new Set<Pending>();
+  readonly #sending = new Set<Pending>();
 
-  /** `channelTo` returns the channel to a process while that process serves. */
-  constructor(channelTo: (number: number) => IpcChannel | undefined) {
-    this.#channelTo = channelTo;
+  /** `channel` returns the channel to the process while that process serves. */
+  constructor(channel: () => IpcChannel | undefined) {
+    this.#channel = channel;
   }
 
   /** Takes the connection out of a socket of this process. The socket is destroyed. */
@@ -53,21 +49,19 @@ export class ConnectionHandoff {
   }
 
   take(connection: HandedConnection): void {
-    const { to, until } = connection;
-    const late = setTimeout(() => this.#refuse(pending), Math.max(0, until - now())).unref();
+    const late = setTimeout(() => this.#refuse(pending), Math.max(0, connection.until - now())).unref();
     const pending: Pending = { ...connection, late, attempt: Promise.resolve(), isRefused: false };
-    this.#queueOf(to).waiting.add(pending);
-    this.flush(to);
+    this.#waiting.add(pending);
+    this.flush();
   }
 
-  /** Sends the connections that wait for the process of this number, if it serves. */
-  flush(number: number): void {
-    const { waiting, sending } = this.#queueOf(number);
-    const channel = this.#channelTo(number);
-    if (channel === undefined || channel.isEnded) return;
-    for (const pending of waiting) {
-      if (sending.size >= MAX_SENDING) return;
-      waiting.delete(pending);
+  /** Sends the connections that wait, if the process serves. */
+  flush(): void {
+    const channel = this.#channel();
+    if (channel === undefined || channel.ended !== undefined) return;
+    for (const pending of this.#waiting) {
+      if (this.#sending.size >= MAX_SENDING) return;
+      this.#waiting.delete(pending);
       void this.#send(channel, pending);
     }
   }
@@ -75,8 +69,7 @@ export class ConnectionHandoff {
   /** Resolves when no connection waits or is on its way, after `ms` at the latest. */
   async delivered(ms: number): Promise<void> {
     const last = now() + ms;
-    const isBusy = ({ waiting, sending }: Queue) => waiting.size + sending.size > 0;
-    while (now() < last && this.#queues.values().some(isBusy)) await sleep(POLL_MS);
+    while (now() < last && this.#waiting.size + this.#sending.size > 0) await sleep(POLL_MS);
   }
 
   /**
@@ -84,42 +77,35 @@ export class ConnectionHandoff {
    * the latest.
    */
   async close(): Promise<void> {
-    for (const { waiting } of this.#queues.values()) for (const pending of waiting) this.#refuse(pending);
+    for (const pending of this.#waiting) this.#refuse(pending);
     await this.delivered(LAST_MS);
   }
 
   async #send(channel: IpcChannel, pending: Pending): Promise<void> {
     const { handle, service, head, to, until } = pending;
-    const { waiting, sending } = this.#queueOf(to);
-    sending.add(pending);
+    this.#sending.add(pending);
     const attempt = channel
       .handOver({ handle, service, head, to, until })
-      .catch(() => (channel.isEnded ? undefined : false));
+      .catch(() => (channel.ended === undefined ? false : undefined));
     pending.attempt = attempt;
     const isTaken = await attempt;
-    sending.delete(pending);
+    this.#sending.delete(pending);
     if (isTaken === true) this.#close(pending);
-    else if (isTaken === undefined && !pending.isRefused) waiting.add(pending);
+    else if (isTaken === undefined && !pending.isRefused) this.#waiting.add(pending);
     else this.#refuse(pending);
-    this.flush(to);
+    this.flush();
   }
 
   #refuse(pending: Pending): void {
     if (pending.isRefused) return;
     pending.isRefused = true;
     clearTimeout(pending.late);
-    this.#queueOf(pending.to).waiting.delete(pending);
+    this.#waiting.delete(pending);
     refuseConnection(pending.handle, pending.head, pending.attempt);
   }
 
   #close(pending: Pending): void {
     clearTimeout(pending.late);
     if (!pending.isRefused) closeHandle(pending.handle);
-  }
-
-  #queueOf(number: number): Queue {
-    let queue = this.#queues.get(number);
-    if (queue === undefined) this.#queues.set(number, (queue = { waiting: new Set(), sending: new Set() }));
-    return queue;
   }
 }

@@ -12,11 +12,8 @@ export interface SerializedError {
 export function serializeError(thrown: unknown): SerializedError {
   try {
     if (!(thrown instanceof Error)) return readError({ message: String(thrown) });
-    const { name, message, stack } = thrown;
-    return {
-      ...readError({ name, message: String(message), stack }),
-      code: plainCode((thrown as SerializedError).code),
-    };
+    const { name, message, stack, code } = thrown as Error & { readonly code?: unknown };
+    return readError({ name, message: String(message), stack, code });
   } catch {
     return readError(undefined);
   }
@@ -40,8 +37,6 @@ function readError(error: unknown): SerializedError {
     name: typeof name === "string" ? name : "Error",
     message: typeof message === "string" ? message : "an error that cannot be read",
     stack: typeof stack === "string" ? stack : undefined,
-    code: plainCode(code),
+    code: typeof code === "string" || typeof code === "number" ? code : undefined,
   };
 }
-
-const plainCode = (code: unknown) => (typeof code === "string" || typeof code === "number" ? code : undefined);

@@ -1,4 +1,4 @@
-/** Why another server, process or worker has given no response. */
+/** The reasons why a server, process or worker has sent no response. */
 
 /**
  * `connect`: it was not reached; `timeout`: it took too long; `lost`: the connection broke;
@@ -25,6 +25,6 @@ export function faultOf(error: NodeJS.ErrnoException, isConnected: boolean): Rel
   const text = code === undefined || message.includes(code) ? message : `${message} (${code})`;
   if (!isConnected) return new RelayFault("connect", text || String(code), error);
   if (code?.startsWith("HPE_") === true)
-    return new RelayFault("bad_answer", `what it answered is no HTTP: ${text}`, error);
+    return new RelayFault("bad_answer", `its response is not HTTP: ${text}`, error);
   return new RelayFault("lost", text, error);
 }

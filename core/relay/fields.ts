@@ -3,6 +3,8 @@ import type { IncomingMessage } from "node:http";
 import type { HttpRequest, ResponseHeaders } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { isFieldValue, isToken } from "../util/header_fields.ts";
+import { isHttp2 } from "../util/http2.ts";
+import type { NodeRequest } from "../util/node_messages.ts";
 
 /**
  * Fields that belong to one connection (RFC 9110, 7.6.1), besides those that `Connection` lists. In
@@ -104,6 +106,13 @@ export interface Framing {
   readonly expects: boolean;
 }
 
+/** Whether a request has a body, by its framing. */
+export function hasBody(request: NodeRequest): boolean {
+  if (isHttp2(request)) return !request.stream.endAfterHeaders;
+  const { headers } = request;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
 /**
  * Reads the exact names only, as the parser of the body does: `Content_Length` announces no body.
  */
@@ -113,9 +122,9 @@ export function framingOf(request: HttpRequest): Framing {
   // With a coding there is no length: a parser takes no request with both.
   const length = coding === undefined ? request.header("content-length") : undefined;
   const known = length !== undefined && /^\d+$/.test(length) ? length : undefined;
-  const hasBody = "stream" in raw ? !raw.stream.endAfterHeaders : coding !== undefined || Number(known ?? 0) > 0;
-  const expects = hasBody && request.header("expect")?.toLowerCase() === "100-continue";
-  return { hasBody, length: hasBody || Number(known) === 0 ? known : undefined, expects };
+  const isFollowed = hasBody(raw);
+  const expects = isFollowed && request.header("expect")?.toLowerCase() === "100-continue";
+  return { hasBody: isFollowed, length: isFollowed || Number(known) === 0 ? known : undefined, expects };
 }
 
 /**

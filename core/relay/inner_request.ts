@@ -5,12 +5,11 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import { isHttp2 } from "../util/http2.ts";
 import { type Agent, type ClientRequest, request as openRequest } from "../util/node_http.ts";
 import type { NodeRequest } from "../util/node_messages.ts";
-import { connectionFields, fieldName } from "./fields.ts";
+import { connectionFields, fieldName, hasBody } from "./fields.ts";
 
 /** Header fields between parts of one server. Clients can neither set nor see them. */
 export const PEER_FIELD = "x-modhost-peer";
@@ -18,35 +17,33 @@ export const PASSED_FIELD = "x-modhost-passed";
 export const REFUSED_FIELD = "x-modhost-refused";
 export const INNER_FIELDS: ReadonlySet<string> = new Set([PEER_FIELD, PASSED_FIELD, REFUSED_FIELD]);
 
-/** The two ends of the client's connection. */
-export interface Peer {
-  readonly remoteAddress: string | undefined;
-  readonly remotePort: number | undefined;
-  readonly localAddress: string | undefined;
-  readonly localPort: number | undefined;
-  readonly encrypted: boolean;
-}
+const peerNames = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
+
+/** The two ends of the client's connection, as its socket shows them. */
+export type Peer = Partial<Pick<TLSSocket, (typeof peerNames)[number]>>;
 
 /** The facts that the receiver gets about a request: JSON in PEER_FIELD. */
 export interface RequestFacts {
   readonly token: string;
   readonly peer: Peer;
-  /** The request came as HTTP/1.0, which needs no `Host`. */
+  /** Whether the request came as HTTP/1.0, which needs no `Host`. */
   readonly isOld?: boolean;
 }
 
-/** Where a part of the server takes requests, and the token that each request has to carry. */
+/** The socket at which a part of the server takes requests, and the token that each one carries. */
 export interface InnerAddress {
   readonly path: string;
   readonly token: string;
 }
 
+export const randomToken = (): string => randomBytes(16).toString("hex");
+
 /**
- * Returns an address in a folder, or the name of a pipe where sockets of the system have no paths.
+ * Returns the path of a socket in a new folder, or the name of a pipe where sockets of the system
+ * have no paths.
  */
-export function innerAddress(folder: string, name: string): InnerAddress {
-  const token = randomBytes(16).toString("hex");
-  return { token, path: process.platform === "win32" ? `\\\\.\\pipe\\modhost-${token}` : join(folder, name) };
+export function innerPath(folder: string, name: string): string {
+  return process.platform === "win32" ? `\\\\.\\pipe\\${basename(folder)}-${name}` : join(folder, name);
 }
 
 export interface InnerTarget extends InnerAddress {
@@ -99,13 +96,6 @@ export function openInnerRequest(
   });
 }
 
-/** Whether a request has a body, by its framing. */
-export function hasBody(request: NodeRequest): boolean {
-  if (isHttp2(request)) return !request.stream.endAfterHeaders;
-  const { headers } = request;
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-}
-
 /**
  * Reads and removes the facts about a request that has arrived, and makes its connection look like
  * that of the client. Closes the connection of a sender without the token, and returns undefined.
@@ -142,14 +132,11 @@ const peers = new WeakMap<Socket, Peer>();
 function peerOf(socket: Socket): Peer {
   let peer = peers.get(socket);
   if (peer === undefined) {
-    const { remoteAddress, remotePort, localPort, localAddress } = socket;
-    const encrypted = (socket as TLSSocket).encrypted === true;
-    peers.set(socket, (peer = { remoteAddress, remotePort, localPort, localAddress, encrypted }));
+    peer = Object.fromEntries(peerNames.map((name) => [name, (socket as TLSSocket)[name]]));
+    peers.set(socket, peer);
   }
   return peer;
 }
-
-const PEER_NAMES = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
 
 /** The client whose request a connection carries at the moment. */
 const shown = new WeakMap<Socket, Peer>();
@@ -158,7 +145,7 @@ function disguise(socket: Socket, peer: Peer): void {
   const isNew = !shown.has(socket);
   shown.set(socket, peer);
   if (!isNew) return;
-  for (const name of PEER_NAMES) {
+  for (const name of peerNames) {
     Object.defineProperty(socket, name, { get: () => shown.get(socket)?.[name], configurable: true });
   }
 }

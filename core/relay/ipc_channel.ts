@@ -59,7 +59,8 @@ export class IpcChannel extends Channel {
       postMessage: (message) => send(peer, message),
       on: (_event, listener) =>
         peer.on("message", (message, handle) => {
-          if (isSocketMessage(message)) keep(message.socket, handle);
+          const { socket } = (message ?? {}) as { readonly socket?: unknown };
+          if (typeof socket === "string") keep(socket, handle);
           else {
             if (handle !== undefined) closeHandle(handle);
             listener(message);
@@ -86,7 +87,7 @@ export class IpcChannel extends Channel {
       if (handle === undefined) return;
       closeHandle(handles.get(key));
       handles.set(key, handle as SocketHandle);
-      if (this.isEnded) this.#closeHandles();
+      if (this.ended !== undefined) this.#closeHandles();
     };
   }
 
@@ -155,13 +156,4 @@ export function socketOf({ handle, head }: HandedConnection): Socket {
 
 export function closeHandle(handle: unknown): void {
   (handle as { close?(): void } | undefined)?.close?.();
-}
-
-function isSocketMessage(message: unknown): message is { readonly socket: string } {
-  return (
-    typeof message === "object" &&
-    message !== null &&
-    Object.hasOwn(message, "socket") &&
-    typeof (message as { socket: unknown }).socket === "string"
-  );
 }

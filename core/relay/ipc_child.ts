@@ -77,10 +77,10 @@ export class IpcChild {
 }
 
 /**
- * The command that starts this program again as it was started, without the debugger, which serves
- * one process.
+ * Returns the command that starts this program again, without the debugger, which serves one
+ * process. `words`: the arguments of the program; default: those of this process.
  */
-export function ownCommand(): [string, ...string[]] {
+export function ownCommand(words: readonly string[] = process.argv.slice(2)): [string, ...string[]] {
   const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
-  return [process.execPath, ...options, ...process.argv.slice(1)];
+  return [process.execPath, ...options, ...process.argv.slice(1, 2), ...words];
 }

@@ -107,13 +107,13 @@ export class OutgoingRequest {
       request.on("information", ({ statusCode, rawHeaders }) => {
         count += 1;
         if (count <= MAX_INTERIM) informed(statusCode, rawHeaders);
-        else request.destroy(new RelayFault("bad_answer", "it sends too many answers before its answer"));
+        else request.destroy(new RelayFault("bad_answer", "it sends too many interim responses"));
       });
     }
     request.once("response", (incoming) => {
       const { statusCode = 0 } = incoming;
       if (statusCode < MIN_STATUS) {
-        this.#failed(new RelayFault("bad_answer", `it answered with the status ${statusCode}`));
+        this.#failed(new RelayFault("bad_answer", `its response has the status ${statusCode}`));
         incoming.destroy();
         return;
       }
@@ -122,7 +122,7 @@ export class OutgoingRequest {
     });
     request.once("upgrade", (incoming, socket, head) => {
       if (!isUpgrade || incoming.headers.upgrade?.toLowerCase() !== "websocket") {
-        this.#failed(new RelayFault("bad_answer", "it goes on with another protocol, which nobody has asked for"));
+        this.#failed(new RelayFault("bad_answer", "it switched to a protocol that was not requested"));
         socket.destroy();
         return;
       }
@@ -135,7 +135,7 @@ export class OutgoingRequest {
     request.on("error", (error) => this.#failed(faultOf(error, this.isConnected)));
     request.once("close", () => {
       if (!this.#isTunnel) ended?.();
-      if (!this.#isSettled) this.#failed(new RelayFault("lost", "it closed the connection without an answer"));
+      if (!this.#isSettled) this.#failed(new RelayFault("lost", "it closed the connection without a response"));
     });
   }
 
@@ -197,7 +197,7 @@ export class OutgoingRequest {
         request.off("drain", resume).off("close", resume);
         resolve();
       };
-      const late = () => request.destroy(new RelayFault("timeout", "it takes no more of the request"));
+      const late = () => request.destroy(new RelayFault("timeout", "it stopped reading the request"));
       const timer = timeouts && setTimeout(late, timeouts.idle * 1000);
       request.on("drain", resume).on("close", resume);
     });
@@ -224,7 +224,7 @@ export class OutgoingRequest {
 
   #waitForResponse(): void {
     const { timeouts } = this.#options;
-    if (timeouts !== undefined && !this.#isSettled) this.#wait(timeouts.response, "its answer took too long");
+    if (timeouts !== undefined && !this.#isSettled) this.#wait(timeouts.response, "its response took too long");
   }
 
   #wait(seconds: number, message: string): void {

@@ -9,7 +9,7 @@ import type { SocketHandle } from "./ipc_channel.ts";
  */
 const LINGER_MS = 1000;
 
-const text = "503 Service Unavailable: the process that answers this is being started again\n";
+const text = "503 Service Unavailable: the process for this request is being restarted\n";
 const headers = {
   "Content-Type": "text/plain; charset=utf-8",
   "Retry-After": "1",

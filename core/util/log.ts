@@ -3,7 +3,7 @@ import type { LogLevel, LogLine, LogTrace, ModuleLog } from "../types.ts";
 import { clippedMasked } from "./clipped.ts";
 import { readableThrown, reasonOf } from "./errors.ts";
 import { LineSink, type SinkOptions } from "./line_sink.ts";
-import { fieldsJson, type LogFields, logCall } from "./log_fields.ts";
+import { fieldsJson, type LogFields, levels, logBy, logCall } from "./log_fields.ts";
 import { isColored, painter, type Style } from "./terminal.ts";
 import { printable } from "./text.ts";
 
@@ -55,8 +55,6 @@ export interface Log {
   /** Closes the file, if the destination is one. */
   close(): void;
 }
-
-const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 const rankOf = (level: MinimumLevel): number => (level === "silent" ? levels.length : levels.indexOf(level));
 
@@ -248,10 +246,10 @@ export function tracedFields(request?: LogTrace["request"]): Record<string, unkn
   return fields;
 }
 
-/** Returns the log of one owner. `bound` are fields that every line gets. */
-function voice(owner: Owner, current: Current, write: (line: string) => void, bound?: LogFields): ModuleLog {
+/** Returns the log of one owner. */
+function voice(owner: Owner, current: Current, write: (line: string) => void): ModuleLog {
   const head = Object.entries(owner).map(([name, value]) => `,"${name}":${JSON.stringify(value)}`);
-  const log = (level: LogLevel, ...values: unknown[]) => {
+  return logBy((level, values, bound) => {
     const rank = levels.indexOf(level);
     if (rank < 0) {
       throw new TypeError(`There is no log level ${String(level)}: use ${levels.join(", ")}`);
@@ -261,10 +259,7 @@ function voice(owner: Owner, current: Current, write: (line: string) => void, bo
     const text = JSON.stringify(clippedMasked(message, current.masked));
     const time = new Date().toISOString();
     write(`{"level":"${level}","time":"${time}"${head.join("")}${fields === "" ? "" : `,${fields}`},"msg":${text}}\n`);
-  };
-  const methods = levels.map((level) => [level, (...values: unknown[]) => log(level, ...values)]);
-  const child = (fields: LogFields) => voice(owner, current, write, { ...bound, ...fields });
-  return Object.assign(log, Object.fromEntries(methods) as Record<LogLevel, ModuleLog["info"]>, { child });
+  });
 }
 
 interface LineContent {

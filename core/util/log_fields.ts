@@ -4,6 +4,7 @@
  */
 import { format } from "node:util";
 import { configure } from "safe-stable-stringify";
+import type { LogLevel, ModuleLog } from "../types.ts";
 import { clipped, clippedMasked, MAX_TEXT } from "./clipped.ts";
 import { readableThrown, reasonOf } from "./errors.ts";
 import { stackOf } from "./stack.ts";
@@ -16,6 +17,19 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface LogCall {
   readonly fields: LogFields | undefined;
   message(): string;
+}
+
+export const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/** Returns a log that passes each call to `write`, with the fields that are bound to the log. */
+export function logBy(
+  write: (level: LogLevel, values: readonly unknown[], bound: LogFields | undefined) => void,
+  bound?: LogFields,
+): ModuleLog {
+  const log = (level: LogLevel, ...values: unknown[]) => write(level, values, bound);
+  const methods = levels.map((level) => [level, (...values: unknown[]) => log(level, ...values)]);
+  const child = (fields: LogFields) => logBy(write, { ...bound, ...fields });
+  return Object.assign(log, Object.fromEntries(methods) as Record<LogLevel, ModuleLog["info"]>, { child });
 }
 
 const MAX_BREADTH = 100;

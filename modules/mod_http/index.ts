@@ -124,7 +124,7 @@ function joinSiblings(module: Module, service: HttpService): void {
     "http-siblings",
     (item) => {
       service.siblings = item.item as RequestSiblings;
-      service.siblings.mounted?.();
+      service.siblings.mounted();
     },
     () => {
       service.siblings = undefined;

@@ -1,12 +1,13 @@
 /** A proxied app: its current settings, and the choice among its upstreams. */
 import { createHash } from "node:crypto";
+import type { RelayFault } from "../../core/http/index.ts";
 import type { Settings } from "./settings.ts";
-import { Upstream, upstreamKey } from "./upstream.ts";
+import { connectionsBy, Upstream } from "./upstream.ts";
 
 /** Seconds after which clients should retry if it is unknown when an upstream comes back. */
 const MIN_RETRY_AFTER = 1;
 
-/** Why no upstream is available. */
+/** The reason why no upstream is available. */
 export interface Unavailable {
   readonly reason: string;
   /** Seconds. */
@@ -19,44 +20,28 @@ export class ProxiedApp {
   readonly name: string;
   readonly settings: Settings;
   readonly upstreams: readonly Upstream[];
-  readonly #byKey: ReadonlyMap<string, Upstream>;
   #next = 0;
 
-  /** Keeps those of the previous upstreams that have not changed. */
+  /** Keeps those of the previous upstreams whose settings for connections have not changed. */
   constructor(host: string, name: string, settings: Settings, previous?: ProxiedApp) {
     this.host = host;
     this.name = name;
     this.settings = settings;
-    this.#byKey = new Map(
-      settings.addresses.map((address) => {
-        const key = upstreamKey(address, settings);
-        return [key, previous?.same(key) ?? new Upstream(address, settings)];
-      }),
-    );
-    this.upstreams = [...this.#byKey.values()];
-    for (const upstream of previous?.upstreams ?? []) {
-      const same = this.find(upstream.name);
-      // If only the connection settings of an upstream have changed, it stays drained.
-      if (same !== undefined) same.drained = upstream.drained;
-    }
-  }
-
-  /** Returns the upstream with that key. */
-  same(key: string): Upstream | undefined {
-    return this.#byKey.get(key);
+    this.upstreams = settings.addresses.map((address) => {
+      const known = previous?.find(address.name);
+      return known?.connections === connectionsBy(settings) ? known : new Upstream(address, settings, known);
+    });
   }
 
   find(name: string): Upstream | undefined {
     return this.upstreams.find((upstream) => upstream.name === name);
   }
 
-  /**
-   * Records that an upstream has failed a request. Returns true if it gets no requests for a time.
-   * A single upstream always gets requests.
-   */
-  failed(upstream: Upstream, now: number, reason: string): boolean {
-    const counts = this.upstreams.length > 1;
-    return upstream.failed(now, reason, counts ? this.settings : { ...this.settings, fail_after: 0 });
+  /** Records that an upstream has failed a request. Returns true if it gets none for a time. */
+  failed(upstream: Upstream, now: number, fault: RelayFault): boolean {
+    // A single upstream always gets requests.
+    const isSingle = this.upstreams.length === 1;
+    return upstream.failed(now, fault, isSingle ? { ...this.settings, fail_after: 0 } : this.settings);
   }
 
   /**

@@ -9,15 +9,28 @@ import { ProxiedApp } from "./app.ts";
 import type { ForwardDeps } from "./forward.ts";
 import { HealthChecks } from "./health.ts";
 import { ProxyMetrics } from "./metrics.ts";
-import { operationsOf, shapes } from "./operations.ts";
-import type { options, ProxyOptions } from "./options.ts";
+import type { options } from "./options.ts";
 import { handle, upgrade } from "./respond.ts";
 import { readSettings } from "./settings.ts";
+import type { Upstream } from "./upstream.ts";
 
 export type View = Module<typeof options>;
 
+/** The name of an upstream. `host`: the virtual host of the app. */
+export interface UpstreamName {
+  readonly host: string | undefined;
+  readonly app: string;
+  readonly upstream: string;
+}
+
 /** The drained upstreams, which a reload passes to the next instance. */
-export type Drained = readonly { readonly host: string; readonly app: string; readonly upstream: string }[];
+export type Drained = readonly UpstreamName[];
+
+/** An app on one of its hosts. The options of the host are those of `view`. */
+interface AppOfHost {
+  readonly view: View;
+  readonly app: ProxiedApp;
+}
 
 /** An app that is mounted on one of its hosts. */
 interface Mounted {
@@ -25,14 +38,16 @@ interface Mounted {
   readonly unmount: () => Promise<void>;
 }
 
+/** The key of an app in a map. Names of hosts contain no space. */
+const appKey = (host: string, name: string): string => `${host} ${name}`;
+
 export class ProxiedApps {
   readonly #module: View;
-  readonly #metrics = new ProxyMetrics();
+  readonly metrics = new ProxyMetrics();
   readonly #checks: HealthChecks;
   /** Options by host. */
   readonly #views = new Map<string, View>();
-  /** Mounted apps by host, then by name. */
-  readonly #mounted = new Map<string, Map<string, Mounted>>();
+  readonly #mounted = new Map<string, Mounted>();
   readonly #deps: ForwardDeps;
   #isServing = false;
   #status = "";
@@ -41,22 +56,23 @@ export class ProxiedApps {
     this.#module = module;
     const family = () =>
       (module as Module).get_option("http_legacy_x_forwarded") === false ? "forwarded" : "x-forwarded";
-    this.#deps = { module, metrics: this.#metrics, family };
-    const report = () => this.#report();
-    const apps = () => this.apps;
-    const now = () => module.now();
-    this.#checks = new HealthChecks({ module, changed: report });
-    module.provides("metrics", this.#metrics.provider(apps, now));
-    module.provides("admin", {
-      operations: operationsOf({ apps, now, changed: report }),
-      shapes,
-      pages: { folder: new URL("pages/", import.meta.url), script: "main.js" },
-    });
+    this.#deps = { module, metrics: this.metrics, family };
+    this.#checks = new HealthChecks(module, () => this.report());
   }
 
   /** Returns the apps of all hosts, each once. */
   get apps(): ReadonlySet<ProxiedApp> {
-    return new Set([...this.#mounted.values()].flatMap((host) => [...host.values()].map(({ app }) => app)));
+    return new Set([...this.#mounted.values()].map(({ app }) => app));
+  }
+
+  /** Returns an upstream of an app. Without `host` it is the first app of that name. */
+  find({ host, app: name, upstream }: UpstreamName): { app: ProxiedApp; upstream: Upstream } | undefined {
+    for (const app of this.apps) {
+      if (app.name !== name || (host !== undefined && app.host !== host)) continue;
+      const found = app.find(upstream);
+      if (found !== undefined) return { app, upstream: found };
+    }
+    return undefined;
   }
 
   /** Adds the apps of a host. The options are read when the last host is added. */
@@ -78,24 +94,20 @@ export class ProxiedApps {
   configure(): void {
     const previous = this.apps;
     const next = this.#read(previous);
-    for (const [host, view] of this.#views) {
-      const mounted = this.#mounted.get(host) ?? new Map<string, Mounted>();
-      this.#mounted.set(host, mounted);
-      const wanted = next.get(host) as ReadonlyMap<string, ProxiedApp>;
-      for (const [name, { unmount }] of mounted) {
-        if (wanted.has(name)) continue;
-        mounted.delete(name);
-        void unmount();
-      }
-      for (const [name, app] of wanted) {
-        const known = mounted.get(name);
-        if (known !== undefined) known.app = app;
-        else mounted.set(name, this.#mount(view, name, app));
-      }
+    for (const [key, { unmount }] of this.#mounted) {
+      if (next.has(key)) continue;
+      this.#mounted.delete(key);
+      void unmount();
     }
-    this.#release(previous);
+    for (const [key, { view, app }] of next) {
+      const mounted = this.#mounted.get(key);
+      if (mounted === undefined) this.#mounted.set(key, this.#mount(view, app));
+      else mounted.app = app;
+    }
+    const used = new Set([...this.apps].flatMap(({ upstreams }) => upstreams));
+    for (const { upstreams } of previous) for (const upstream of upstreams) if (!used.has(upstream)) upstream.retire();
     this.#check();
-    this.#report();
+    this.report();
   }
 
   /** Called after the last request: closes idle connections. */
@@ -110,42 +122,37 @@ export class ProxiedApps {
   }
 
   restore(drained: Drained): void {
-    for (const { host, app, upstream } of drained) {
-      for (const one of this.apps) {
-        const found = one.host === host && one.name === app ? one.find(upstream) : undefined;
-        if (found !== undefined) found.drained = true;
-      }
+    for (const name of drained) {
+      const found = this.find(name);
+      if (found !== undefined) found.upstream.drained = true;
     }
-    this.#report();
+    this.report();
   }
 
   /**
-   * Returns the apps of each host by name. Hosts with the server's options share the server's apps.
+   * Returns the apps by host and name. Hosts with the server's options share the server's apps,
+   * whose host is "*".
    */
-  #read(previous: ReadonlySet<ProxiedApp>): Map<string, ReadonlyMap<string, ProxiedApp>> {
+  #read(previous: ReadonlySet<ProxiedApp>): Map<string, AppOfHost> {
     const shared = this.#module.get_option("http_proxy");
-    const made = new Map<string, ReadonlyMap<string, ProxiedApp>>();
-    const appsOf = (host: string, entries: ProxyOptions) => {
-      const known = made.get(host);
-      if (known !== undefined) return known;
-      const apps = new Map(
-        Object.entries(entries).map(([name, entry]) => {
-          const before = [...previous].find((app) => app.host === host && app.name === name);
-          return [name, new ProxiedApp(host, name, readSettings(entry, `http_proxy.${name}`), before)];
-        }),
-      );
-      made.set(host, apps);
-      return apps;
-    };
-    return new Map(
-      [...this.#views].map(([host, view]) => {
-        const entries = view.get_option("http_proxy");
-        return [host, isDeepStrictEqual(entries, shared) ? appsOf("*", shared) : appsOf(host, entries)];
-      }),
-    );
+    const known = new Map([...previous].map((app) => [appKey(app.host, app.name), app]));
+    const made = new Map<string, ProxiedApp>();
+    const next = new Map<string, AppOfHost>();
+    for (const [host, view] of this.#views) {
+      const entries = view.get_option("http_proxy");
+      const owner = isDeepStrictEqual(entries, shared) ? "*" : host;
+      for (const [name, entry] of Object.entries(entries)) {
+        const key = appKey(owner, name);
+        const settings = () => readSettings(entry, `http_proxy.${name}`);
+        const app = made.get(key) ?? new ProxiedApp(owner, name, settings(), known.get(key));
+        made.set(key, app);
+        next.set(appKey(host, name), { view, app });
+      }
+    }
+    return next;
   }
 
-  #mount(view: View, name: string, app: ProxiedApp): Mounted {
+  #mount(view: View, app: ProxiedApp): Mounted {
     // Looked up for each request, so that a change of the options does not affect open connections.
     const current = () => mounted.app;
     const route: RouteTable = {};
@@ -157,7 +164,7 @@ export class ProxiedApps {
       upgrade(event, rest ?? "", current(), this.#deps);
     // The upstream decides which pages may open a websocket, because it knows its own pages.
     const provider: HttpProvider = {
-      name,
+      name: app.name,
       name_option: "http_proxy",
       route,
       streaming_uploads: true,
@@ -168,20 +175,6 @@ export class ProxiedApps {
     return mounted;
   }
 
-  /** Retires upstreams that belong to no app. */
-  #release(previous: ReadonlySet<ProxiedApp>): void {
-    const apps = [...this.apps];
-    const used = new Set(apps.flatMap(({ upstreams }) => upstreams));
-    for (const app of previous) {
-      const next = apps.find(({ host, name }) => host === app.host && name === app.name);
-      for (const upstream of app.upstreams) {
-        if (used.has(upstream)) continue;
-        upstream.retire();
-        if (next?.find(upstream.name) === undefined) this.#metrics.forget(app, upstream);
-      }
-    }
-  }
-
   #check(): void {
     if (this.#isServing) this.#checks.configure(this.apps);
   }
@@ -190,7 +183,7 @@ export class ProxiedApps {
    * Updates the module's status if it has changed. Failed upstreams recover by themselves, so they
    * do not appear in it.
    */
-  #report(): void {
+  report(): void {
     const apps = [...this.apps];
     const upstreams = apps.flatMap((app) => app.upstreams);
     const well = upstreams.filter((upstream) => upstream.state(Number.POSITIVE_INFINITY) === "healthy").length;

@@ -83,8 +83,8 @@ export function requestTrailers(request: HttpRequest, { requestHeaders }: Settin
 }
 
 /**
- * Servers that an OPTIONS or TRACE may still pass (RFC 9110, 7.6.2); undefined for any number of
- * them.
+ * Returns the number of servers that may still forward an OPTIONS or TRACE (RFC 9110, 7.6.2);
+ * undefined for any number.
  */
 export function hopsLeft(request: HttpRequest): number | undefined {
   const value = countsHops(request) ? request.header("max-forwards") : undefined;

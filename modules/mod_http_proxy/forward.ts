@@ -10,7 +10,7 @@ import {
   relayEarlyHints,
 } from "../../core/http/index.ts";
 import type { HttpEvent, Module } from "../../core/types.ts";
-import type { ProxiedApp } from "./app.ts";
+import type { ProxiedApp, Unavailable } from "./app.ts";
 import { requestFields, requestTrailers } from "./fields.ts";
 import type { Family } from "./forwarded.ts";
 import type { ProxyMetrics } from "./metrics.ts";
@@ -30,18 +30,8 @@ const MAX_HEADER_SIZE = 64 * 1024;
 export interface ForwardDeps {
   readonly module: Pick<Module, "log" | "now">;
   readonly metrics: ProxyMetrics;
-  /** The family of headers by which trusted proxies tell the client. */
+  /** The family of headers by which trusted proxies report the client. */
   readonly family: () => Family;
-}
-
-/** A request for an app of the proxy. */
-export interface ProxiedRequest {
-  readonly event: HttpEvent;
-  readonly app: ProxiedApp;
-  /** The decoded path below the app. */
-  readonly rest: string;
-  /** Whether the request is for a websocket. */
-  readonly isUpgrade: boolean;
 }
 
 /** A response, and the upstream that has sent it. */
@@ -50,150 +40,139 @@ export interface Received extends ReceivedResponse {
   readonly path: TargetPath;
 }
 
-/**
- * Sends the request to upstreams until one responds. Resolves to a status if none responds or none
- * is available, and to undefined if the client has left. Rejects with the error of the body on its
- * way from the client.
- */
-export async function forward(proxied: ProxiedRequest, deps: ForwardDeps): Promise<Received | number | undefined> {
-  const { event, app, rest } = proxied;
-  const { request } = event;
-  const { settings } = app;
-  const { module, metrics } = deps;
-  const path = targetPath(request, rest, settings.path);
-  if (path === undefined) return 400;
-  if (isLooping(request)) {
-    module.log.warn("%s: request %s loops: an upstream forwards it back to this server", app.name, request.id);
-    return LOOP_DETECTED;
+/** A request for an app of the proxy. */
+export class ProxiedRequest {
+  readonly event: HttpEvent;
+  readonly app: ProxiedApp;
+  readonly #deps: ForwardDeps;
+  readonly #isUpgrade: boolean;
+  readonly #framing: Framing;
+  readonly #began = performance.now();
+
+  /** `isUpgrade`: whether the request is for a websocket. */
+  constructor(event: HttpEvent, app: ProxiedApp, deps: ForwardDeps, isUpgrade: boolean) {
+    this.event = event;
+    this.app = app;
+    this.#deps = deps;
+    this.#isUpgrade = isUpgrade;
+    this.#framing = framingOf(event.request);
   }
-  const framing = framingOf(request);
-  if (settings.max_body > 0 && Number(framing.length ?? 0) > settings.max_body) return 413;
-  const began = performance.now();
-  const until = module.now() + settings.retry_time;
-  const failed = new Set<Upstream>();
-  let current: OutgoingRequest | undefined;
-  // The client has left, or the response is complete and the rest of the request is of no use.
-  event.response.raw.once("close", () => current?.abort());
-  let last: RelayFault | undefined;
+
   /**
-   * An upstream that gets the request again on a new connection, because an idle one turned out to
-   * be closed.
+   * Sends the request to upstreams until one responds. `rest` is the decoded path below the app.
+   * Resolves to a status if none responds or none is available, and to undefined if the client has
+   * left. Rejects with the error of the body on its way from the client.
    */
-  let stale: Upstream | undefined;
-  for (let attempts = 0; ; attempts += 1) {
-    const upstream = stale ?? app.choose(module.now(), request.ip, failed);
-    if (!(upstream instanceof Upstream)) return last === undefined ? unavailable(proxied, deps, upstream) : last.status;
-    if (attempts > 0) metrics.retried(app, upstream);
-    const attempt = open(proxied, deps, { path, framing }, upstream, stale !== undefined);
-    current = attempt;
-    try {
-      const received = await attempt.response;
-      const status = received.incoming.statusCode ?? 502;
-      if (status > MAX_STATUS) {
-        received.incoming.destroy();
-        throw new RelayFault("bad_answer", `it answered with the status ${status}`);
+  async forward(rest: string): Promise<Received | number | undefined> {
+    const { event, app } = this;
+    const { module } = this.#deps;
+    const { max_body, retries, retry_time } = app.settings;
+    const path = targetPath(event.request, rest, app.settings.path);
+    if (path === undefined) return 400;
+    if (isLooping(event.request)) {
+      module.log.warn("%s: request %s loops: an upstream forwards it back to this server", app.name, event.request.id);
+      return LOOP_DETECTED;
+    }
+    if (max_body > 0 && Number(this.#framing.length ?? 0) > max_body) return 413;
+    const until = module.now() + retry_time;
+    const failed = new Set<Upstream>();
+    let current: OutgoingRequest | undefined;
+    // The client has left, or the response is complete and the rest of the request is of no use.
+    event.response.raw.once("close", () => current?.abort());
+    let last: RelayFault | undefined;
+    /**
+     * An upstream that gets the request again on a new connection, because an idle one turned out
+     * to be closed.
+     */
+    let stale: Upstream | undefined;
+    for (let attempts = 0; ; attempts += 1) {
+      const upstream = stale ?? app.choose(module.now(), event.request.ip, failed);
+      if (!(upstream instanceof Upstream)) return last?.status ?? this.#unavailable(upstream);
+      if (attempts > 0) upstream.counts.retries += 1;
+      const attempt = this.#open(upstream, path, stale !== undefined);
+      current = attempt;
+      try {
+        const received = await attempt.response;
+        this.#responded(upstream, received);
+        return { ...received, upstream, path };
+      } catch (error) {
+        if (event.response.finished) return undefined;
+        if (!(error instanceof RelayFault)) throw error;
+        const wasIdle = attempt.isReused && error.reason === "lost";
+        const isHarmless = !attempt.hasBegunBody && (!attempt.isConnected || idempotent.has(event.request.method));
+        stale = wasIdle && isHarmless && stale === undefined ? upstream : undefined;
+        if (stale !== undefined) continue;
+        this.failed(upstream, error);
+        if (!isHarmless || failed.size >= retries || module.now() >= until) return error.status;
+        failed.add(upstream);
+        last = error;
       }
-      metrics.responded(app, upstream, status, (performance.now() - began) / 1000);
-      return { ...received, upstream, path };
-    } catch (error) {
-      if (event.response.finished) return undefined;
-      if (!(error instanceof RelayFault)) throw error;
-      const wasIdle = attempt.isReused && error.reason === "lost";
-      const isHarmless = !attempt.hasBegunBody && (!attempt.isConnected || idempotent.has(request.method));
-      stale = wasIdle && isHarmless && stale === undefined ? upstream : undefined;
-      if (stale !== undefined) continue;
-      failedBy(proxied, deps, upstream, error);
-      if (!isHarmless || failed.size >= settings.retries || module.now() >= until) return error.status;
-      failed.add(upstream);
-      last = error;
     }
   }
-}
 
-/** Opens a request to an upstream, on a new connection if it has to be fresh. */
-function open(
-  { event, app: { settings }, isUpgrade }: ProxiedRequest,
-  { family }: ForwardDeps,
-  { path, framing }: { readonly path: TargetPath; readonly framing: Framing },
-  upstream: Upstream,
-  isFresh: boolean,
-): OutgoingRequest {
-  const { request, response } = event;
-  const { address } = upstream;
-  const fields = requestFields(request, {
-    ...{ settings, address, framing, isUpgrade },
-    family: family(),
-    prefix: path.hidden,
-  });
-  const opened = upstream.open(
-    {
+  /** Opens a request to an upstream, on a new connection if it has to be fresh. */
+  #open(upstream: Upstream, path: TargetPath, isFresh: boolean): OutgoingRequest {
+    const { request, response } = this.event;
+    const { settings } = this.app;
+    const { address } = upstream;
+    const framing = this.#framing;
+    const isUpgrade = this.#isUpgrade;
+    const family = this.#deps.family();
+    const fields = requestFields(request, { settings, address, framing, isUpgrade, family, prefix: path.hidden });
+    const target = {
       method: request.method,
       path: `${address.basePath}${path.target}`,
       headers: fields as never,
       maxHeaderSize: MAX_HEADER_SIZE,
-    },
-    isFresh,
-  );
-  upstream.begin();
-  const { connect_timeout: connect, response_timeout, idle_timeout: idle, max_body } = settings;
-  const limit = max_body > 0 ? max_body : undefined;
-  return new OutgoingRequest(opened, {
-    body: framing.hasBody ? announcedBody(request.body_stream, framing, limit) : undefined,
-    trailers: () => requestTrailers(request, settings),
-    expects: framing.expects,
-    isUpgrade,
-    timeouts: { connect, response: response_timeout, idle },
-    informed: (status, rawHeaders) => relayEarlyHints(request.raw, response.raw, status, rawHeaders),
-    ended: () => upstream.end(),
-  });
-}
+    };
+    const opened = upstream.open(target, isFresh);
+    upstream.begin();
+    const { connect_timeout: connect, response_timeout, idle_timeout: idle, max_body } = settings;
+    const limit = max_body > 0 ? max_body : undefined;
+    return new OutgoingRequest(opened, {
+      body: framing.hasBody ? announcedBody(request.body_stream, framing, limit) : undefined,
+      trailers: () => requestTrailers(request, settings),
+      expects: framing.expects,
+      isUpgrade,
+      timeouts: { connect, response: response_timeout, idle },
+      informed: (status, rawHeaders) => relayEarlyHints(request.raw, response.raw, status, rawHeaders),
+      ended: () => upstream.end(),
+    });
+  }
 
-/** Counts and logs that an upstream has failed a request. */
-export function failedBy(
-  { event, app }: ProxiedRequest,
-  { module, metrics }: ForwardDeps,
-  upstream: Upstream,
-  fault: RelayFault,
-): void {
-  const { method, url, id } = event.request;
-  metrics.failed(app, upstream, fault.reason);
-  module.log.warn(
-    "%s: the upstream %s failed %s %s (request %s): %s",
-    app.name,
-    upstream.name,
-    method,
-    url.raw_path,
-    id,
-    fault.message,
-  );
-  if (!app.failed(upstream, module.now(), fault.message)) return;
-  const { fail_after, fail_time } = app.settings;
-  module.log.warn(
-    "%s: the upstream %s gets no requests for %d s, after %d failures",
-    app.name,
-    upstream.name,
-    fail_time,
-    fail_after,
-  );
-}
+  /** Counts a response. @throws {RelayFault} for a status that HTTP does not have */
+  #responded(upstream: Upstream, { incoming }: ReceivedResponse): void {
+    const { statusCode = 502 } = incoming;
+    if (statusCode > MAX_STATUS) {
+      incoming.destroy();
+      throw new RelayFault("bad_answer", `its response has the status ${statusCode}`);
+    }
+    upstream.responded(statusCode);
+    this.#deps.metrics.firstByte(this.app, (performance.now() - this.#began) / 1000);
+  }
 
-function unavailable(
-  { event, app }: ProxiedRequest,
-  { module, metrics }: ForwardDeps,
-  { reason, retryAfter }: { readonly reason: string; readonly retryAfter: number },
-): number {
-  const { method, url, id } = event.request;
-  metrics.unavailable(app);
-  const names = app.upstreams.map(({ name }) => name).join(", ");
-  module.log.warn(
-    "%s: no upstream for %s %s (request %s): of %s %s",
-    app.name,
-    method,
-    url.raw_path,
-    id,
-    names,
-    reason,
-  );
-  event.response.headers.retry_after = String(retryAfter);
-  return 503;
+  /** Counts and logs that an upstream has failed the request. */
+  failed(upstream: Upstream, fault: RelayFault): void {
+    const { name, settings } = this.app;
+    const { module } = this.#deps;
+    const { method, url, id } = this.event.request;
+    const text = "%s: the upstream %s failed %s %s (request %s): %s";
+    module.log.warn(text, name, upstream.name, method, url.raw_path, id, fault.message);
+    if (!this.app.failed(upstream, module.now(), fault)) return;
+    const { fail_after, fail_time } = settings;
+    const pause = "%s: the upstream %s gets no requests for %d s, after %d failures";
+    module.log.warn(pause, name, upstream.name, fail_time, fail_after);
+  }
+
+  #unavailable({ reason, retryAfter }: Unavailable): number {
+    const { name, upstreams } = this.app;
+    const { method, url, id } = this.event.request;
+    const { metrics, module } = this.#deps;
+    metrics.unavailable(this.app);
+    const names = upstreams.map((upstream) => upstream.name).join(", ");
+    const text = "%s: no upstream for %s %s (request %s): of %s, %s";
+    module.log.warn(text, name, method, url.raw_path, id, names, reason);
+    this.event.response.headers.retry_after = String(retryAfter);
+    return 503;
+  }
 }

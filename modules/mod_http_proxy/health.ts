@@ -1,13 +1,9 @@
 /** Checks the health of upstreams at regular intervals. */
+import { OutgoingRequest } from "../../core/http/index.ts";
+import { reasonOf } from "../../core/index.ts";
 import type { Module, Timer } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import type { Upstream } from "./upstream.ts";
-
-export interface HealthDeps {
-  readonly module: Pick<Module, "add_timer" | "log">;
-  /** Called when an upstream has become healthy or unhealthy. */
-  changed(): void;
-}
 
 interface Check {
   app: ProxiedApp;
@@ -15,11 +11,14 @@ interface Check {
 }
 
 export class HealthChecks {
-  readonly #deps: HealthDeps;
+  readonly #module: Pick<Module, "add_timer" | "log">;
+  readonly #changed: () => void;
   readonly #checks = new Map<Upstream, Check>();
 
-  constructor(deps: HealthDeps) {
-    this.#deps = deps;
+  /** `changed` is called when an upstream has become healthy or unhealthy. */
+  constructor(module: Pick<Module, "add_timer" | "log">, changed: () => void) {
+    this.#module = module;
+    this.#changed = changed;
   }
 
   /** Checks the upstreams of these apps from now on. New upstreams are checked at once. */
@@ -38,7 +37,7 @@ export class HealthChecks {
     for (const [upstream, app] of wanted) {
       const known = this.#checks.get(upstream);
       if (known !== undefined) known.app = app;
-      else this.#checks.set(upstream, { app, timer: this.#deps.module.add_timer(0, () => this.#check(upstream)) });
+      else this.#checks.set(upstream, { app, timer: this.#module.add_timer(0, () => this.#check(upstream)) });
     }
   }
 
@@ -49,41 +48,35 @@ export class HealthChecks {
     const problem = await problemOf(upstream, app);
     const { health_interval } = app.settings;
     if (!this.#checks.has(upstream) || !upstream.checked(problem === undefined, app.settings)) return health_interval;
-    if (problem === undefined)
-      this.#deps.module.log.info("%s: the upstream %s is healthy again", app.name, upstream.name);
+    const { log } = this.#module;
+    if (problem === undefined) log.info("%s: the upstream %s is healthy again", app.name, upstream.name);
     else {
       upstream.lastFailure = problem;
-      this.#deps.module.log.warn("%s: the upstream %s is unhealthy: %s", app.name, upstream.name, problem);
+      log.warn("%s: the upstream %s is unhealthy: %s", app.name, upstream.name, problem);
     }
-    this.#deps.changed();
+    this.#changed();
     return health_interval;
   }
 }
 
 /** Resolves to the fault of an upstream in a check; undefined when it is healthy. */
-function problemOf(upstream: Upstream, { settings }: ProxiedApp): Promise<string | undefined> {
+async function problemOf(upstream: Upstream, { settings }: ProxiedApp): Promise<string | undefined> {
   const { health_path, health_timeout, host, isHealthy } = settings;
   const { basePath, authority } = upstream.address;
   const name = host === "client" || host === "upstream" ? authority : host;
-  const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const headers = ["Host", name, "User-Agent", "modhost-health", "Accept", "*/*"];
-  const outgoing = upstream.open({ method: "GET", path: `${basePath}${health_path}`, headers: headers as never });
-  const timer = setTimeout(() => {
-    resolve(`it did not answer within ${health_timeout} s`);
-    outgoing.destroy();
-  }, health_timeout * 1000);
-  outgoing.once("response", (incoming) => {
-    const { statusCode = 0 } = incoming;
-    resolve(isHealthy(statusCode) ? undefined : `it answered ${statusCode}`);
+  const signal = AbortSignal.timeout(health_timeout * 1000);
+  const target = { method: "GET", path: `${basePath}${health_path}`, headers: headers as never, signal };
+  const outgoing = new OutgoingRequest(upstream.open(target), { body: undefined });
+  try {
+    const { incoming } = await outgoing.response;
+    incoming.on("error", () => undefined);
     // The body is not needed, and may be endless.
-    if (incoming.headers["content-length"] === undefined) outgoing.destroy();
+    if (incoming.headers["content-length"] === undefined) incoming.destroy();
     else incoming.resume();
-  });
-  outgoing.on("error", (error: NodeJS.ErrnoException) => resolve(error.message || String(error.code)));
-  outgoing.once("close", () => {
-    clearTimeout(timer);
-    resolve("it closed the connection without an answer");
-  });
-  outgoing.end();
-  return promise;
+    const { statusCode = 0 } = incoming;
+    return isHealthy(statusCode) ? undefined : `its response was ${statusCode}`;
+  } catch (error) {
+    return signal.aborted ? `it did not respond within ${health_timeout} s` : reasonOf(error);
+  }
 }

@@ -9,39 +9,40 @@ export const options = {
       shop: { upstreams: ["http://127.0.0.1:3000", "http://127.0.0.1:3001"], health_path: "/health" },
       wiki: { upstreams: ["unix:/run/wiki.sock"], path: "keep" },
     },
-    describe: "Apps that other servers answer, by name: where they are, and what holds for requests to them.",
+    describe: "Apps that forward their requests to other servers, by name.",
     entries: {
       upstreams: {
         type: "strings",
-        describe:
-          "URLs of HTTP or HTTPS, which may have a path that goes before all others, or unix:/PATH/OF/A/SOCKET.",
+        describe: "URLs of HTTP or HTTPS, with a path that is put in front of all others, or unix:/PATH/OF/A/SOCKET.",
       },
       balance: {
         type: "enum",
         values: ["round_robin", "least_connections", "first", "client_address"],
         default: "round_robin",
         describe:
-          "Which upstream a request goes to. client_address: the same one for the same client, while it is healthy.",
+          "Which upstream gets a request. client_address: the same one for the same client, while it is healthy.",
       },
       path: {
         type: "string",
         default: "strip",
-        describe: "strip: upstreams see paths without that of the app; keep: as they came; /PREFIX: this in its place.",
+        describe:
+          "strip: upstreams see paths without that of the app; keep: unchanged paths; /PREFIX: this instead of the path of the app.",
       },
       host: {
         type: "string",
         default: "client",
-        describe: "The Host header: that of the client, that of the upstream's URL (upstream), or this name.",
+        describe:
+          "The Host header for upstreams: that of the client (client), that of the upstream's URL (upstream), or this name.",
       },
       request_headers: {
         type: "object",
         default: {},
-        describe: "Headers that upstreams get, in place of those of the client; an empty text takes one away.",
+        describe: "Headers for upstreams, instead of the client's; an empty text removes one.",
       },
       response_headers: {
         type: "object",
         default: {},
-        describe: "Headers that clients get, in place of those of the upstream; an empty text takes one away.",
+        describe: "Headers for clients, instead of the upstream's; an empty text removes one.",
       },
       connect_timeout: {
         type: "period",
@@ -53,14 +54,13 @@ export const options = {
         type: "period",
         min: 0.01,
         default: 60,
-        describe: "Time from the end of a request to the head of its answer.",
+        describe: "Time from the end of a request to the head of its response.",
       },
       idle_timeout: {
         type: "period",
         min: 0.01,
         default: 300,
-        describe:
-          "Time in which an upstream must send or take something, once it has begun; holds for websockets, too.",
+        describe: "Longest time without progress, once a response or a websocket has begun.",
       },
       max_body: { type: "size", min: 0, default: 0, describe: "Largest request body; 0: no limit." },
       retries: {
@@ -68,34 +68,39 @@ export const options = {
         min: 0,
         max: 10,
         default: 1,
-        describe: "How often a request is tried again, by another upstream, when that can do no harm.",
+        describe: "How often a request is sent to a different upstream after a failure, if that can do no harm.",
       },
-      retry_time: { type: "period", default: 10, describe: "Time after which nothing is tried again." },
+      retry_time: { type: "period", default: 10, describe: "Time after which no request is retried." },
       health_path: {
         type: "string",
         default: "",
-        describe: "Path that upstreams are asked for to see whether they are healthy; empty: they are not asked.",
+        describe: "Path of health checks; empty: no checks.",
       },
-      health_interval: { type: "period", min: 0.01, default: 10, describe: "Time between two such requests." },
-      health_timeout: { type: "period", min: 0.01, default: 5, describe: "Time in which they must be answered." },
+      health_interval: { type: "period", min: 0.01, default: 10, describe: "Time between two health checks." },
+      health_timeout: { type: "period", min: 0.01, default: 5, describe: "Time for the response to a health check." },
       health_status: {
         type: "string",
         default: "200-399",
-        describe: "Statuses of healthy upstreams, with commas between: 200, 200-299.",
+        describe: "Statuses of healthy upstreams, separated by commas: 200, 200-299.",
       },
       healthy_after: {
         type: "integer",
         min: 1,
         default: 2,
-        describe: "Good answers in a row that make an upstream healthy.",
+        describe: "Consecutive good checks that make an upstream healthy.",
       },
-      unhealthy_after: { type: "integer", min: 1, default: 2, describe: "Bad ones in a row that make it unhealthy." },
+      unhealthy_after: {
+        type: "integer",
+        min: 1,
+        default: 2,
+        describe: "Consecutive bad checks that make it unhealthy.",
+      },
       fail_after: {
         type: "integer",
         min: 0,
         default: 3,
         describe:
-          "Requests that an upstream fails within fail_window, after which it gets none; 0: never. The only one always gets them.",
+          "Failed requests within fail_window after which an upstream gets none; 0: never. The only upstream of an app always gets its requests.",
       },
       fail_window: { type: "period", min: 0.01, default: 10, describe: "Time in which failures are counted." },
       fail_time: {
@@ -108,29 +113,29 @@ export const options = {
         type: "integer",
         min: 0,
         default: 0,
-        describe: "Requests and websockets of one upstream at once; 0: no limit.",
+        describe: "Simultaneous requests and websockets of one upstream; 0: no limit.",
       },
       keep_alive: {
         type: "period",
         default: 60,
-        describe: "Time for which an idle connection to an upstream is kept; 0: none is.",
+        describe: "Time for which an idle connection to an upstream stays open; 0: none does.",
       },
-      max_idle: { type: "integer", min: 0, default: 64, describe: "Idle connections that are kept for one upstream." },
+      max_idle: { type: "integer", min: 0, default: 64, describe: "Idle connections that stay open for one upstream." },
       tls_ca: {
         type: "path",
         must_exist: true,
         required: false,
-        describe: "File with the certificates of authorities, in PEM, in place of those of Node.js.",
+        describe: "PEM file with the certificates of authorities, instead of those of Node.js.",
       },
       tls_server_name: {
         type: "string",
         default: "",
-        describe: "The name that upstreams have in their certificates; empty: that of their URL.",
+        describe: "The name in the certificates of upstreams; empty: that of their URL.",
       },
       tls_insecure: {
         type: "boolean",
         default: false,
-        describe: "Take any certificate: whoever is on the way may read and change everything.",
+        describe: "Accept any certificate. Anybody between the servers may then read and change everything.",
       },
     },
   },

@@ -3,7 +3,7 @@ import { faultOf, httpMethods, joinTunnels, RelayFault, relayResponse } from "..
 import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import { hopsLeft, responseFields } from "./fields.ts";
-import { type ForwardDeps, failedBy, forward, type ProxiedRequest, type Received } from "./forward.ts";
+import { type ForwardDeps, ProxiedRequest, type Received } from "./forward.ts";
 import { clientLocation } from "./paths.ts";
 
 /** Milliseconds of silence after which a half-closed websocket ends. */
@@ -17,9 +17,9 @@ export async function handle(
   deps: ForwardDeps,
 ): Promise<HandlerResult> {
   if (hopsLeft(event.request) === 0) return respondHere(event);
-  const proxied: ProxiedRequest = { event, app, rest, isUpgrade: false };
-  const received = await forward(proxied, deps);
-  return typeof received === "object" ? respond(proxied, received, deps) : (received ?? true);
+  const proxied = new ProxiedRequest(event, app, deps, false);
+  const received = await proxied.forward(rest);
+  return typeof received === "object" ? respond(proxied, received) : (received ?? true);
 }
 
 /**
@@ -39,47 +39,44 @@ export async function upgrade(
   app: ProxiedApp,
   deps: ForwardDeps,
 ): Promise<HandlerResult> {
-  const proxied: ProxiedRequest = { event, app, rest, isUpgrade: true };
-  const received = await forward(proxied, deps);
+  const proxied = new ProxiedRequest(event, app, deps, true);
+  const received = await proxied.forward(rest);
   if (typeof received !== "object") return received ?? true;
-  const { incoming, tunnel: far } = received;
-  if (far === undefined) return respond(proxied, received, deps);
-  const fields = fieldsOf(proxied, received);
+  const { incoming, tunnel: server } = received;
+  if (server === undefined) return respond(proxied, received);
+  const fields = fieldsOf(app, received);
   if (event.response.finished || fields === undefined) {
-    far.socket.destroy();
+    server.socket.destroy();
     return 502;
   }
-  const near = event.tunnel();
+  const client = event.tunnel();
   const end = () => {
-    near.socket.destroy();
-    far.socket.destroy();
+    client.socket.destroy();
+    server.socket.destroy();
   };
   // Traffic is relayed between both connections, so if one is silent, the other is too.
-  far.socket.setTimeout(app.settings.idle_timeout * 1000, end);
-  near.socket.once("end", () => far.socket.setTimeout(MAX_HALF_OPEN_MS));
+  server.socket.setTimeout(app.settings.idle_timeout * 1000, end);
+  client.socket.once("end", () => server.socket.setTimeout(MAX_HALF_OPEN_MS));
   event.request.leaving.addEventListener("abort", end, { once: true });
-  joinTunnels(near, far, ["Connection", "Upgrade", "Upgrade", "websocket", ...fields]);
+  joinTunnels(client, server, ["Connection", "Upgrade", "Upgrade", "websocket", ...fields]);
   incoming.resume();
   return true;
 }
 
-function respond(proxied: ProxiedRequest, received: Received, deps: ForwardDeps): HandlerResult {
-  const { event } = proxied;
+function respond(proxied: ProxiedRequest, received: Received): HandlerResult {
+  const { event, app } = proxied;
   const { incoming, upstream } = received;
-  const fields = fieldsOf(proxied, received);
+  const fields = fieldsOf(app, received);
   if (fields === undefined) {
     incoming.destroy();
-    const fault = new RelayFault("bad_answer", "its answer has a header that cannot be passed on");
-    failedBy(proxied, deps, upstream, fault);
+    const fault = new RelayFault("bad_answer", "its response has a header that cannot be forwarded");
+    proxied.failed(upstream, fault);
     return fault.status;
   }
-  const failed = (error: Error) => failedBy(proxied, deps, upstream, faultOf(error, true));
-  return relayResponse(event, incoming, fields, failed, { withheld: proxied.app.settings.responseHeaders });
+  const failed = (error: Error) => proxied.failed(upstream, faultOf(error, true));
+  return relayResponse(event, incoming, fields, failed, { withheld: app.settings.responseHeaders });
 }
 
-function fieldsOf(
-  { app: { settings } }: ProxiedRequest,
-  { incoming, upstream: { address }, path }: Received,
-): string[] | undefined {
+function fieldsOf({ settings }: ProxiedApp, { incoming, upstream: { address }, path }: Received): string[] | undefined {
   return responseFields(incoming, settings, (url) => clientLocation(url, address, path.base, settings.path));
 }

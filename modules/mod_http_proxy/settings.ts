@@ -22,7 +22,7 @@ export interface UpstreamAddress {
 export interface Settings extends Omit<ProxyEntry, "upstreams" | "request_headers" | "response_headers"> {
   readonly addresses: readonly UpstreamAddress[];
   readonly ca: string | undefined;
-  /** Headers by folded name, as in the next field. */
+  /** Configured headers by folded name. */
   readonly requestHeaders: ReadonlyMap<string, Header>;
   readonly responseHeaders: ReadonlyMap<string, Header>;
   readonly isHealthy: (status: number) => boolean;
@@ -49,15 +49,16 @@ const ownFields: ReadonlySet<string> = new Set([
 /** @throws {ModhostError} OPTION_INVALID */
 export function readSettings(entry: ProxyEntry, option: string): Settings {
   const { upstreams, request_headers, response_headers, path, host, tls_ca, health_path, health_status } = entry;
-  if (upstreams.length === 0) throw invalidOption(`${option}.upstreams`, upstreams, "it must name one at least");
-  if (new Set(upstreams).size < upstreams.length)
-    throw invalidOption(`${option}.upstreams`, upstreams, "it must name each of them once");
-  if (path !== "strip" && path !== "keep" && !/^\/[^?#\s]*$/.test(path))
-    throw invalidOption(`${option}.path`, path, "it must be strip, keep, or a path that begins with a slash");
-  if (!/^[\w.:[\]-]+$/.test(host))
-    throw invalidOption(`${option}.host`, host, "it must be client, upstream, or the name of a host");
-  if (health_path !== "" && !/^\/[\x21\x22\x24-\x7e]*$/.test(health_path))
-    throw invalidOption(`${option}.health_path`, health_path, "it must be a path that begins with a slash, without #");
+  const check = (field: "upstreams" | "path" | "host" | "health_path", isValid: boolean, allowed: string) => {
+    if (!isValid) throw invalidOption(`${option}.${field}`, entry[field], allowed);
+  };
+  check("upstreams", upstreams.length > 0, "it must name at least one");
+  check("upstreams", new Set(upstreams).size === upstreams.length, "it must name each of them only once");
+  const isPath = path === "strip" || path === "keep" || /^\/[^?#\s]*$/.test(path);
+  check("path", isPath, "it must be strip, keep, or a path that begins with a slash");
+  check("host", /^[\w.:[\]-]+$/.test(host), "it must be client, upstream, or the name of a host");
+  const isHealthPath = health_path === "" || /^\/[\x21\x22\x24-\x7e]*$/.test(health_path);
+  check("health_path", isHealthPath, "it must be a path that begins with a slash, without #");
   return {
     ...entry,
     addresses: upstreams.map((upstream) => addressOf(upstream, `${option}.upstreams`)),
@@ -81,7 +82,7 @@ function addressOf(name: string, option: string): UpstreamAddress {
     throw invalidOption(
       option,
       `${url.protocol}//***@${url.host}`,
-      "a URL may hold no password: set the header Authorization by request_headers",
+      "a URL may contain no password: set the header Authorization by request_headers",
     );
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalidOption(option, name, allowed);
   if (url.search !== "" || url.hash !== "")
@@ -102,7 +103,7 @@ function readCa(path: string, option: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw invalidOption(option, path, `that cannot be read: ${reasonOf(error)}`);
+    throw invalidOption(option, path, `it cannot be read: ${reasonOf(error)}`);
   }
 }
 
@@ -110,7 +111,7 @@ function headerMap(headers: Readonly<Record<string, unknown>>, option: string): 
   const map = new Map<string, Header>();
   for (const [name, value] of readHeaders(headers, option)) {
     const key = foldedName(name);
-    if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header by itself");
+    if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header itself");
     const other = map.get(key)?.name;
     if (other !== undefined)
       throw invalidOption(`${option}.${name}`, value, `many servers treat it as ${other}: set only one of them`);

@@ -2,6 +2,7 @@
 import type * as Http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
+import type { FaultReason, RelayFault } from "../../core/http/index.ts";
 import type { Settings, UpstreamAddress } from "./settings.ts";
 
 // An import of `node:http` makes Node load its fetch client.
@@ -14,23 +15,35 @@ export type UpstreamState = "healthy" | "unhealthy" | "failing" | "drained";
  */
 const connectionFields = ["keep_alive", "max_idle", "ca", "tls_server_name", "tls_insecure"] as const;
 
-/** Returns a key that is the same for the same upstream in two configurations. */
-export function upstreamKey(address: UpstreamAddress, settings: Settings): string {
-  return JSON.stringify([address.name, ...connectionFields.map((field) => settings[field])]);
+/** Returns a text that is the same for settings with the same connections. */
+export function connectionsBy(settings: Settings): string {
+  return JSON.stringify(connectionFields.map((field) => settings[field]));
+}
+
+/** The counts of an upstream, which outlive a change of its settings. */
+export interface UpstreamCounts {
+  requests: number;
+  failures: number;
+  /** Requests that it got after they had failed once. */
+  retries: number;
+  /** Responses by the first digit of their status. */
+  readonly classes: number[];
+  readonly reasons: Map<FaultReason, number>;
 }
 
 export class Upstream {
   readonly address: UpstreamAddress;
+  /** The settings of its connections: see `connectionsBy`. */
+  readonly connections: string;
+  readonly counts: UpstreamCounts;
   /** Whether the operator has drained it, so that it gets no further requests. */
   drained = false;
   /** Number of open requests and websockets. */
   inFlight = 0;
-  requests = 0;
-  failures = 0;
   /** Reason of the latest failure. */
   lastFailure: string | undefined;
   readonly #agent: Http.Agent;
-  /** By its responses to health checks. */
+  /** Whether health checks have found it unhealthy. */
   #isUnhealthy = false;
   /** Number of consecutive checks that contradict the current state. */
   #contrary = 0;
@@ -39,8 +52,12 @@ export class Upstream {
   #outUntil = 0;
   #isRetired = false;
 
-  constructor(address: UpstreamAddress, settings: Settings) {
+  /** `previous`: the upstream of the same name that had other settings. */
+  constructor(address: UpstreamAddress, settings: Settings, previous?: Upstream) {
     this.address = address;
+    this.connections = connectionsBy(settings);
+    this.counts = previous?.counts ?? { requests: 0, failures: 0, retries: 0, classes: [], reasons: new Map() };
+    this.drained = previous?.drained === true;
     const { keep_alive, max_idle, ca, tls_server_name, tls_insecure } = settings;
     const pool = {
       keepAlive: keep_alive > 0 && max_idle > 0,
@@ -68,12 +85,19 @@ export class Upstream {
 
   begin(): void {
     this.inFlight += 1;
-    this.requests += 1;
+    this.counts.requests += 1;
   }
 
   end(): void {
     this.inFlight -= 1;
     if (this.#isRetired && this.inFlight === 0) this.#agent.destroy();
+  }
+
+  /** Counts a response. */
+  responded(status: number): void {
+    const { classes } = this.counts;
+    const digit = Math.floor(status / 100);
+    classes[digit] = (classes[digit] ?? 0) + 1;
   }
 
   state(now: number): UpstreamState {
@@ -91,9 +115,11 @@ export class Upstream {
    * Records a failed request that a healthy upstream would have responded to. Returns true if the
    * upstream gets no requests for a time.
    */
-  failed(now: number, reason: string, { fail_after, fail_window, fail_time }: Settings): boolean {
-    this.failures += 1;
-    this.lastFailure = reason;
+  failed(now: number, fault: RelayFault, { fail_after, fail_window, fail_time }: Settings): boolean {
+    const { reasons } = this.counts;
+    this.counts.failures += 1;
+    reasons.set(fault.reason, (reasons.get(fault.reason) ?? 0) + 1);
+    this.lastFailure = fault.message;
     if (fail_after === 0) return false;
     this.#failed = [...this.#failed.filter((time) => time > now - fail_window), now];
     if (this.#failed.length < fail_after) return false;

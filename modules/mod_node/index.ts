@@ -62,7 +62,7 @@ export type { ConfigPath } from "./storage/repo/schema.ts";
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
-export { Lending } from "./content/dag/lending.ts";
+export { BlockLeases as Lending } from "./content/dag/block_leases.ts";
 export { type ReadBlock, readSoon } from "./content/dag/reader.ts";
 export { watchDenylists } from "./content/denylists/watch.ts";
 export { type EditTreeOptions, putIntoTree, removeFromTree } from "./content/mfs/edit_tree.ts";

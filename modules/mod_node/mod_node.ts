@@ -8,6 +8,7 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import {
   createNode,
+  failure,
   isAgentVersion,
   isProfile,
   lockHolder,
@@ -187,7 +188,7 @@ async function openShared(module: OwnModule, settings: NodeSettings, isPatient: 
     const firstMs = ((module as Module).get_option_period("load_timeout", 30) ?? 30) * 1000 * SHARE_OF_LOADING;
     const soon = { key: JSON.stringify(settings), open, firstMs, laterMs: Math.min(firstMs, MAX_LATER_MS) };
     const node = await (isPatient ? open() : pendingOpens.within(soon));
-    if (node === undefined) throw new NodeError("it takes long, and goes on", { kind: "unavailable" });
+    if (node === undefined) throw failure("NODE_OPENING");
     const { repo } = node.lowLevel;
     if (repo.isNew) module.log.info("made the repo %s of %s", repo.path, repo.identity.peerId);
     return sharedNode(module, node, settings);

@@ -1,8 +1,9 @@
 /**
- * Hosts within a process of tests have their bundled modules each in one file, because they load
- * them again and again: a start takes a quarter less. The rest of the host is the one that tests
- * import. The threads that such hosts start run `dist/`. The files are made once and kept until the
- * sources change. A bundled module that is loaded again runs no file again.
+ * Bundles each module of modhost into one file for hosts that run inside a test process. They load
+ * the modules again and again, and a start takes a quarter less time this way. The rest of such a
+ * host is the source code that the tests import, and its threads run `dist/`. The files are made
+ * once and stored until the sources change. Loading a bundled module a second time evaluates no
+ * file again.
  */
 import { createHash } from "node:crypto";
 import {
@@ -22,22 +23,20 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { digestOf } from "../../config/build/fresh.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-/** Below the packages, where the bundle finds those that it needs. */
+/** The folder is inside `node_modules`, so that the bundles find the packages that they import. */
 const home = join(root, "node_modules/.cache/bundles");
 
 const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const doors = Object.entries(exports).flatMap(([name, { source }]) => (source === undefined ? [] : [[name, source]]));
 
-const doorFiles = new Set(doors.map(([, source]) => source.replace("./", "")));
+const entryFiles = new Set(doors.map(([, source]) => source.replace("./", "")));
 
-/** What a host loads by its name. */
-const modules = globSync("modules/*/{index,mod_*}.ts", { cwd: root }).filter((file) => !doorFiles.has(file));
+/** Modules that a host loads by their name. */
+const modules = globSync("modules/*/{index,mod_*}.ts", { cwd: root }).filter((file) => !entryFiles.has(file));
 
 const DAY_MS = 86_400_000;
 
-/**
- * Makes the files unless they exist. Returns the file that a process of tests is to require first.
- */
+/** Makes the bundles unless they exist. Returns the file that a test process has to load first. */
 export async function bundle() {
   const own = readFileSync(fileURLToPath(import.meta.url));
   const hash = createHash("sha256").update(own).update(digestOf(root));
@@ -58,7 +57,7 @@ export async function bundle() {
   return hook;
 }
 
-/** Those of other sources, which another run may be using. */
+/** Removes old bundles. Bundles of the last day stay, because another run may still use them. */
 function removeOld() {
   for (const name of readdirSync(home)) {
     const folder = join(home, name);
@@ -86,14 +85,16 @@ async function buildInto(folder) {
     outdir: folder,
     plugins: [
       { name: "others", setup: leaveOthers },
-      { name: "places", setup: keepPlaces },
+      { name: "source-urls", setup: keepSourceUrls },
     ],
   });
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   writeFileSync(join(folder, "tests.cjs"), hookOf(modules, [...parts, ...alone]));
 }
 
-/** What is not of the module itself stays where it is: it is evaluated once, whoever imports it. */
+/**
+ * Leaves files outside the module unbundled: each of them is evaluated once, whoever imports it.
+ */
 function leaveOthers({ onResolve }) {
   onResolve({ filter: /^\.\.?\// }, ({ path, importer }) => {
     const file = resolve(dirname(importer), path);
@@ -103,20 +104,21 @@ function leaveOthers({ onResolve }) {
   });
 }
 
-/** What a source finds beside itself it finds there, wherever its code is. */
-const placeOf = (file) => JSON.stringify(pathToFileURL(file).href);
+/** The address of the source: files next to it are found there, wherever the bundle is. */
+const sourceUrl = (file) => JSON.stringify(pathToFileURL(file).href);
 
-function keepPlaces({ onLoad }) {
+function keepSourceUrls({ onLoad }) {
   onLoad({ filter: /\.ts$/ }, ({ path }) => {
     const text = readFileSync(path, "utf8");
     if (!text.includes("import.meta.url")) return undefined;
-    return { contents: text.replaceAll("import.meta.url", placeOf(path)), loader: "ts" };
+    return { contents: text.replaceAll("import.meta.url", sourceUrl(path)), loader: "ts" };
   });
 }
 
 /**
- * The address of a source leads to what was made of it: in a thread always, else where a host loads
- * a module, which adds a version to the address.
+ * Makes the hook that loads a bundle instead of its source. A thread always gets the bundle. The
+ * main thread gets it only where a host loads a module, because a host adds a version to the
+ * address.
  */
 const hookOf = (files, ofThreads) => `const { registerHooks } = require("node:module");
 const { isMainThread } = require("node:worker_threads");
@@ -131,8 +133,8 @@ registerHooks({
     const [url, version] = resolved.url.split("?");
     const file = made.get(url);
     if (file === undefined || (isMainThread && version === undefined)) return resolved;
-    const place = new URL(file, folder).href;
-    return { ...resolved, url: version === undefined ? place : \`\${place}?\${version}\`, format: "module" };
+    const bundled = new URL(file, folder).href;
+    return { ...resolved, url: version === undefined ? bundled : \`\${bundled}?\${version}\`, format: "module" };
   },
 });
 `;

@@ -1,4 +1,6 @@
-/** The blocks of an archive (CARv1), whatever their hashes and codecs: unchecked. */
+/**
+ * Returns the blocks of a CARv1 archive with any codec and hash function. Hashes are not verified.
+ */
 import { CID } from "multiformats/cid";
 
 export function blocksIn(archive: Uint8Array): { readonly cid: CID; readonly bytes: Uint8Array }[] {

@@ -1,14 +1,14 @@
 /**
- * Contents of any size that are the same in every run and every language: an AES-128-CTR key
- * stream.
+ * Generates content of any size that is the same in every run and in every language: an AES-128-CTR
+ * key stream.
  */
 import { createCipheriv, createHash } from "node:crypto";
 
 const pieceLength = 64 * 1024;
 
 /**
- * `size` bytes; each seed gives others. The key is the seed as 16 big-endian bytes, the counter
- * begins at 0.
+ * Yields `size` bytes. Each seed gives different bytes: the key is the seed as 16 big-endian bytes,
+ * and the counter begins at 0.
  */
 export function* keystream(size: number, seed: number): Generator<Buffer, void, undefined> {
   const key = Buffer.alloc(16);

@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Patience {
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two checks. */
   readonly every?: number;
-  /** Milliseconds in all: so many that only what never comes takes them, on a busy machine, too. */
+  /** Milliseconds until it gives up. The default is long enough for a busy machine. */
   readonly within?: number;
 }
 
 /**
- * Looks again and again until something holds. A loop without an end of its own would hold up the
- * whole run, and its failure would not say what was missing.
- *
- * @param what is awaited, as a sentence: the error names it
- * @throws Error when it does not hold in time, also when a look itself never ends
+ * Checks a condition repeatedly until it is true. A loop without a limit would block the whole run,
+ * and its failure would not say what was missing.
+ * @param what the awaited condition as a sentence, for the error
+ * @throws Error if the condition is not true in time, or if a check never ends
  */
 export async function eventually(
   what: string,
@@ -21,9 +20,9 @@ export async function eventually(
 ): Promise<void> {
   const over = new AbortController();
   const tooLate = sleep(within, undefined, { signal: over.signal }).then(() => {
-    throw new Error(`This did not come within ${within / 1000} s: ${what}`);
+    throw new Error(`Gave up after ${within / 1000} s of waiting for this: ${what}`);
   });
-  // Where it holds in time nobody hears of it.
+  // If the condition is true in time, nobody handles this rejection.
   tooLate.catch(() => undefined);
   try {
     while (!(await Promise.race([holds(), tooLate]))) await Promise.race([sleep(every), tooLate]);

@@ -1,4 +1,4 @@
-/** A strict reader of what Prometheus is given: text format 0.0.4, and OpenMetrics 1.0. */
+/** A strict parser of Prometheus' text format 0.0.4 and of OpenMetrics 1.0. */
 import assert from "node:assert/strict";
 
 export interface ReadFamily {
@@ -20,11 +20,11 @@ const number = /^(?:[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?|[+-]Inf|NaN)$/i;
 const samplePattern = new RegExp(`^(${name})(?:\\{(.*)\\})? (\\S+)$`);
 const labelPattern = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,(?=.)|$)/gy;
 
-/** Reads it whole; each line that is not as the format says fails the test. */
+/** Parses a whole text. A line that breaks the format fails the test. */
 export function readExposition(text: string, format: "prometheus" | "openmetrics"): Map<string, ReadFamily> {
   const families = new Map<string, ReadFamily>();
   const isOpen = format === "openmetrics";
-  assert.ok(text.endsWith(isOpen ? "# EOF\n" : "\n"), "the text has its end");
+  assert.ok(text.endsWith(isOpen ? "# EOF\n" : "\n"), "the text ends as the format requires");
   const lines = text.split("\n").slice(0, isOpen ? -2 : -1);
   let current: { name: string; help?: string; type?: string; unit?: string; samples: ReadSample[] } | undefined;
   const seen = new Set<string>();
@@ -32,7 +32,7 @@ export function readExposition(text: string, format: "prometheus" | "openmetrics
     if (current === undefined) return;
     const { name: family, help, type, unit, samples } = current;
     assert.ok(type !== undefined && help !== undefined, `${family} has a type and a help text`);
-    assert.ok(!families.has(family), `${family} comes once, in one piece`);
+    assert.ok(!families.has(family), `${family} occurs once, with all its samples together`);
     if (type === "histogram") checkHistogram(family, samples);
     families.set(family, { name: family, help, type, unit, samples });
   };
@@ -44,7 +44,7 @@ export function readExposition(text: string, format: "prometheus" | "openmetrics
         close();
         current = { name: family, samples: [] };
       }
-      assert.equal(current.samples.length, 0, `${line}: stands before the samples`);
+      assert.equal(current.samples.length, 0, `${line}: precedes the samples`);
       if (kind === "HELP") current.help = rest;
       if (kind === "TYPE") current.type = rest;
       if (kind === "UNIT") {
@@ -79,7 +79,7 @@ function labelsOf(text: string | undefined, line: string): Record<string, string
   let end = 0;
   for (const match of text.matchAll(labelPattern)) {
     const [whole, label = "", value = ""] = match;
-    assert.ok(!Object.hasOwn(labels, label), `${line}: a label comes once`);
+    assert.ok(!Object.hasOwn(labels, label), `${line}: a label occurs once`);
     labels[label] = value.replace(/\\(.)/g, (_, each: string) => (each === "n" ? "\n" : each));
     end = match.index + whole.length;
   }
@@ -105,10 +105,10 @@ function checkHistogram(family: string, samples: readonly ReadSample[]): void {
     assert.deepEqual(
       counts,
       counts.toSorted((a, b) => a - b),
-      `${family} ${series}: counts are summed up`,
+      `${family} ${series}: counts are cumulative`,
     );
     const count = own.find(({ name }) => name.endsWith("_count"))?.value;
-    assert.equal(counts.at(-1), count, `${family} ${series}: the last bucket has all`);
+    assert.equal(counts.at(-1), count, `${family} ${series}: the last bucket counts all observations`);
     assert.ok(
       own.some(({ name }) => name.endsWith("_sum")),
       `${family} ${series} has a sum`,

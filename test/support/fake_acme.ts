@@ -1,6 +1,6 @@
 /**
- * A certificate authority that speaks ACME on the loopback interface: it checks signatures, nonces
- * and proofs.
+ * A certificate authority that speaks ACME on the loopback interface. It verifies signatures,
+ * nonces and proofs.
  */
 import "reflect-metadata";
 import {
@@ -29,24 +29,24 @@ const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as con
 const HOUR_MS = 3_600_000;
 
 export interface FakeAcmeOptions {
-  /** Where the server under test listens. */
+  /** Port of the server under test. */
   readonly http: () => number;
   readonly https: () => number;
-  /** Seconds that certificates are valid for; they begin an hour before. */
+  /** Seconds from now that certificates are valid for. Their validity began an hour ago. */
   readonly lifetime?: number;
-  /** Accounts need this binding. */
+  /** Binding that new accounts must have. */
   readonly eab?: { readonly id: string };
 }
 
 export interface FakeAcme extends AsyncDisposable {
   readonly directory: string;
-  /** What came in, and what became of it. */
+  /** The requests and their results, in order. */
   readonly seen: string[];
-  /** The next orders are refused with 429 and this Retry-After. */
+  /** Rejects the next orders with status 429 and this Retry-After. */
   limit(orders: number, retryAfter: number): void;
   /**
-   * The part of a renewal window that is over: those asked for from now on are to be renewed at
-   * once.
+   * From now on, the suggested renewal window of each certificate has passed: clients should renew
+   * at once.
    */
   renewNow(): void;
 }
@@ -109,7 +109,7 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
     return made;
   };
 
-  /** The payload of a request whose signature, nonce and URL are right. */
+  /** Verifies signature, nonce and URL of a request, and returns its payload. */
   const opened = async (
     request: IncomingMessage,
     url: string,
@@ -118,11 +118,12 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
     const head = parse(head64 as string) as Head;
     if (!nonces.delete(head.nonce) || isFirst) {
       isFirst = false;
-      throw new Refusal(400, "badNonce", "this nonce is not known");
+      throw new Refusal(400, "badNonce", "unknown nonce");
     }
-    if (head.url !== url || head.alg !== "ES256") throw new Refusal(400, "malformed", "another URL is signed");
+    if (head.url !== url || head.alg !== "ES256")
+      throw new Refusal(400, "malformed", "the signature is for another URL");
     const jwk = head.jwk ?? accounts.get(head.kid ?? "");
-    if (jwk === undefined) throw new Refusal(400, "accountDoesNotExist", "who is this?");
+    if (jwk === undefined) throw new Refusal(400, "accountDoesNotExist", "unknown account");
     const key = createPublicKey({ key: jwk, format: "jwk" });
     const data = Buffer.from(`${head64}.${payload}`);
     const isRight = verify(
@@ -163,7 +164,7 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
     order.status = "valid";
   };
 
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname } = new URL(request.url ?? "", base);
     const [, room = "", at = ""] = pathname.split("/");
     const url = `${base}${pathname}`;
@@ -191,9 +192,9 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
         termsOfServiceAgreed?: boolean;
         externalAccountBinding?: { protected: string };
       };
-      if (termsOfServiceAgreed !== true) throw new Refusal(403, "userActionRequired", "agree to the terms");
+      if (termsOfServiceAgreed !== true) throw new Refusal(403, "userActionRequired", "the terms must be agreed to");
       if (options.eab !== undefined && (eab === undefined ? eab : parse(eab.protected).kid) !== options.eab.id) {
-        throw new Refusal(403, "unauthorized", "another account is bound");
+        throw new Refusal(403, "unauthorized", "the binding is for another account");
       }
       const { crv, kty, x, y } = jwk;
       const id = createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
@@ -235,14 +236,15 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
       return send({});
     }
     if (room === "finalize") {
-      if (order.authorization !== "valid") throw new Refusal(403, "orderNotReady", "prove it first");
+      if (order.authorization !== "valid")
+        throw new Refusal(403, "orderNotReady", "the authorization is not valid yet");
       await issue(order, Buffer.from((payload as { csr: string }).csr, "base64url"));
       return send({ status: "processing", ...links });
     }
     return send(order.certificate ?? "");
   };
   const server = createServer((request, response) => {
-    answer(request, response).catch((error: Refusal) => {
+    respond(request, response).catch((error: Refusal) => {
       const { status = 500, type = "serverInternal", headers = {} } = error;
       const body = JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, detail: error.message });
       response.writeHead(status, { "Replay-Nonce": nonce(), ...headers }).end(body);
@@ -262,7 +264,7 @@ export async function fakeAcme(options: FakeAcmeOptions): Promise<FakeAcme> {
   };
 }
 
-/** Gives what is wrong with the proof. */
+/** Resolves to what is wrong with the proof. */
 async function proveByHttp(order: Order, expected: string, { http }: FakeAcmeOptions): Promise<string | undefined> {
   const url = `http://127.0.0.1:${http()}/.well-known/acme-challenge/${order.token}`;
   const response = await fetch(url, { headers: { host: order.name } });
@@ -285,5 +287,7 @@ async function proveByTls(order: Order, expected: string, { https }: FakeAcmeOpt
   const protocol = socket.alpnProtocol;
   socket.destroy();
   const digest = createHash("sha256").update(expected).digest();
-  return protocol === "acme-tls/1" && raw.includes(digest) ? undefined : `another certificate is shown by ${protocol}`;
+  return protocol === "acme-tls/1" && raw.includes(digest)
+    ? undefined
+    : `the certificate for ${protocol} is another one`;
 }

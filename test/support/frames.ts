@@ -1,4 +1,4 @@
-/** HTTP/2 frames by hand, for what a well-behaved client would not send. */
+/** HTTP/2 frames written by hand, for bytes that a correct client would not send. */
 import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
 
@@ -6,7 +6,7 @@ const type = { data: 0, headers: 1, resetStream: 3, settings: 4, ping: 6, contin
 
 const flag = { endStream: 0x1, endHeaders: 0x4 } as const;
 
-/** A frame; a missing payload is an empty one. */
+/** Makes a frame. Without a payload it is empty. */
 export function frame(
   kind: keyof typeof type,
   flags: number,
@@ -21,13 +21,16 @@ export function frame(
   return Buffer.concat([head, payload]);
 }
 
-/** A HEADERS frame of a whole request: END_HEADERS, and END_STREAM unless a body is to come. */
+/**
+ * Makes the HEADERS frame of a whole request, with END_HEADERS; with END_STREAM unless a body
+ * follows.
+ */
 export function requestFrame(stream: number, method: "GET" | "POST", path: string): Buffer {
   const flags = method === "GET" ? flag.endHeaders | flag.endStream : flag.endHeaders;
   return frame("headers", flags, stream, requestBlock(method, path));
 }
 
-/** The header block of a request. */
+/** Makes the header block of a request. */
 export function requestBlock(method: "GET" | "POST", path: string): Buffer {
   // HPACK: ":method" and ":scheme https" by index, ":path" and ":authority" as literals of an
   // indexed name.
@@ -36,14 +39,14 @@ export function requestBlock(method: "GET" | "POST", path: string): Buffer {
   return Buffer.concat([Buffer.from([method === "GET" ? 0x82 : 0x83, 0x87]), literal(4, path), literal(1, "x")]);
 }
 
-/** RST_STREAM with the code CANCEL. */
+/** Makes RST_STREAM with the code CANCEL. */
 export function resetFrame(stream: number): Buffer {
   return frame("resetStream", 0, stream, Buffer.from([0, 0, 0, 8]));
 }
 
 /**
- * A connection that has sent the preface and its settings; what the server says is thrown away.
- * `window` is what each stream may be sent before the client says more.
+ * Opens a connection and sends the preface and its settings. Data from the server is discarded.
+ * `window`: bytes that the server may send per stream before the client allows more.
  */
 export async function openFrames(port: number, window = 65_535): Promise<TLSSocket> {
   const initialWindow = Buffer.from([0, 4, 0, 0, window >> 8, window & 0xff]);

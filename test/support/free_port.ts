@@ -1,7 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** A port that nobody listened on a moment ago: for programs that must be told theirs. */
+/**
+ * Resolves to a port at which nobody listened a moment ago, for programs that need the port as an
+ * argument.
+ */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

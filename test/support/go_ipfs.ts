@@ -1,6 +1,6 @@
 /**
- * The reference's own node, for tests that meet it: only where GO_IPFS names its program, or KUBO
- * that of today.
+ * Starts the reference: go-ipfs 0.9.0 if GO_IPFS names its program, and Kubo 0.43 if KUBO names
+ * that.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,18 +12,18 @@ import { promisify } from "node:util";
 
 const { GO_IPFS, KUBO } = process.env;
 
-/** Of tests that need it. */
+/** The reason to skip tests that need it. */
 export const withoutGoIpfs: string | false = GO_IPFS === undefined && "GO_IPFS does not name the reference's program";
-export const withoutKubo: string | false = KUBO === undefined && "KUBO does not name the program of today's reference";
+export const withoutKubo: string | false = KUBO === undefined && "KUBO does not name the program of Kubo 0.43";
 
-/** By section. */
+/** Configuration by section. */
 type KuboConfig = Record<string, Record<string, unknown>>;
 
 const routingMethods = ["find-providers", "find-peers", "get-ipns", "put-ipns", "provide"];
 
 /**
- * The section `Routing` of a config of today's reference: it asks one server of delegated routing,
- * and nobody else.
+ * Section `Routing` of a Kubo configuration that uses one server of delegated routing and nothing
+ * else.
  */
 export const routedBy = (endpoint: string) => ({
   Type: "custom",
@@ -36,10 +36,10 @@ interface Identity {
   readonly Addresses: readonly string[] | null;
 }
 
-/** A daemon on loopback that knows nobody. */
+/** A daemon on the loopback that connects to no bootstrap peers. */
 export class GoIpfs implements AsyncDisposable {
   readonly id: string;
-  /** Where it is met, with its id; "" where it is offline. */
+  /** Multiaddress with the peer id; "" for a daemon that is offline. */
   readonly address: string;
   readonly #api: string;
   readonly #child: ChildProcess;
@@ -53,13 +53,13 @@ export class GoIpfs implements AsyncDisposable {
     this.address = identity.Addresses?.[0] ?? "";
   }
 
-  /** `args`: further arguments of `ipfs daemon`; `prepare` gets the folder of the repo. */
+  /** `args`: further arguments of `ipfs daemon`. `prepare` gets the folder of the repo. */
   static async start(
     args: readonly string[] = [],
     prepare?: (repo: string) => Promise<void>,
     program = GO_IPFS,
   ): Promise<GoIpfs> {
-    if (program === undefined) throw new Error("No variable names the program");
+    if (program === undefined) throw new Error("Neither GO_IPFS nor KUBO names the program");
     const folder = await mkdtemp(join(tmpdir(), "modhost-go-ipfs-"));
     const env = { ...process.env, IPFS_PATH: folder };
     await promisify(execFile)(program, ["init", "--profile=test"], { env });
@@ -70,12 +70,12 @@ export class GoIpfs implements AsyncDisposable {
     child.stdout.resume();
     const [, , host, , port] = (await readFile(join(folder, "api"), "utf8")).split("/");
     const api = `http://${host}:${port}/api/v0`;
-    const answer = await fetch(`${api}/id`, { method: "POST" });
-    return new GoIpfs(child, folder, api, (await answer.json()) as Identity);
+    const response = await fetch(`${api}/id`, { method: "POST" });
+    return new GoIpfs(child, folder, api, (await response.json()) as Identity);
   }
 
   /**
-   * As `start`, of today's reference, which asks nothing of the world; `change` gets its config.
+   * Starts Kubo 0.43, without any request to public servers. `change` may edit its configuration.
    */
   static startKubo(change: (config: KuboConfig) => void = () => {}, args: readonly string[] = []): Promise<GoIpfs> {
     const prepare = async (repo: string) => {
@@ -94,27 +94,30 @@ export class GoIpfs implements AsyncDisposable {
     return this.#child.pid as number;
   }
 
-  /** Of its RPC, before `/api/v0`. */
+  /** URL of the RPC API, without `/api/v0`. */
   get url(): string {
     return new URL(this.#api).origin;
   }
 
-  /** Of its gateway; only of today's reference. */
+  /** Resolves to the URL of the gateway. Only Kubo has one here. */
   async gateway(): Promise<string> {
     return (await readFile(join(this.#folder, "gateway"), "utf8")).trim();
   }
 
-  /** What a command of its program prints that asks this daemon. */
+  /** Runs a command of its program against this daemon, and returns the output. */
   async run(...args: readonly string[]): Promise<string> {
     const env = { ...process.env, IPFS_PATH: this.#folder };
     return (await promisify(execFile)(this.#child.spawnfile, args, { env })).stdout.trim();
   }
 
-  /** Values of an answer. @throws Error with the text of a failure */
+  /**
+   * Calls the RPC API and returns the values of the response.
+   * @throws Error with the text of a failure
+   */
   async call<T = Record<string, unknown>>(path: string, body?: FormData): Promise<readonly T[]> {
-    const answer = await fetch(`${this.#api}/${path}`, { method: "POST", ...(body === undefined ? {} : { body }) });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${path}: ${text}`);
+    const response = await fetch(`${this.#api}/${path}`, { method: "POST", ...(body === undefined ? {} : { body }) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${path}: ${text}`);
     return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as T]));
   }
 

@@ -1,6 +1,6 @@
 /**
- * The byte stream of the `random <size> <seed>` tool of the reference's tests, which known answers
- * are made from.
+ * The byte stream of `random <size> <seed>`, the tool of the reference's tests from which many
+ * expected results are made.
  */
 import { readFileSync } from "node:fs";
 
@@ -13,7 +13,7 @@ let constants: readonly bigint[] | undefined;
 const readConstants = (): readonly bigint[] =>
   (JSON.parse(readFileSync(file, "utf8")).constants as string[]).map((text) => BigInt(text));
 
-/** `size` bytes of the stream that begins with `seed`. */
+/** Returns the first `size` bytes of the stream for `seed`. */
 export function goRandom(size: number, seed: number): Buffer {
   constants ??= readConstants();
   const high = new Int32Array(cells);

@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** What is garbage by now is collected, with all that was waiting to be called about it. */
+/** Collects garbage, and waits for finalization callbacks. */
 export async function collectGarbage(): Promise<void> {
   for (let pass = 0; pass < 4; pass += 1) {
     collect();
@@ -13,7 +13,7 @@ export async function collectGarbage(): Promise<void> {
   }
 }
 
-/** Bytes, after what is garbage by now has been collected. */
+/** Resolves to the used heap in bytes after a garbage collection. */
 export async function heapUsed(): Promise<number> {
   await collectGarbage();
   return process.memoryUsage().heapUsed;

@@ -1,4 +1,7 @@
-/** Hosts for tests: ephemeral ports on the loopback, a temporary folder, the log kept as text. */
+/**
+ * Hosts for tests: they listen on ephemeral ports of the loopback, use a temporary folder and
+ * collect their log as text.
+ */
 import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,31 +9,31 @@ import { join } from "node:path";
 import { after, before } from "node:test";
 import { createHost, type Host } from "#core/index.ts";
 import type { HttpProvider, MiddlewareProvider, ModuleFunction } from "#core/types.ts";
-import { isKept, placeOfSetup, type SetupPlace, writeModules } from "./isolated_modules.ts";
+import { registerInWorker, type SetupSource, setupSource, writeModules } from "./isolated_modules.ts";
 import { Client, type Ports } from "./transports.ts";
 
 type FromFolder<T> = T | ((folder: string) => T);
 
 export interface HostSetup {
-  /** Files that modules or options need, written before the host starts. */
+  /** Writes files that modules or options need, before the host starts. */
   readonly prepare?: (folder: string) => Promise<void>;
-  /** Options over the defaults of tests; undefined takes one away. */
+  /** Options that override the defaults of tests. Undefined removes one. */
   readonly config?: FromFolder<Record<string, unknown>>;
-  /** Modules of the test, by the name that their file would have. */
+  /** Modules of the test by the name that their file would have. */
   readonly modules?: FromFolder<Record<string, ModuleFunction>>;
-  /** Of these, modules that need the main thread, also where the others are isolated. */
+  /** Names of `modules` that need the main thread even if the others are isolated. */
   readonly inMain?: readonly string[];
   /** JavaScript sources by module name, found through `plugin_paths`. */
   readonly plugins?: Readonly<Record<string, string>>;
-  /** False: load everything and open no port. */
+  /** False: load everything, but open no port. */
   readonly listen?: boolean;
 }
 
 export interface TestHost extends Ports, AsyncDisposable {
   readonly host: Host;
-  /** Holds `data`, `plugins` and what `prepare` wrote; removed by `stop`. */
+  /** Contains `data`, `plugins` and what `prepare` wrote. `stop` removes it. */
   readonly folder: string;
-  /** All that was logged so far. */
+  /** Returns everything logged so far. */
   log(): string;
   client(name: Client["name"]): Client;
   stop(): Promise<void>;
@@ -46,10 +49,10 @@ const resolved = <T>(value: FromFolder<T> | undefined, folder: string): T | unde
   typeof value === "function" ? (value as (folder: string) => T)(folder) : value;
 
 /**
- * Starts a host; with a place, its modules run in workers that find them there. Whoever calls it
- * stops it (`await using`, or `stop`).
+ * Starts a host. With `isolated`, its modules run in workers, which load them from there. The
+ * caller stops the host (`await using`, or `stop`).
  */
-export async function startHost(setup: HostSetup, isolated?: SetupPlace): Promise<TestHost> {
+export async function startHost(setup: HostSetup, isolated?: SetupSource): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
   try {
     await setup.prepare?.(folder);
@@ -64,7 +67,7 @@ export async function startHost(setup: HostSetup, isolated?: SetupPlace): Promis
   }
 }
 
-async function start(setup: HostSetup, folder: string, isolated: SetupPlace | undefined): Promise<TestHost> {
+async function start(setup: HostSetup, folder: string, isolated: SetupSource | undefined): Promise<TestHost> {
   const config: Record<string, unknown> = {
     http_ports: [0],
     https_ports: [0],
@@ -73,10 +76,10 @@ async function start(setup: HostSetup, folder: string, isolated: SetupPlace | un
     https_interfaces: ["127.0.0.1"],
     data_path: join(folder, "data"),
     http_log: false,
-    // With the node, the dashboard and the other modules of the default a start takes twenty times
-    // as much CPU time.
+    // The node, the dashboard and the other default modules would make a start take twenty times as
+    // much CPU time.
     modules_enabled: ["http", "http_errors"],
-    // A busy machine takes its time: only tests of this option have a shorter one.
+    // A busy machine takes long: only tests of this option use a shorter timeout.
     load_timeout: 300,
     ...(setup.plugins === undefined ? {} : { plugin_paths: [join(folder, "plugins")] }),
     ...resolved(setup.config, folder),
@@ -133,12 +136,12 @@ async function start(setup: HostSetup, folder: string, isolated: SetupPlace | un
 }
 
 /**
- * One host for all tests of a file or suite: started before them, stopped after; the function gives
- * it to a test.
+ * Starts one host before all tests of a file or suite, and stops it after them. Returns a function
+ * that tests call to get the host.
  */
 export function withHost(setup: HostSetup): () => TestHost {
   let running: TestHost | undefined;
-  const isolated = isKept(setup) ? undefined : placeOfSetup();
+  const isolated = registerInWorker(setup) ? undefined : setupSource();
   before(async () => {
     running = await startHost(setup, isolated);
   });
@@ -149,7 +152,7 @@ export function withHost(setup: HostSetup): () => TestHost {
   };
 }
 
-/** A module that is nothing but its app. */
+/** Makes a module that only provides an app. */
 export function serving(provider: HttpProvider | MiddlewareProvider): ModuleFunction {
   return (module) => {
     module.depends("http");

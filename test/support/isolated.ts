@@ -1,4 +1,7 @@
-/** Programs in a network of their own: it can have any address, and nothing leaves it. */
+/**
+ * Runs programs in a network namespace of their own, which can have any address and reaches nothing
+ * outside.
+ */
 import { execFile, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -6,13 +9,14 @@ import { promisify } from "node:util";
 const alone = ["--user", "--map-root-user", "--net"];
 const tried = spawnSync("unshare", [...alone, "ip", "link", "show"]);
 
-/** Why there is none here, to be given as `skip`; false where there is. */
+/** The reason to skip tests that need a namespace, for `skip`; false if it can be made. */
 export const noIsolation: string | false =
-  tried.status === 0 ? false : "this system makes no network namespace (unshare, ip)";
+  tried.status === 0 ? false : "this system cannot make a network namespace (unshare, ip)";
 
 /**
- * What a program printed, as JSON. `setup`: commands of the shell that make its network; without
- * them not even the loopback is up. Rejects when it fails or says anything on the error output.
+ * Runs a program and returns its output, parsed as JSON. `setup`: shell commands that configure the
+ * network; without them not even the loopback is up. Rejects if the program fails or writes to
+ * stderr.
  */
 export async function isolated(program: URL, setup: readonly string[] = []): Promise<unknown> {
   const script = [...setup, 'exec "$0" --conditions=source "$1"'].join(" && ");

@@ -1,7 +1,7 @@
 /**
- * The contract over isolated modules. With MODHOST_TEST_ISOLATED the modules of a test run in
- * workers: each evaluates the test's own file, in which no test runs then, and takes its module
- * from there. What handlers leave in variables is not seen by the test.
+ * Runs the contract tests with isolated modules. With MODHOST_TEST_ISOLATED, the modules of a test
+ * run in workers. Each worker evaluates the test file without running its tests, and takes its
+ * module from there. So a test cannot see variables that its handlers set.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,10 +10,10 @@ import { getCallSites } from "node:util";
 import { isMainThread } from "node:worker_threads";
 import type { ModuleFunction } from "#core/types.ts";
 
-/** The transports to ask over, separated by commas; undefined where modules are not isolated. */
-const asked = process.env.MODHOST_TEST_ISOLATED;
+/** The transports to test, separated by commas. Undefined if modules are not isolated. */
+const setting = process.env.MODHOST_TEST_ISOLATED;
 
-export const isolatedTransports: readonly string[] | undefined = asked?.split(",");
+export const isolatedTransports: readonly string[] | undefined = setting?.split(",");
 
 type Modules = Readonly<Record<string, ModuleFunction>>;
 
@@ -21,8 +21,8 @@ interface Setup {
   readonly modules?: Modules | ((folder: string) => Modules);
 }
 
-/** Where the modules of a setup are, for a worker. */
-export interface SetupPlace {
+/** The file that declares a setup, and the index of the setup in it. */
+export interface SetupSource {
   readonly file: string;
   readonly index: number;
 }
@@ -30,17 +30,17 @@ export interface SetupPlace {
 const inWorker: Setup[] = [];
 const counts = new Map<string, number>();
 
-/** True in a worker: the setup is kept for its module, and there is no host to start. */
-export function isKept(setup: Setup): boolean {
+/** In a worker, registers the setup for `moduleOf` and returns true: the worker starts no host. */
+export function registerInWorker(setup: Setup): boolean {
   if (!isMainThread) inWorker.push(setup);
   return !isMainThread;
 }
 
 /**
- * The place of the setup that the caller's caller declares now; undefined where modules are not
+ * Returns where the setup is that the caller's caller is declaring. Undefined if modules are not
  * isolated.
  */
-export function placeOfSetup(): SetupPlace | undefined {
+export function setupSource(): SetupSource | undefined {
   if (isolatedTransports === undefined) return undefined;
   const script = getCallSites(3)[2]?.scriptName ?? "";
   const file = script.startsWith("file:") ? script : pathToFileURL(script).href;
@@ -49,9 +49,9 @@ export function placeOfSetup(): SetupPlace | undefined {
   return { file, index };
 }
 
-/** Writes a file for each module, and gives their paths. */
+/** Writes a file for each module. Returns their paths. */
 export async function writeModules(
-  { file, index }: SetupPlace,
+  { file, index }: SetupSource,
   names: readonly string[],
   folder: string,
 ): Promise<string[]> {
@@ -74,29 +74,29 @@ export async function writeModules(
   return paths;
 }
 
-/** In a worker: a module of the setup that the test's file declares at this place. */
+/** In a worker, returns a module of the setup that the test file declares at this index. */
 export function moduleOf(index: number, folder: string, name: string): ModuleFunction | undefined {
   const modules = inWorker[index]?.modules;
   return (typeof modules === "function" ? modules(folder) : modules)?.[name];
 }
 
-/** `node:test` in a worker: suites are looked into, tests are not run. */
+/** `node:test` for workers: it runs suites, but no tests. */
 const noTests = `data:text/javascript,${encodeURIComponent(
   "export const describe = (_name, suite) => suite(); export const test = () => undefined; export const before = test, after = test, beforeEach = test, afterEach = test, it = test; export default test;",
 )}`;
 
-/** Statements that an isolated module is not asked for, and why. */
+/** Statements of the contract that isolated modules do not have to meet, and the reasons. */
 export const notIsolated: Readonly<Record<string, string>> = {
-  ...of("the test reads what handlers leave in variables", "D60 D62"),
-  ...of("serve() gives a handler, which cannot cross", "C2.26 C2.27 C2.28 C2.29 C4.11 C4.12 D53"),
-  ...of("what depends() gives answers by promises, and is declared beforehand", "D59"),
+  ...of("the test reads variables that handlers set", "D60 D62"),
+  ...of("serve() returns a handler, which cannot be sent to another thread", "C2.26 C2.27 C2.28 C2.29 C4.11 C4.12 D53"),
+  ...of("methods of depends() return promises in a worker, and must be declared before", "D59"),
 };
 
 function of(why: string, ids: string): Record<string, string> {
   return Object.fromEntries(ids.split(" ").map((id) => [id, why]));
 }
 
-/** Why a test of this title is left out now; undefined where it runs. */
+/** Returns the reason to leave out a test with this title, or undefined. */
 export function leftOut(title: string): string | undefined {
   const [id = ""] = title.split(" ", 1);
   return isolatedTransports === undefined ? undefined : notIsolated[id];

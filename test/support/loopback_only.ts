@@ -1,7 +1,4 @@
-/**
- * Clients that must ask nobody but the server of the test: they have public servers of their own by
- * default.
- */
+/** Confines clients to the server of the test: many of them contact public servers by default. */
 import dgram from "node:dgram";
 import dns from "node:dns";
 import { syncBuiltinESMExports } from "node:module";
@@ -10,17 +7,17 @@ import net from "node:net";
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /**
- * While it is there, this process connects and sends to the loopback alone, and asks for no name:
- * what is tried otherwise fails, and is kept.
+ * While an instance exists, this process can connect and send only to the loopback, and cannot look
+ * up names. Other attempts fail and are recorded.
  */
 export class LoopbackOnly implements Disposable {
-  /** What was tried, as texts. */
+  /** Descriptions of the recorded attempts. */
   readonly tried: string[] = [];
   readonly #undo: (() => void)[] = [];
 
   constructor() {
     this.#replace(net.Socket.prototype, "connect", (...args) => {
-      // As `net.connect` hands it on, or as it is documented.
+      // The arguments as `net.connect` passes them on, or as they are documented.
       const [first, second] = Array.isArray(args[0]) ? (args[0] as unknown[]) : args;
       if (typeof first === "object") {
         const { host, path } = first as net.TcpNetConnectOpts & { readonly path?: string };
@@ -33,15 +30,16 @@ export class LoopbackOnly implements Disposable {
     for (const room of [dns, dns.promises, dns.Resolver.prototype, dns.promises.Resolver.prototype]) {
       const names = Object.keys(Object.getOwnPropertyDescriptors(room));
       for (const name of names.filter((each) => /^(resolve|reverse|lookup)/.test(each))) {
-        this.#replace(room, name, (asked) => String(asked));
+        this.#replace(room, name, (first) => String(first));
       }
     }
     syncBuiltinESMExports();
   }
 
-  /** @throws Error that names what was tried */
+  /** @throws Error that lists the recorded attempts */
   check(): void {
-    if (this.tried.length > 0) throw new Error(`Something other than this machine was asked: ${this.tried.join(", ")}`);
+    if (this.tried.length > 0)
+      throw new Error(`Something contacted other machines than this one: ${this.tried.join(", ")}`);
   }
 
   [Symbol.dispose](): void {
@@ -49,14 +47,16 @@ export class LoopbackOnly implements Disposable {
     syncBuiltinESMExports();
   }
 
-  /** `target`: where a call leads; undefined: nowhere outside. */
+  /**
+   * `target`: returns the host that a call would reach, or undefined if it stays on this machine.
+   */
   #replace(room: object, name: string, target: (...args: unknown[]) => string | undefined): void {
     const owner = room as Record<string, Method>;
     const original = owner[name];
     if (original === undefined) return;
-    const note = (told: string) => {
-      this.tried.push(told);
-      return new Error(`${told} is not on this machine`);
+    const note = (attempt: string) => {
+      this.tried.push(attempt);
+      return new Error(`${attempt} would leave this machine`);
     };
     owner[name] = function guarded(...args) {
       const host = target(...args);

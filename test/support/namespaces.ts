@@ -1,9 +1,12 @@
-/** Programs with process ids of their own, as containers have them. */
+/** Runs programs in a namespace of process ids, as containers do. */
 import { spawnSync } from "node:child_process";
 
 const asRoot = process.getuid?.() === 0 ? [] : ["--map-root-user"];
 
-/** In front of a program and its arguments. The program ends with the process that was started. */
+/**
+ * Words in front of a program and its arguments. The program ends with the process that was
+ * started.
+ */
 export const inNamespace: readonly [program: string, ...string[]] = [
   "unshare",
   ...asRoot,
@@ -15,6 +18,6 @@ export const inNamespace: readonly [program: string, ...string[]] = [
 
 const [program, ...before] = inNamespace;
 
-/** Of tests that need them: why they are left out here. */
+/** The reason to skip tests that need such a namespace. */
 export const withoutNamespaces: string | false =
-  spawnSync(program, [...before, "true"]).status !== 0 && "no namespace of process ids can be made here";
+  spawnSync(program, [...before, "true"]).status !== 0 && "this system cannot make a namespace of process ids";

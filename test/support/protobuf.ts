@@ -1,8 +1,8 @@
-/** Messages of the wire made by hand: what no encoder would make, too. */
+/** Writes protobuf messages by hand, including ones that no encoder would write. */
 import { fieldLength, writeField } from "#node/formats/protobuf/fields.ts";
 import { varintLength, writeVarint } from "#node/formats/protobuf/varint.ts";
 
-/** A field with bytes, by its number. */
+/** Makes a field with bytes. */
 export function field(number: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const into = Buffer.alloc(fieldLength(content.length));
@@ -10,7 +10,7 @@ export function field(number: number, ...parts: readonly Uint8Array[]): Buffer {
   return into;
 }
 
-/** A message of these fields behind its length. */
+/** Makes a message of these fields, with its length in front. */
 export function framed(...fields: readonly Uint8Array[]): Buffer {
   const bytes = Buffer.concat(fields);
   const head = Buffer.alloc(varintLength(bytes.length));

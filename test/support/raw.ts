@@ -1,26 +1,29 @@
-/** Bytes to a port and back, for what no HTTP client would send. Every wait is bounded. */
+/**
+ * Exchanges raw bytes with a port, for requests that no HTTP client would send. Every wait has a
+ * timeout.
+ */
 import { once } from "node:events";
 import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls, createSecureContext } from "node:tls";
 
 export interface RawOptions {
   readonly tls?: boolean;
-  /** Milliseconds after which a wait gives up. Default 5,000. */
+  /** Timeout of each wait in milliseconds. Default 5,000. */
   readonly timeout?: number;
 }
 
 /**
- * One for all clients: each takes a megabyte of native memory, and time when the garbage is
- * collected.
+ * All clients share this context: each one takes a megabyte of native memory, and time of the
+ * garbage collection.
  */
 export const clientContext = createSecureContext();
 
-const keptLength = 1024 * 1024;
+const maxLength = 1024 * 1024;
 
-/** A connection on which everything received is kept as Latin-1 text. */
+/** A connection that collects everything it receives as Latin-1 text. */
 export class RawConnection {
   readonly socket: Socket;
-  /** What was received, the first megabyte of it. */
+  /** The first megabyte of received data. */
   text = "";
   /** The server has ended or reset the connection. */
   closed = false;
@@ -31,7 +34,7 @@ export class RawConnection {
     this.#timeout = timeout;
     socket.setEncoding("latin1");
     socket.on("data", (piece: string) => {
-      if (this.text.length < keptLength) this.text += piece;
+      if (this.text.length < maxLength) this.text += piece;
       socket.emit("progress");
     });
     const over = () => {
@@ -41,7 +44,7 @@ export class RawConnection {
     socket.on("error", over).on("end", over).on("close", over);
   }
 
-  static async open(port: number, { tls = false, timeout = 5000 }: RawOptions = {}): Promise<RawConnection> {
+  static async open(port: number, { tls = false, timeout = 60_000 }: RawOptions = {}): Promise<RawConnection> {
     const socket = tls
       ? connectTls({
           port,
@@ -62,8 +65,8 @@ export class RawConnection {
   }
 
   /**
-   * Resolves when the text received matches; rejects when the server closes first or the time is
-   * up.
+   * Resolves when the received text matches. Rejects if the server closes first or after the
+   * timeout.
    */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
@@ -75,7 +78,7 @@ export class RawConnection {
     }
   }
 
-  /** Resolves with everything received when the server has closed; rejects when the time is up. */
+  /** Resolves with everything received when the server has closed. Rejects after the timeout. */
   async end(): Promise<string> {
     while (!this.closed) await this.#progress("the end of the connection");
     return this.text;
@@ -101,8 +104,8 @@ export class RawConnection {
 }
 
 /**
- * Sends the pieces and gives all that is received until the server closes; rejects when it does not
- * in time.
+ * Sends the pieces and returns everything received until the server closes. Rejects after the
+ * timeout.
  */
 export async function rawExchange(
   port: number,

@@ -1,10 +1,9 @@
 /**
- * Makes connections from another process of this user, because a server recognizes those of its own
- * process.
+ * Makes connections from another process of the same user, because a server recognizes connections
+ * of its own process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { after } from "node:test";
 
 const source = `
 const net = require("node:net");
@@ -19,12 +18,20 @@ process.on("disconnect", () => process.exit());
 `;
 
 let child: ChildProcess | undefined;
-after(() => child?.disconnect());
 
-/** Resolves to a port at which the other process forwards connections to a loopback port. */
+/**
+ * Resolves to a port at which the other process forwards connections to a loopback port. That
+ * process ends with this one.
+ */
 export async function relayTo(port: number): Promise<number> {
-  child ??= spawn(process.execPath, ["-e", source], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  child ??= startRelay();
+  child.ref();
+  child.channel?.ref();
   child.send(port);
   const [relay] = (await once(child, "message")) as [number];
+  child.unref();
+  child.channel?.unref();
   return relay;
 }
+
+const startRelay = () => spawn(process.execPath, ["-e", source], { stdio: ["ignore", "ignore", "inherit", "ipc"] });

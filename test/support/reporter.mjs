@@ -1,28 +1,28 @@
 /**
- * Reporter for pipes and logs: a dot for each test, then each failure in full, then the counts.
- * Takes the events of Node's test runner and yields text.
+ * Reporter for pipes and logs: a dot for each test, then each failure in full, then the counts. It
+ * takes the events of Node's test runner and yields text.
  */
 import { relative } from "node:path";
 import { inspect } from "node:util";
 
 const lineWidth = 100;
 
-/** Characters shown of one failure; pages of HTML in a failed comparison say nothing more. */
+/** Maximum number of characters of a failure: the rest of a compared HTML page does not help. */
 const causeLength = 3000;
 
-/** What failed, where, and why; a suite that failed only through its tests is left out. */
+/** Describes a failure and its cause. A suite that failed only because of its tests is left out. */
 function describeFailure({ name, file, line, column, details }) {
   const cause = details.error?.cause ?? details.error;
-  const place = file === undefined ? "" : ` (${relative(process.cwd(), file)}:${line}:${column})`;
+  const position = file === undefined ? "" : ` (${relative(process.cwd(), file)}:${line}:${column})`;
   const text = typeof cause === "string" ? cause : (cause?.stack ?? inspect(cause));
   const end = describeEnd(details.error);
-  return `\nfailed: ${name}${place}\n${text.slice(0, causeLength)}${end}\n`.replaceAll("\n", "\n  ");
+  return `\nfailed: ${name}${position}\n${text.slice(0, causeLength)}${end}\n`.replaceAll("\n", "\n  ");
 }
 
-/** How the process of a whole file ended; nothing for a test. */
+/** Describes how the process of a whole file ended. Empty for a test. */
 function describeEnd({ exitCode, signal } = {}) {
-  if (typeof signal === "string") return `\nits process was ended by ${signal}`;
-  return typeof exitCode === "number" ? `\nits process ended with ${exitCode}` : "";
+  if (typeof signal === "string") return `\nsignal ${signal} ended its process`;
+  return typeof exitCode === "number" ? `\nits process ended with exit code ${exitCode}` : "";
 }
 
 export default async function* report(events) {

@@ -1,5 +1,5 @@
 /**
- * The node as a process of its own, as an operator starts it: for tests of crashes, clients and
+ * Runs the node as a process of its own, as an operator would: for tests of crashes, clients and
  * speed.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
@@ -10,35 +10,34 @@ import type { Readable } from "node:stream";
 import { endingWithUs } from "./engines/programs.ts";
 import { launcher as cloned, wordsOf } from "./launchers.ts";
 
-/**
- * The API without what else a host runs by itself, such as the dashboard: a tenth of the time of a
- * start.
- */
+/** Only the RPC API, without the dashboard and other modules. A start takes a tenth of the time. */
 export const apiOnly: NodeJS.ProcessEnv = { MODHOST_MODULES_ENABLED: "http,http_errors,http_api" };
 
-/** A third of the time of a start: where no peer is needed. */
+/** Without a network. A start takes a third of the time, for tests that need no peer. */
 export const apiOffline: NodeJS.ProcessEnv = { ...apiOnly, MODHOST_NODE_OFFLINE: "true" };
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
-/** Parameters by name, or in pairs where one has several values. */
+/** Parameters by name, or as pairs if one has several values. */
 export type Query = Readonly<Record<string, string>> | readonly (readonly [name: string, value: string])[];
 
 export interface RpcServerSettings {
-  /** Data folder: the repo is made in it. Also the working directory. */
+  /** Data folder, which will contain the repo. It is also the working directory. */
   readonly folder: string;
-  /** Further variables of the environment, such as MODHOST_<OPTION>. */
+  /** Further environment variables, such as MODHOST_<OPTION>. */
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeFlags?: readonly string[];
-  /** A program and its arguments that start it as their only child, such as `inNamespace`. */
+  /**
+   * A program and its arguments that start the server as their only child, such as `inNamespace`.
+   */
   readonly within?: readonly string[];
-  /** Of an installed package; default: that of this clone, which runs from source. */
+  /** Launcher of an installed package. Default: the one of this clone. */
   readonly launcher?: string;
 }
 
 /**
- * A started server; whoever starts it stops it. Where the system can do it (Linux), it ends with
- * the process that started it.
+ * A running server; whoever starts it stops it. On Linux it also ends with the process that started
+ * it.
  */
 export class RpcServer implements AsyncDisposable {
   /** `http://127.0.0.1:PORT`. */
@@ -97,7 +96,7 @@ export class RpcServer implements AsyncDisposable {
     return new RpcServer(child, pid, exited, log, port);
   }
 
-  /** A call; parts are files of a multipart body, by name. */
+  /** Calls a command. `parts`: files of a multipart body by name. */
   async call(command: string, query: Query = {}, parts?: Readonly<Record<string, Uint8Array>>) {
     const body = parts && new FormData();
     for (const [name, bytes] of Object.entries(parts ?? {})) {
@@ -109,7 +108,7 @@ export class RpcServer implements AsyncDisposable {
     });
   }
 
-  /** What it has written to its log so far. */
+  /** Returns everything the server has logged so far. */
   log(): string {
     return this.#log.join("");
   }

@@ -1,4 +1,6 @@
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+/**
+ * Returns a generator of numbers from 0 to 1; the same seed gives the same numbers (mulberry32).
+ */
 export function seeded(seed: number): () => number {
   let state = seed | 0;
   return () => {

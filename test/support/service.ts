@@ -20,16 +20,16 @@ const settings: HttpSettings = {
 };
 
 /**
- * The HTTP service alone, with one app at `/app`, over plain HTTP on an ephemeral port: no modules,
- * no config.
+ * The HTTP service without modules and configuration, with one app at `/app`, over plain HTTP on an
+ * ephemeral port.
  */
 export class TestService implements AsyncDisposable {
   readonly service: HttpService;
   readonly mount: AppMount;
   /** Lines logged as errors. */
   readonly errors: string[] = [];
-  /** What the app has recorded with `on_release`, and not forgotten. */
-  readonly held = new Set<{ readonly kind: string | undefined }>();
+  /** Resources that the app has registered with `on_release` and not released yet. */
+  readonly unreleased = new Set<{ readonly kind: string | undefined }>();
   readonly #bus = new EventBus();
   readonly #server: Server;
 
@@ -74,8 +74,8 @@ export class TestService implements AsyncDisposable {
 
   readonly #hold: Module["on_release"] = (_label, _release, kind) => {
     const entry = { kind };
-    this.held.add(entry);
-    return () => void this.held.delete(entry);
+    this.unreleased.add(entry);
+    return () => void this.unreleased.delete(entry);
   };
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,4 @@
-/** Several hosts in one process on one store, which is in memory. */
+/** A store in memory that several hosts of one process share. */
 import type { MetadataStore } from "modhost/node";
 import type { Stores } from "#node/migration/open_stores/engines.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
@@ -13,20 +13,20 @@ export interface HostStores extends Stores {
   readonly shared: LogClient;
 }
 
-export class SharedPlace {
+export class MemorySharedStore {
   readonly log = new MemoryLog();
   readonly blocks = memoryBlocks();
 
-  /** Stores for another host, with a session of its own. */
+  /** Opens the store for another host, which gets a session of its own. */
   async join(): Promise<HostStores> {
     const shared = this.log.open();
     const metadata = await SharedMetadata.open(shared, memoryMetadata());
-    return { blocks: kept(this.blocks), metadata, hostMetadata: memoryMetadata(), shared };
+    return { blocks: withoutClose(this.blocks), metadata, hostMetadata: memoryMetadata(), shared };
   }
 }
 
-/** The same store; whoever closes it leaves it open for the others. */
-const kept = (blocks: BlockStore): BlockStore =>
+/** The same store without its `close`: a host that stops leaves it open for the others. */
+const withoutClose = (blocks: BlockStore): BlockStore =>
   new Proxy(blocks, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key);

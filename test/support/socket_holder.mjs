@@ -1,6 +1,7 @@
-// Holds the listening socket that it is given as descriptor 3, without accepting from it, and runs
-// a program with it, as systemd does for a .socket unit. The words on its command line are the
-// program's; the message "restart" ends it by SIGTERM and starts it again. Its output is passed on.
+// Passes a listening socket to a program, as systemd does for a .socket unit. It gets the socket as
+// descriptor 3 and does not accept from it. Its arguments are the command line of the program. The
+// message "restart" ends the program with SIGTERM and starts it again. The program's output is
+// passed on.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
@@ -8,7 +9,7 @@ const [name, ...words] = process.argv.slice(2);
 const start = () =>
   spawn(process.execPath, words, {
     stdio: ["ignore", "inherit", "inherit", 3, "ipc"],
-    // The program takes its parent for its launcher, which has the descriptors.
+    // The program assumes that its parent is its launcher, which has the descriptors.
     env: {
       ...process.env,
       LISTEN_PID: String(process.pid),

@@ -1,11 +1,11 @@
-/** What this process listens on, as the system tells it (Linux). */
+/** Lists the sockets on which this process listens, as Linux reports them. */
 import { readdir, readFile, readlink } from "node:fs/promises";
 
 const kinds = ["tcp", "tcp6", "udp", "udp6"] as const;
-/** States of `/proc/net`: a TCP socket that listens, a UDP socket that is open. */
+/** States in `/proc/net`: a TCP socket that listens, a UDP socket that is open. */
 const listens = { tcp: "0A", udp: "07" } as const;
 
-/** `tcp 127.0.0.1:4001`, in order. */
+/** Resolves to texts such as `tcp 127.0.0.1:4001`, sorted. */
 export async function listeningSockets(): Promise<readonly string[]> {
   const own = await ownSockets();
   const found = await Promise.all(
@@ -27,7 +27,7 @@ async function ownSockets(): Promise<ReadonlySet<string | undefined>> {
   return new Set(targets.map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]));
 }
 
-/** Words of four bytes, each in the order of a little-endian machine, and the port. */
+/** Parses an address of little-endian words of four bytes, and the port. */
 function addressOf(text: string): string {
   const [host = "", port = ""] = text.split(":");
   const bytes = Buffer.from(host, "hex");

@@ -1,6 +1,4 @@
-/**
- * The commands that need no network: those of storage, keys, configuration and of the node itself.
- */
+/** Commands that need no network: those for storage, keys, configuration and the node itself. */
 
 import { table } from "#modules/mod_http_api/commands/index.ts";
 import type { Command } from "#modules/mod_http_api/rpc/command.ts";

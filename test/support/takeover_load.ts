@@ -1,30 +1,30 @@
-/** Clients that use a server while another process takes its place. */
+/** Clients that use a server while another process takes over. */
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-export interface TakeoverFigures {
+export interface TakeoverMetrics {
   readonly requests: number;
   readonly uploads: number;
   readonly downloads: number;
-  /** Bytes that came and went with transfers. */
+  /** Transferred bytes in both directions. */
   readonly bytes: number;
-  /** A line for each that failed, or was not whole. */
+  /** A line for each request that failed or was incomplete. */
   readonly lost: readonly string[];
-  /** Of a single short request, milliseconds. */
+  /** Duration of the longest short request in milliseconds. */
   readonly longest: number;
   readonly pids: ReadonlySet<string>;
 }
 
 interface Transfers {
-  /** Of each upload and download, and the time between them. */
+  /** Number of pieces of each upload and download, and the pause between them. */
   readonly pieces: number;
   readonly pauseMs: number;
   readonly clients?: number;
 }
 
 /**
- * Short requests on connections of their own and on connections that are kept, uploads and
- * downloads, one after the other, until `end`. Nobody asks a second time for anything.
+ * Sends short requests on new and on reused connections, and uploads and downloads, one after the
+ * other, until `end`. No client retries a request.
  */
 export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Transfers) {
   const lost: string[] = [];
@@ -38,15 +38,15 @@ export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Tran
       await work();
     } catch (error) {
       lost.push(`${what}: ${(error as Error).message}`);
-      // A server that is gone for good is not asked in a loop.
+      // Avoids a busy loop if the server is gone for good.
       await sleep(50);
     }
   };
-  const short = async (kept: boolean) => {
+  const short = async (reused: boolean) => {
     while (!isOver) {
-      await attempt(kept ? "request on a connection that is kept" : "request", async () => {
+      await attempt(reused ? "request on a reused connection" : "request", async () => {
         const begun = performance.now();
-        pids.add(await textOf(request(`${url}/a/pid`, { agent: kept ? agent : false }), (sent) => void sent.end()));
+        pids.add(await textOf(request(`${url}/a/pid`, { agent: reused ? agent : false }), (sent) => void sent.end()));
         done.longest = Math.max(done.longest, performance.now() - begun);
         done.requests += 1;
       });
@@ -67,7 +67,7 @@ export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Tran
         done.uploads += 1;
         done.bytes += expected;
       });
-      // Now and then there is none: a takeover waits for such a moment.
+      // Pauses, so that there are moments without an upload: a takeover waits for one.
       await sleep(pauseMs * pieces);
     }
   };
@@ -78,7 +78,7 @@ export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Tran
           request(`${url}/a/download?${pieces},${pauseMs}`, { agent: false }),
           (sent) => void sent.end(),
         );
-        if (text.length !== expected) throw new Error(`${text.length} bytes of ${expected} came`);
+        if (text.length !== expected) throw new Error(`${text.length} bytes of ${expected} arrived`);
         done.downloads += 1;
         done.bytes += expected;
       });
@@ -88,17 +88,17 @@ export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Tran
   const running = [upload(), download()];
   for (let client = 0; client < clients; client += 1) running.push(short(true), short(false));
   return {
-    /** Requests have been answered, and transfers are under way. */
+    /** Resolves when several requests have succeeded and transfers are running. */
     async begun() {
       while (done.requests < 4 * clients && lost.length === 0) await sleep(5);
     },
-    async end(): Promise<TakeoverFigures> {
+    async end(): Promise<TakeoverMetrics> {
       isOver = true;
       await Promise.all(running);
       agent.destroy();
       return { ...done, lost, pids };
     },
-    /** A test that has failed does not go on asking. */
+    /** Ends the load after a failed test, too. */
     async [Symbol.asyncDispose]() {
       isOver = true;
       await Promise.all(running);
@@ -117,7 +117,7 @@ async function textOf(sent: ClientRequest, send: (sent: ClientRequest) => unknow
   return text;
 }
 
-/** Ends a process, if it is there, and resolves when it has gone; `kill` false: only waits. */
+/** Ends a process if it exists, and resolves when it has ended. `kill` false: only waits. */
 export async function untilGone(pid: number, kill = true): Promise<void> {
   try {
     if (kill) process.kill(pid, "SIGTERM");
@@ -125,5 +125,5 @@ export async function untilGone(pid: number, kill = true): Promise<void> {
       process.kill(pid, 0);
       await sleep(20);
     }
-  } catch {} // It has gone.
+  } catch {} // It has ended.
 }

@@ -1,11 +1,11 @@
-// Serves what a takeover must not lose: a count that is carried on, uploads, downloads, and a
-// request that lasts.
+// Serves what a takeover must not lose: a count that the next process continues, uploads,
+// downloads, and a long request.
 export default (module) => {
   module.depends("http");
   /* begin */
   let count = 0;
   let letGo;
-  const held = new Promise((resolve) => {
+  const released = new Promise((resolve) => {
     letGo = resolve;
   });
   module.save = () => ({ count });
@@ -13,19 +13,19 @@ export default (module) => {
     count = saved.count;
   };
   const headers = { content_type: "text/plain; charset=utf-8" };
-  const answer = (body) => ({ headers, body: String(body) });
+  const response = (body) => ({ headers, body: String(body) });
   module.provides("http", {
     streaming_uploads: true,
     route: {
-      "GET /pid": () => answer(process.pid),
+      "GET /pid": () => response(process.pid),
       "GET /count": () => {
         count += 1;
-        return answer(count);
+        return response(count);
       },
-      "GET /held": () => held.then(answer),
+      "GET /held": () => released.then(response),
       "GET /let_go": () => {
         letGo("at last");
-        return answer("");
+        return response("");
       },
       "GET /download": ({ request, response }) => {
         const [pieces, pause] = (request.url.query ?? "1,0").split(",").map(Number);
@@ -40,7 +40,7 @@ export default (module) => {
       "POST /upload": async ({ request }) => {
         let bytes = 0;
         for await (const piece of request.body_stream) bytes += piece.length;
-        return answer(bytes);
+        return response(bytes);
       },
     },
   });

@@ -1,5 +1,6 @@
 /**
- * Archives of files for tests: honest ones by a library, and pieces that no honest program writes.
+ * Tar archives for tests: correct ones written by a library, and entries that no correct program
+ * writes.
  */
 import { type Header, pack } from "tar-stream";
 import { plainHeader } from "#node/formats/tar/header.ts";
@@ -14,10 +15,7 @@ export async function packed(entries: readonly PackedEntry[]): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(archive as AsyncIterable<Buffer>));
 }
 
-/**
- * A file as the next entry of an archive: a made-up one in front of another is of type `x`, `g`,
- * `L` or `K`.
- */
+/** Makes a file entry. A special entry in front of another one has type `x`, `g`, `L` or `K`. */
 export function entry(type: string, data: string, { name = "special", size = data.length } = {}): Buffer {
   const block = Buffer.from(writeHeader({ ...plainHeader("0", name), size }));
   block.write(type, 156, "latin1");

@@ -1,16 +1,16 @@
 /**
- * Loaded before each test file by `test/run.mjs`. Node's runner bounds the time of a test, but
- * waits without end for a process that something holds after its tests: a server, say, that was
- * never closed. Such a process ends here with 1, and says what holds it. `TEST_PROCESS_SECONDS` is
- * how long it may take in all.
+ * Loaded before each test file by `test/run.mjs`. Node's runner limits the time of a test, but
+ * waits forever for a process that stays alive after its tests, for example because of an open
+ * server. This ends such a process with exit code 1 and prints its active resources.
+ * `TEST_PROCESS_SECONDS` is the limit for the whole process.
  */
 const limit = Number(process.env.TEST_PROCESS_SECONDS ?? 1200);
 
 function giveUp() {
-  const held = process.getActiveResourcesInfo().join(", ");
-  console.error(`${process.argv[1]} did not end within ${limit} s. What holds it: ${held}`);
+  const active = process.getActiveResourcesInfo().join(", ");
+  console.error(`${process.argv[1]} did not end within ${limit} s. Active resources: ${active}`);
   process.exit(1);
 }
 
-// The runner itself loads this, too, and takes as long as all of them.
+// The runner itself loads this file, too, and takes as long as all processes together.
 if (process.env.NODE_TEST_CONTEXT !== undefined) setTimeout(giveUp, limit * 1000).unref();

@@ -1,6 +1,5 @@
 /**
- * Reporter for `--times`: how many seconds each file took, the longest first, and all of them
- * together.
+ * Reporter for `--times`: prints how many seconds each file took, the longest first, and the sum.
  */
 import { relative } from "node:path";
 

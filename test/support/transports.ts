@@ -1,4 +1,4 @@
-/** One way to ask, three ways to carry it: every test of the contract runs over each of these. */
+/** One client for three transports: every contract test runs over each of them. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
@@ -7,26 +7,28 @@ import https from "node:https";
 import { test } from "node:test";
 import { isolatedTransports, leftOut } from "./isolated_modules.ts";
 
-/** Nothing on the loopback takes this long; an exchange that does has hung. */
+/**
+ * Timeout in milliseconds. Nothing on the loopback takes this long: an exchange that does has hung.
+ */
 const patience = 10_000;
 
 export interface Call {
   readonly method?: string;
-  /** The request target as it goes over the wire; nothing is escaped or resolved. */
+  /** The request target as it is sent: nothing is escaped or resolved. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  /** Text and bytes are sent with their length, anything iterable in pieces without one. */
+  /** Text and bytes are sent with their length. An iterable is sent in pieces, without a length. */
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array | string>;
 }
 
 export interface Reply {
   readonly status: number;
   /**
-   * Field lines in order, names as received (HTTP/2 has them in lower case, and no pseudo fields
-   * here).
+   * Field lines in order, with names as received (lower case in HTTP/2). Pseudo header fields are
+   * left out.
    */
   readonly lines: readonly (readonly [name: string, value: string])[];
-  /** Value of a field, undefined when missing; repeated lines joined by ", ". */
+  /** Returns the value of a field, or undefined. Repeated lines are joined by ", ". */
   header(name: string): string | undefined;
   readonly bytes: Buffer;
   /** The body as UTF-8. */
@@ -34,7 +36,7 @@ export interface Reply {
   readonly trailers: Readonly<Record<string, string | undefined>>;
 }
 
-/** Where to ask; keeps connections open between requests until it is closed. */
+/** A client of one port. It keeps connections open between requests until it is closed. */
 export interface Ports {
   readonly http: number;
   readonly https: number;
@@ -43,9 +45,9 @@ export interface Ports {
 class StreamClosed extends Error {
   readonly code: number;
 
-  /** @param cause what the session died of */
+  /** @param cause the error that ended the session */
   constructor(code: number, cause: Error | undefined) {
-    super(`The stream was closed with code ${code} before an answer came`, { cause });
+    super(`The stream was closed with code ${code} before a response arrived`, { cause });
     this.code = code;
   }
 }
@@ -68,23 +70,23 @@ export class Client {
   }
 
   request(call: Call | string): Promise<Reply> {
-    const asked = typeof call === "string" ? { path: call } : call;
-    return this.http2 ? this.#overHttp2(asked) : this.#overHttp1(asked);
+    const request = typeof call === "string" ? { path: call } : call;
+    return this.http2 ? this.#overHttp2(request) : this.#overHttp1(request);
   }
 
-  /** The status alone. */
+  /** Resolves to the status alone. */
   async status(call: Call | string): Promise<number> {
     return (await this.request(call)).status;
   }
 
-  /** The body as text, of an answer that must be a 200. */
+  /** Resolves to the body as text. The status must be 200. */
   async text(call: Call | string): Promise<string> {
     const reply = await this.request(call);
     assert.equal(reply.status, 200, `${typeof call === "string" ? call : call.path}: ${reply.text}`);
     return reply.text;
   }
 
-  /** The body as JSON, of an answer that must be a 200. */
+  /** Resolves to the body as JSON. The status must be 200. */
   async json(call: Call | string): Promise<Record<string, unknown>> {
     return JSON.parse(await this.text(call)) as Record<string, unknown>;
   }
@@ -105,11 +107,11 @@ export class Client {
       rejectUnauthorized: false,
       signal: AbortSignal.timeout(patience),
     });
-    // A server that answers early may close while the body is on its way: what counts is the
-    // answer.
-    const answered = once(request, "response") as Promise<[http.IncomingMessage]>;
+    // A server that responds early may close the connection while the body is being sent. Only the
+    // response counts.
+    const responded = once(request, "response") as Promise<[http.IncomingMessage]>;
     sendBody(request, body).catch(() => undefined);
-    const [response] = await answered;
+    const [response] = await responded;
     request.on("error", () => undefined);
     const bytes = await collect(response);
     const raw = response.rawHeaders;
@@ -117,7 +119,7 @@ export class Client {
   }
 
   /**
-   * A server that closes an idle session refuses what was on its way: unseen, so it is asked again
+   * A server that closes an idle session refuses requests that it has not seen. They are sent again
    * (RFC 9113, 8.7).
    */
   async #overHttp2(call: Call): Promise<Reply> {
@@ -151,13 +153,13 @@ export class Client {
     stream.on("error", (error) => {
       cause = error;
     });
-    const answered = new Promise<[fields: http2.IncomingHttpHeaders, raw: string[]]>((resolve, reject) => {
+    const responded = new Promise<[fields: http2.IncomingHttpHeaders, raw: string[]]>((resolve, reject) => {
       stream.once("response", (fields, _flags, raw) => resolve([fields, raw]));
-      // With an error or without: a session that ends closes its streams quietly.
+      // This happens with or without an error: a session that ends closes its streams silently.
       stream.once("close", () => reject(new StreamClosed(stream.rstCode, cause)));
     });
     if (body !== undefined) sendBody(stream, body).catch(() => undefined);
-    const [fields, raw] = await answered;
+    const [fields, raw] = await responded;
     const bytes = await collect(stream);
     return reply(Number(fields[":status"]), raw, bytes, trailers as Reply["trailers"]);
   }
@@ -176,7 +178,7 @@ const all = ["HTTP/1.1", "HTTPS/1.1", "HTTP/2"] as const;
 export const transports: readonly Client["name"][] = all.filter((name) => isolatedTransports?.includes(name) ?? true);
 
 /**
- * Declares one test for each transport, titled `<title> over <transport>`. `host` is read when the
+ * Declares one test per transport, titled `<title> over <transport>`. `host` is called when the
  * test runs, so it may be assigned in `before`.
  */
 export function overEach<H extends { client(name: Client["name"]): Client }>(
@@ -202,7 +204,7 @@ function reply(status: number, raw: readonly string[], bytes: Buffer, trailers: 
       return values.length === 0 ? undefined : values.join(", ");
     },
     bytes,
-    // Most large bodies are compared as bytes, and nobody needs their text.
+    // The text is made on demand: most large bodies are only compared as bytes.
     get text() {
       return bytes.toString("utf8");
     },

@@ -1,18 +1,18 @@
-/** A clock that goes from one event to the next, so that days pass within seconds. */
+/** A clock that jumps from one event to the next, so that days pass within seconds. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "#node/network/kad/sweep/clock.ts";
 
 interface Event {
   readonly at: number;
   readonly order: number;
-  /** Undefined: it was called off. */
+  /** Undefined if it was cancelled. */
   run: (() => void) | undefined;
 }
 
 export class VirtualClock implements Clock {
   #now: number;
   #order = 0;
-  /** A binary heap by time, and by order of arrival. */
+  /** A binary heap by time and order of arrival. */
   readonly #events: Event[] = [];
 
   constructor(now = 1_700_000_000_000) {
@@ -37,7 +37,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Lets so much time pass; what events lead to is done before the next one. */
+  /** Advances the clock. All consequences of an event are processed before the next event. */
   async pass(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;
     await nextTurn();

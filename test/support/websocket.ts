@@ -1,6 +1,4 @@
-/**
- * Websockets from the client's side: one that behaves, and frames by hand for those that do not.
- */
+/** Websocket clients: a correct one, and frames written by hand. */
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { RawConnection, type RawOptions } from "./raw.ts";
@@ -10,7 +8,7 @@ export interface Ending {
   readonly reason: string;
 }
 
-/** A client of the library `ws`. Messages are kept until they are asked for. */
+/** A client that uses the library `ws`. Messages are queued until `next` returns them. */
 export class SocketClient implements Disposable {
   readonly ws: WebSocket;
   readonly closed: Promise<Ending>;
@@ -31,7 +29,7 @@ export class SocketClient implements Disposable {
     });
   }
 
-  /** Rejects with an error that names the status when the server does not switch protocols. */
+  /** Rejects with an error that contains the status if the server does not switch protocols. */
   static async open(
     url: string,
     options: {
@@ -47,7 +45,7 @@ export class SocketClient implements Disposable {
     return client;
   }
 
-  /** The next message; rejects when the connection ends first. */
+  /** Resolves to the next message. Rejects if the connection ends first. */
   async next(): Promise<string | Buffer> {
     while (this.#messages.length === 0) {
       if (this.ws.readyState === WebSocket.CLOSED) throw new Error("The websocket ended before the message");
@@ -70,7 +68,7 @@ export class SocketClient implements Disposable {
   }
 }
 
-/** What a server answers to a request for a websocket that it refuses, or 101. */
+/** Resolves to the status with which a server refuses a websocket, or to 101. */
 export async function handshakeStatus(url: string, headers: Record<string, string> = {}): Promise<number> {
   const ws = new WebSocket(url.replace(/^http/, "ws"), { headers, rejectUnauthorized: false });
   ws.on("error", () => undefined);
@@ -83,7 +81,7 @@ export async function handshakeStatus(url: string, headers: Record<string, strin
   return status;
 }
 
-/** The head of a handshake; a field of undefined is left out. */
+/** Makes the head of a handshake. A field whose value is undefined is left out. */
 export function handshake(path: string, fields: Record<string, string | undefined> = {}, method = "GET"): string {
   const all: Record<string, string | undefined> = {
     Host: "localhost",
@@ -97,7 +95,7 @@ export function handshake(path: string, fields: Record<string, string | undefine
   return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
-/** A connection by hand on which a websocket is open. */
+/** Opens a websocket on a raw connection. */
 export async function openRaw(port: number, path: string, options?: RawOptions): Promise<RawConnection> {
   const connection = await RawConnection.open(port, options);
   connection.write(handshake(path));
@@ -107,7 +105,7 @@ export async function openRaw(port: number, path: string, options?: RawOptions):
 
 const opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
-/** A frame of a client: masked with zeros, unless it is to break that rule. */
+/** Makes a frame of a client. It is masked with zeros unless `masked` is false. */
 export function clientFrame(
   kind: keyof typeof opcode | number,
   payload: string | Uint8Array = "",
@@ -123,7 +121,7 @@ export function clientFrame(
   return Buffer.concat([head, masked ? Buffer.alloc(4) : Buffer.alloc(0), bytes]);
 }
 
-/** The code of the close frame with which the bytes end; undefined when there is none. */
+/** Returns the code of the close frame at the end of the bytes, or undefined. */
 export function closeCode(received: string): number | undefined {
   const bytes = Buffer.from(received, "latin1");
   const at = bytes.lastIndexOf(0x88);

@@ -1,7 +1,7 @@
 import type { HttpProvider, WebSocketConnection, WebSocketEvent } from "#core/types.ts";
 import { TestService } from "./service.ts";
 
-/** A service whose one websocket, `/app/`, goes to the test. */
+/** Starts a service whose only websocket, `/app/`, is passed to the test. */
 export async function serving(
   overrides: Parameters<typeof TestService.start>[1] = {},
   websocket: NonNullable<HttpProvider["websocket"]> = {},
@@ -11,7 +11,7 @@ export async function serving(
   const route = {
     "WS /": (event: WebSocketEvent) => {
       resolve(event.accept());
-      // The handler lasts as long as the test: nothing is thrown away.
+      // The handler lasts as long as the test, so that the server does not close the websocket.
       return ended;
     },
   };

@@ -1,4 +1,4 @@
-/** `docs/reference/admin-api.md`: the operations of the Admin API, written from their table. */
+/** Generates `docs/reference/admin-api.md`: the operations of the Admin API, from their table. */
 import type { AdminField, AdminOperation } from "#core/types.ts";
 import { errors } from "#modules/mod_http_admin/errors.ts";
 import { hasBody } from "#modules/mod_http_admin/input.ts";
@@ -8,10 +8,10 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const base = "/admin/api";
 
-/** What the page needs of an operation: all that it declares. */
+/** An operation without its implementation. */
 export type Declared = Omit<AdminOperation, "run">;
 
-/** The operations of one module, and what they answer. */
+/** The operations of one module, and the shapes of their responses. */
 export interface AdminPart {
   readonly title: string;
   readonly operations: readonly Declared[];
@@ -23,26 +23,27 @@ export function adminApiPage(parts: readonly AdminPart[]): string {
   return page("Admin API", "the operations of mod_http_admin, mod_http_admin_node, mod_http_proxy and mod_backup", [
     introduction,
     ...parts.flatMap(({ title, operations }) => [`## ${title}\n\n${indexOf(operations)}`, ...operations.map(section)]),
-    "## Answers",
+    "## Responses",
     ...shapes.map(([name, shape]) => `### ${name}\n\n${shapeText(shape)}`),
-    `## Refusals and failures\n\n${errorsText}`,
+    `## Errors\n\n${errorsText}`,
   ]);
 }
 
-const introduction = `What looks at a running server and changes it, over HTTP: at the Unix socket \`<data_path>/admin.sock\` for the user of
-the server, and at \`${base}\` of \`admin_port\` for the same user of this machine and for callers with
-[a token](../guides/operate/tokens.md). [Operate](../guides/operate/control.md#the-admin-api) tells who is let in. Answers are JSON. The commands \`modhost status\`,
-\`reload\`, \`load\`, \`unload\`, \`stop\` and \`token\` are clients of it. Modules [add operations of their own](module-api.md#adminoperation);
-\`GET ${base}/openapi.json\` of a server has them all, as OpenAPI.
+const introduction = `For operators and programs: the Admin API inspects and changes a running server over HTTP. It is at the Unix socket
+\`<data_path>/admin.sock\`, and at \`${base}\` of \`admin_port\`. The commands \`modhost status\`, \`reload\`, \`load\`, \`unload\`, \`stop\` and \`token\` are clients of it.
 
-Operations of the scope \`read\` look, those of \`admin\` change something; who has \`admin\` has both. What changes something takes
-\`Content-Type: application/json\`, or the header \`X-Modhost-Admin: 1\`, which no form of a web page can send. Fields that do not
-stand in the path are of the query for GET and DELETE, and where the body is a file, and else of the JSON body for POST.
+[Control a running server](../guides/operate/control.md#who-may-call-the-admin-api) says who may call. Modules [add operations of their own](module-api.md#adminoperation).
+\`GET ${base}/openapi.json\` of a server describes all of them, as OpenAPI.
 
-In the examples \`data\` is the option \`data_path\`. Through the port it is \`http://localhost:5282${base}/...\` in the place of the
-socket, from other machines at \`admin_https_port\` with \`-H 'Authorization: Bearer TOKEN'\`.`;
+Operations with the scope \`read\` change nothing, and those with the scope \`admin\` may. A caller with \`admin\` has both. A request
+that changes something must have \`Content-Type: application/json\` or \`X-Modhost-Admin: 1\`, which no form of a web page can send.
 
-const errorsText = `\`{ "error": { "code": "...", "message": "..." } }\`, with the status of the code:
+Fields are in the path, in the query (for GET and DELETE, and if the body is a file) or in the JSON body of a POST. Responses are JSON.
+
+In the examples \`data\` is the option \`data_path\`. To use the port, call \`http://localhost:5282${base}/...\` without the
+socket. From other machines, use \`admin_https_port\` and \`-H 'Authorization: Bearer TOKEN'\`.`;
+
+const errorsText = `Errors have the body \`{ "error": { "code": "...", "message": "..." } }\` and the status of their code:
 
 ${table(
   ["Status", "Code", ""],
@@ -65,39 +66,39 @@ function section(operation: Declared): string {
   const { help, scope, input = {}, isChange, name } = operation;
   const fields = Object.entries(input).map(([field, declared]) => [
     code(field),
-    `${placeOf(operation, field)}${declared.required === true ? "" : ", optional"}`,
+    `${locationOf(operation, field)}${declared.required === true ? "" : ", optional"}`,
     declared.values === undefined ? declared.type : declared.values.map(code).join(", "),
     declared.describe,
   ]);
   const change =
-    isChange === true ? " Status 200 when it is done, 409 when it was refused, 422 when it has failed." : "";
+    isChange === true ? " Status 200 if the change was made, 409 if it was rejected, 422 if it failed." : "";
   return [
     `### ${titleOf(operation)}`,
     `${help}. Scope ${code(scope)}; in OpenAPI ${code(name)}.`,
     ...(fields.length === 0 ? [] : [table(["Field", "In", "Type", ""], fields)]),
-    `Answer: ${answerText(operation)}.${change}`,
+    `Response: ${responseText(operation)}.${change}`,
     `\`\`\`sh\n${example(operation)}\n\`\`\``,
   ].join("\n\n");
 }
 
-function placeOf(operation: Declared, field: string): string {
+function locationOf(operation: Declared, field: string): string {
   if (operation.path.includes(`{${field}}`)) return "path";
   return hasBody(operation) ? "body" : "query";
 }
 
-function answerText({ response: answer, isRaw }: Declared): string {
-  const text = typeof answer === "string" ? linkTo(answer) : typeText(answer);
-  return isRaw === true && answer === "Event" ? `server-sent events, each a ${text}` : text;
+function responseText({ response, isRaw }: Declared): string {
+  const text = typeof response === "string" ? linkTo(response) : typeText(response);
+  return isRaw === true && response === "Event" ? `server-sent events, each a ${text}` : text;
 }
 
-/** With what is required alone. */
+/** Returns a curl command with the required fields only. */
 function example(operation: Declared): string {
   const { method, path, input = {}, isRaw, takes } = operation;
   const needed = Object.entries(input).filter(([, { required }]) => required === true);
-  const within = (place: string) => needed.filter(([field]) => placeOf(operation, field) === place);
+  const within = (location: string) => needed.filter(([field]) => locationOf(operation, field) === location);
   const query = within("query").map(([field, declared]) => `${field}=${sample(field, declared)}`);
-  const asked = path.replaceAll(/\{(\w+)\}/g, (_, field: string) => field.toUpperCase());
-  const url = `http://localhost${base}${asked}${query.length === 0 ? "" : `?${query.join("&")}`}`;
+  const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, field: string) => field.toUpperCase());
+  const url = `http://localhost${base}${examplePath}${query.length === 0 ? "" : `?${query.join("&")}`}`;
   const body = within("body").map(([field, declared]) => [field, sample(field, declared)]);
   const given =
     takes === "stream"
@@ -159,6 +160,6 @@ function typeText(schema: Schema): string {
     const fields = Object.entries(properties).map(([name, field]) => `${code(name)} ${typeText(field as Schema)}`);
     return `object: ${fields.join(", ")}`;
   }
-  if (typeof additionalProperties === "object") return `object, of each name a ${typeText(additionalProperties)}`;
+  if (typeof additionalProperties === "object") return `object, by name: ${typeText(additionalProperties)}`;
   return [type ?? "any JSON value"].flat().join(" or ");
 }

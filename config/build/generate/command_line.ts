@@ -1,4 +1,4 @@
-/** `docs/reference/command-line.md`: the table of commands. */
+/** Generates `docs/reference/command-line.md` from the table of commands. */
 import type { Command, CommandOption } from "#core/cli/command.ts";
 import { everyCommand, globals } from "#core/cli/program.ts";
 import { code, page, table } from "./markdown.ts";
@@ -15,7 +15,7 @@ export async function commandLinePage(): Promise<string> {
       section(command),
       ...(command.commands ?? []).map((below) => section(below, `${command.name} `)),
     ]),
-    `## Options of every command\n\nOf \`rpc\` and \`node\`, these stand before the name; \`rpc\` takes \`--config\` behind it, too.\n\n${options(globals)}`,
+    `## Options of every command\n\nFor \`rpc\` and \`node\`, put these before the name of the command. \`rpc\` also accepts \`--config\` after its name.\n\n${options(globals)}`,
     exitCodes,
     bringing,
   ]);
@@ -39,35 +39,39 @@ function options(all: Readonly<Record<string, CommandOption>>): string {
   return table(["Option", ""], rows);
 }
 
-const introduction = `Without a command, \`run\` is meant; without arguments, it serves what the configuration says. Options may stand anywhere,
-but for \`rpc\` and \`node\`: what stands behind these is their own, and options of modhost itself stand before them.
-Options of the configuration are no options here: they stand in the config file, or as \`MODHOST_HTTP_PORTS=6280\` in the
-environment. In a clone \`npx modhost\` is the program and \`npm start\` its command \`run\`.`;
+const introduction = `For operators and authors. \`modhost\` without a command is \`modhost run\`, and without arguments it serves what the configuration
+says. In a clone the program is \`npx modhost\`, and \`npm start\` is its command \`run\`.
+
+Options may stand anywhere, with one exception: after \`rpc\` and \`node\`, everything belongs to these commands, and options of
+modhost itself stand before them.
+
+Options of the configuration are not options of the command line. Set them in the config file, or in the environment, such as
+\`MODHOST_HTTP_PORTS=6280\`.`;
 
 const exitCodes = `## Exit codes
 
 ${table(
   ["Code", ""],
   [
-    ["0", "Done; of `run`: stopped by SIGTERM or SIGINT, in order."],
-    ["1", "Failed: the reason is on the standard error. `check`: the configuration is not valid."],
-    ["2", "Called wrongly: the standard error has a sentence and the way to `--help`."],
-    ["130, 143", "`run` was ended at once by a second SIGINT or SIGTERM."],
+    ["0", "Success. For `run`: SIGTERM or SIGINT stopped the server cleanly."],
+    ["1", "Failure; the reason is on standard error. For `check`: the configuration is invalid."],
+    ["2", "Wrong arguments; standard error says what is wrong."],
+    ["130, 143", "A second SIGINT or SIGTERM ended `run` at once."],
   ],
 )}
 
-Below \`node\` they are those of go-ipfs: 0, 1 for every failure, and 255 when a second signal ended the daemon at once.
+Commands of \`node\` have the codes of go-ipfs: 0, 1 for every failure, and 255 if a second signal ended the daemon at once.
 
-On a terminal commands print text, elsewhere a JSON value a line; \`--json\` and \`--no-json\` decide.`;
+On a terminal, commands print text. In a pipe or a file they print a JSON value per line. \`--json\` and \`--no-json\` override that.`;
 
 const bringing = `## Commands of modules
 
-A module that is a folder or a package can bring commands, whether it comes with modhost or not: next to its file,
-\`cli/NAME.ts\` (or \`.js\`) exports the command NAME as \`command\`, and \`cli/doctor.ts\` exports \`checks\` for
-\`modhost doctor\`. What they need is in \`modhost/cli\`. [Extend modhost](../guides/extend/README.md) shows a module that does it.
+A module that is a folder or a package can add commands: \`cli/NAME.ts\` (or \`.js\`) next to its file exports the command NAME
+as \`command\`, and \`cli/doctor.ts\` exports \`checks\` for \`modhost doctor\`. [Extend modhost](../guides/extend/README.md) has an
+example, and [\`modhost/cli\`](command-api.md) the types.
 
 modhost finds the commands of the modules that its configuration names, and of those in the folders of \`plugin_paths\`. Commands
-of modhost itself come first, then those of bundled modules, then files and folders to serve, then commands of other modules. A
-command file that fails, or whose name is taken, costs one line on the standard error of \`modhost --help\`, and \`modhost doctor\`
-lists it. A file is imported when its command is called or when all commands are listed, so that other commands start as fast as
-without it.`;
+of modhost itself come first, then those of bundled modules, then files and folders to serve, then commands of other modules.
+
+If the file of a command fails, or its name is in use, \`modhost --help\` prints a line on standard error, and \`modhost doctor\`
+lists it. The file is imported only when its command is called, or when all commands are listed.`;

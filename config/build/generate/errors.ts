@@ -1,4 +1,4 @@
-/** `docs/reference/errors.md`: a row for each entry of the error table. */
+/** Generates `docs/reference/errors.md`: a row for each entry of the error table. */
 import { type ErrorEntry, errorTable } from "#core/util/errors.ts";
 import { code, page, table } from "./markdown.ts";
 
@@ -10,10 +10,9 @@ export function errorsPage(): string {
   ]);
   return page("Errors", "the error table", [
     introduction,
-    table(["Code", "Message", "Answer to an HTTP client"], rows),
+    table(["Code", "Message", "Response to an HTTP client"], rows),
   ]);
 }
 
-const introduction = `Every error that the host itself raises is a \`ModhostError\` with a stable \`code\`. Words in braces stand for the values
-that \`error.details\` holds under the same names. Modules answer requests with errors of their own by \`HttpError\`.
-`;
+const introduction = `For authors and operators: every error that the host itself raises is a \`ModhostError\` with a stable \`code\`. A word in braces stands for
+the value in \`error.details\` with the same name. Modules raise errors of their own with \`HttpError\`.`;

@@ -1,6 +1,6 @@
 /**
- * `docs/reference/module-api.md`: every type that a module author sees, and what `modhost` exports
- * beside them.
+ * Generates `docs/reference/module-api.md`: every type that a module author sees, and the other
+ * exports of `modhost`.
  */
 import { basename } from "node:path";
 import { anchor, page } from "./markdown.ts";
@@ -8,43 +8,45 @@ import type { Exported, Sources } from "./sources.ts";
 import { calledFirst, describe, type Links, linksTo } from "./types.ts";
 
 const types = "core/types.ts";
-/** Those of events have a page of their own. */
+/** Types of events are on a page of their own. */
 const isOfEvents = ({ file }: Exported): boolean => basename(file) === "events.ts";
 
 /**
- * Titles of the files of types, in the order of the page; a file without one comes after them under
- * its own name.
+ * Titles of the files of types, in the order of the page. Files without a title follow them under
+ * their own names.
  */
 const titles: Readonly<Record<string, string>> = {
   module: "The module object",
   options: "Reading options",
   provider: "Providing an app",
   routes: "Routes and handlers",
-  answer: "Answers of handlers",
-  exchange: "Requests and answers",
+  handler_result: "Results of handlers",
+  exchange: "Requests and responses",
   http_files: "Static files",
-  http_gateway: "Content by its CID",
+  http_gateway: "Content by CID",
   middleware: "Koa middleware",
   websocket: "Websockets",
   sse: "Server-sent events",
   server: "Operating the server",
   change: "Changes of the server",
-  plan: "What a changed configuration makes of the server",
-  config: "The configuration as it is shown and edited",
+  plan: "Effects of a changed configuration",
+  config: "Showing and editing the configuration",
   certificate: "Certificates of the server",
-  state: "What a server tells",
+  state: "The state of a server",
   presented_token: "The token of a request",
   tokens: "Tokens of the server",
   token_scope: "Kinds of token scopes",
 };
 
-/** What the table of the page of events is made from; they have no headings there. */
+/**
+ * Types that the table of the events page is made from. They have no sections of their own there.
+ */
 export const tableOfEvents: readonly string[] = ["HostEvents", "FiredEvents", "AnnouncedEvents"];
 
-/** The types of the host, and those that bundled modules export for others. */
+/** Returns the types of the host, and those that bundled modules export. */
 const typesOf = (sources: Sources): Exported[] => [types, ...sources.ofModules].flatMap(sources.exportsOf);
 
-/** The addresses of all types, as seen from the folder of the reference. */
+/** Returns links to all types, as seen from the folder of the reference. */
 export function typeLinks(sources: Sources): Links {
   const all = typesOf(sources);
   const own = all.filter((exported) => !isOfEvents(exported));
@@ -54,7 +56,7 @@ export function typeLinks(sources: Sources): Links {
   return new Map([...linksTo("module-api.md", own), ...events]);
 }
 
-/** The types that the page of events shows. */
+/** Returns the types on the events page. */
 export function eventTypes(sources: Sources): Exported[] {
   return sources.exportsOf(types).filter(isOfEvents);
 }
@@ -73,7 +75,11 @@ export function moduleApiPage(sources: Sources): string {
       introduction: sources.introductionOf(file),
       all: byFile.get(file) ?? [],
     })),
-    { title: "The package", introduction: 'What `import ... from "modhost"` has beside these types.', all: package_ },
+    {
+      title: "The package",
+      introduction: 'Functions and classes that `import ... from "modhost"` has in addition to the types.',
+      all: package_,
+    },
   ];
   const links = new Map(
     [...typeLinks(sources), ...linksTo("module-api.md", package_)].map(([name, address]) => [
@@ -105,9 +111,11 @@ function titleOf(file: string): string {
   return titles[key] ?? `${key.charAt(0).toUpperCase()}${key.slice(1).replaceAll("_", " ")}`;
 }
 
-const introduction = `What a module is given, and what it gives. [Write a module](../guides/write-a-module.md) tells how it goes together;
-\`import type { ... } from "modhost"\` (or \`"modhost/types"\`, which holds nothing but types) has the names of this page, but for
-those of bundled modules, whose section says where they are.
-Other pages: [events](events.md), [options of the host](options.md), [errors](errors.md), the HTTP client and its
-helpers [\`modhost/net/http\`](net-http.md), the test kit [\`modhost/testing\`](testing.md). "Spec n" is part n of the
-HTTP module framework document, whose statements are in [the contract](contract.md).`;
+const introduction = `For authors of modules: every type that a module uses. [Write a module](../guides/write-a-module.md) is the introduction.
+
+\`import type { ... } from "modhost"\` has the names of this page, and so has \`"modhost/types"\`, which contains only types. The
+types of bundled modules are imported from elsewhere; their sections say from where.
+
+Other pages: [events](events.md), [options of the host](options.md), [errors](errors.md), the [HTTP client](net-http.md) and
+[functions for forms, URLs and HTML](net-http-helpers.md) of \`modhost/net/http\`, the test kit [\`modhost/testing\`](testing.md).
+"Spec n" is part n of the HTTP module framework document, whose statements are in [the contract](contract.md).`;

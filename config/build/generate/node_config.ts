@@ -1,4 +1,6 @@
-/** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
+/**
+ * Generates `docs/reference/node-config.md`: the keys of the node's configuration and its profiles.
+ */
 
 import type { ConfigKey } from "#node/storage/repo/config_key.ts";
 import { ignoredKeys } from "#node/storage/repo/ignored_keys.ts";
@@ -12,44 +14,56 @@ export function nodeConfigPage(): string {
   return page("The configuration of the node", "the table of keys and the profiles", [
     introduction,
     ...[...sections].map(([name, keys]) => `## ${name}\n\n${keysTable(keys)}`),
-    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${keptIntroduction}\n\n${keptTable()}`,
+    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${ignoredIntroduction}\n\n${ignoredTable()}`,
     `## Profiles\n\n${profilesIntroduction}\n\n${profilesTable()}`,
   ]);
 }
 
-const introduction = `The file \`config\` in the folder of the repo (\`node_repo\`) is one JSON object with these keys. It is the only truth for the
-node: \`node_profile\` is looked at once, when the repo is made. The command \`config\` reads and writes values by their dotted
-path, \`config/show\` and \`config/replace\` the whole; a value is in the file, and in force where it
-applies live, when the answer is sent.
+const introduction = `For operators of the storage node: the keys of the file \`config\` in the folder of the repo (\`node_repo\`), which is one JSON object. Only this file
+counts: \`node_profile\` is used once, when the repo is created.
 
-"Applies" tells when a changed value is in force. \`live\`: at once, whoever changes it: a command, an editor (the file is watched; \`modhost
-reload\` looks at it, too), a profile. \`start\`: from the next start of the node on. \`none\`: this node does not use it. What is in the file
-and not in force is named in the header \`X-Modhost-Config-Waits\` of the answers of \`config\`, \`config/show\`, \`config/replace\`,
-\`config/edit\` and \`config/profile/apply\`, which have the reference's bodies; on the error output of \`modhost rpc config\`; and in \`modhost status\`.
-A live value that cannot be applied, such as an address that is taken, is written all the same: the former one stays in force, the
-header has the reason (\`Addresses.Swarm;reason="…"\`), and the next change or \`modhost reload\` tries it again. A file that is no
-configuration, edited by hand, changes nothing but a warning in the log.
+## Read and change it
 
-"New repo" is what the file has when it is made without a profile; where nothing stands there the key is left out until it is
-set. Unknown keys at the top are kept, unknown keys inside a known section are dropped with the next change. \`flag\` is null, true
-or false; \`priority\` is null, false or a positive number, lower first; \`strings\` is one text or a list; \`duration\` is text such as
-\`1h30m\`; \`size\` is text such as \`10GB\`.`;
+The command \`config\` reads and writes a value by its dotted path, and \`config/show\` and \`config/replace\` the whole document. When the
+response arrives, the value is in the file. If it applies live, it is also in force.
 
-const laterIntroduction = `Later versions of the reference (Kubo) have other keys for what version 0.9 sets elsewhere. Where a config has one of these,
-it counts, and not what it stands for, and applies as that does; null says nothing. Those for a choice of who starts the node wait
-for the next start. Besides, \`auto\` in \`Bootstrap\` and in
-\`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).`;
+"Applies" says when a changed value takes effect:
 
-const keptIntroduction =
-  "All other keys of Kubo 0.43 are kept, without effect. What is below one of these belongs to it:";
+- \`live\`: at once, whether a command, a profile or an editor has changed it. The node watches the file, and \`modhost reload\` reads it, too.
+- \`start\`: at the next start of the node.
+- \`none\`: this node does not use the key.
 
-const keptTable = () =>
+A value may be in the file and not yet in force. The header \`X-Modhost-Config-Waits\` of the responses of \`config\`, \`config/show\`,
+\`config/replace\`, \`config/edit\` and \`config/profile/apply\` names such values, and so do standard error of \`modhost rpc config\` and
+\`modhost status\`.
+
+A live value that cannot be applied, such as an address in use, is written anyway. The previous value stays in force, the header
+has the reason (\`Addresses.Swarm;reason="…"\`), and the next change or \`modhost reload\` retries it. If an editor leaves a file that is no
+valid configuration, nothing changes, and the log has a warning.
+
+## Types and defaults
+
+"New repo" is the value in a file that is created without a profile. If it is empty, the file does not have the key until somebody sets it.
+Unknown keys at the top level are preserved. Unknown keys inside a known section are dropped with the next change.
+
+\`flag\` is null, true or false. \`priority\` is null, false or a positive number; lower goes first. \`strings\` is one text or a list.
+\`duration\` is text such as \`1h30m\`, and \`size\` is text such as \`10GB\`.`;
+
+const laterIntroduction = `Later versions of the reference (Kubo) have other keys for some settings of version 0.9. If a config has such a key, it replaces the older key,
+and takes effect at the same time as that one would. The value null has no effect. Keys that stand for an option or a flag take effect at the next start.
+
+\`auto\` in \`Bootstrap\` and in \`DNS.Resolvers\` stands for the built-in values, and \`API.Authorizations\`
+[works as in Kubo](../guides/operate/rpc-access.md#use-the-secrets-of-kubo).`;
+
+const ignoredIntroduction = `All other keys of Kubo 0.43 are preserved, and have no effect. This includes everything below a key of this table:`;
+
+const ignoredTable = () =>
   table(
     ["Key", "Why it has no effect"],
     Object.entries(ignoredKeys).map(([path, reason]) => [code(path), reason]),
   );
 
-/** Choices of whoever starts the node. */
+/** Settings that are options of whoever starts the node. */
 const choices: Readonly<Record<string, string>> = {
   pubsub: "the option `node_pubsub`, the flag `--enable-pubsub-experiment`",
   namesOverPubsub: "the option `node_namesys_pubsub`, the flag `--enable-namesys-pubsub`",
@@ -65,7 +79,7 @@ function laterTable(): string {
   return table(["Key", "Type", "Stands for", "Meaning"], rows);
 }
 
-const profilesIntroduction = `Changes by name: \`config/profile/apply\` makes them in a repo that is there, \`node_profile\` when a repo is made (several are
+const profilesIntroduction = `A profile is a set of changes with a name. \`config/profile/apply\` applies it to an existing repo, and \`node_profile\` to a new one (several are
 separated by commas).`;
 
 /** A longer value would not fit into a table. */
@@ -85,5 +99,5 @@ function profilesTable(): string {
     help,
     Object.keys(changes).map(code).join(", "),
   ]);
-  return table(["Profile", "What it is for", "Keys that it changes"], rows);
+  return table(["Profile", "Purpose", "Changed keys"], rows);
 }

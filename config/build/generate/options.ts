@@ -1,4 +1,4 @@
-/** `docs/reference/options.md`: a table for each owner of options. */
+/** Generates `docs/reference/options.md`: a table for each owner of options. */
 import { allowedText } from "#core/config/index.ts";
 import type { OptionDeclaration } from "#core/types.ts";
 import { code, page, table } from "./markdown.ts";
@@ -14,13 +14,13 @@ export function optionsPage(all: readonly Section[]): string {
       option.per_host === false ? "" : "yes",
       owner === "core" && option.applies === undefined ? "applies from then on" : changes[option.applies ?? "exchange"],
     ]);
-    const own = `## ${owner}\n\n${table(["Option", "Meaning", "Takes", "Default", "Per host", "A change"], rows)}`;
+    const own = `## ${owner}\n\n${table(["Option", "Meaning", "Values", "Default", "Per host", "A change"], rows)}`;
     return [own, ...Object.entries(options).flatMap(fieldsTable)].join("\n\n");
   });
   return page("Options", "the declarations of the options", [introduction, ...tables]);
 }
 
-/** The fields of an option that is an object with fields of its own. */
+/** Returns the fields of an option that is an object with fields of its own. */
 function fieldsTable([name, { fields }]: readonly [string, OptionDeclaration]): readonly string[] {
   if (fields === undefined) return [];
   const rows = Object.entries(fields).map(([field, option]) => [
@@ -29,35 +29,47 @@ function fieldsTable([name, { fields }]: readonly [string, OptionDeclaration]): 
     allowedText(option),
     option.default === undefined ? "" : code(JSON.stringify(option.default)),
   ]);
-  return [`Fields of \`${name}\`:`, table(["Field", "Meaning", "Takes", "Default"], rows)];
+  return [`Fields of \`${name}\`:`, table(["Field", "Meaning", "Values", "Default"], rows)];
 }
 
-/** What becomes of a change while the server runs. */
-const changes = { live: "applies at once", start: "waits for the next start", exchange: "exchanges the module" };
+/** The effect of a change while the server runs. */
+const changes = { live: "applies at once", start: "waits for the next start", exchange: "reloads the module" };
 
 const marks = ({ required, secret }: OptionDeclaration): string =>
-  `${required === true ? " Required." : ""}${secret === undefined ? "" : " Secret: shown in no log and no message."}`;
+  `${required === true ? " Required." : ""}${secret === undefined ? "" : " Secret: masked in logs and messages."}`;
 
-const introduction = `The configuration is the file named with \`--config\`, or the first one found of
-\`modhost.config.{ts,js,mjs,cjs,json,yaml,yml}\`, \`.modhostrc\`, \`.modhostrc.{ts,js,mjs,cjs,json,yaml,yml}\` and the key
-\`modhost\` of \`package.json\`, in the current folder and those above it up to the nearest one with a \`package.json\`.
-Without any, the host serves \`./data/modules\` and \`./data/www\`. A script exports an object, a function that returns
-one, or a promise of one.
+const introduction = `For operators: every option of the host and its bundled modules. [Configure](../guides/operate/configure.md) is the introduction.
 
-A variable \`MODHOST_<OPTION IN CAPITALS>\` wins over the file: \`MODHOST_HTTP_PORTS=8080,8081\`,
-\`MODHOST_HTTP_PATHS='{"hello":"/"}'\`. Objects are written as JSON, lists as JSON or separated by commas.
+## The config file
 
-Paths count from the folder of the config file. Periods are seconds or text: \`500ms\`, \`90s\`, \`10m\`, \`2h\`, \`1d\`, \`1w\`.
-Sizes are bytes or text: \`500kB\`, \`10MB\` (powers of 1000), \`64KiB\`, \`1GiB\` (powers of 1024).
-A single value stands for a list of one. \`null\` is the same as not set. A wrong value stops the start with its path; an
-unknown name is a warning with the nearest known one, and stops the start where that decides who gets in; names that begin
-with \`$\` are yours. An option marked "per host" may also stand in an entry of \`hosts\`,
-where it wins over the server's. \`modhost check\` tells whether a configuration is valid, and tries its paths and ports.
+The configuration is the file named with \`--config\`. Without that option it is the first of these in the current folder and its
+parents, up to the nearest one with a \`package.json\`: \`modhost.config.{ts,js,mjs,cjs,json,yaml,yml}\`, \`.modhostrc\`,
+\`.modhostrc.{ts,js,mjs,cjs,json,yaml,yml}\`, and the key \`modhost\` of \`package.json\`. Without any, the host serves \`./data/modules\` and \`./data/www\`.
 
-The last column tells what a [reload of the configuration](../guides/operate/configure.md#change-the-configuration-while-it-runs)
-makes of another value. Where it exchanges the module, those are all modules that have read the option, as in a reload of
-each, and those that depend on them. What applies from then on concerns what the host itself loads, starts or counts after it.
+A script exports an object, a function that returns one, or a promise of one.
 
-A required option without a value keeps its module from loading; the others go on. The values of secret options are
-masked in messages, in the log and in what \`modhost check\` prints.
-`;
+## The environment
+
+A variable \`MODHOST_<OPTION IN CAPITALS>\` overrides the file: \`MODHOST_HTTP_PORTS=8080,8081\`,
+\`MODHOST_HTTP_PATHS='{"hello":"/"}'\`. Objects are written as JSON, and lists as JSON or separated by commas.
+
+## Values
+
+- Paths are relative to the folder of the config file.
+- Periods are seconds or text: \`500ms\`, \`90s\`, \`10m\`, \`2h\`, \`1d\`, \`1w\`.
+- Sizes are bytes or text: \`500kB\`, \`10MB\` (powers of 1000), \`64KiB\`, \`1GiB\` (powers of 1024).
+- A single value may replace a list of one value. \`null\` is the same as not set.
+- An option marked "Per host" may also be in an entry of \`hosts\`, where it takes precedence over the server's.
+- Values of secret options are masked in messages, in the log and in the output of \`modhost check\`.
+
+## Mistakes
+
+An invalid value prevents the start, and the message has its path. An unknown name causes a warning with the nearest known name, and
+prevents the start if that name controls access. Names that begin with \`$\` are yours. If a required option has no value, its module is
+not loaded; the others are. \`modhost check\` says whether a configuration is valid, and tries its paths and ports.
+
+## Changes while the server runs
+
+The column "A change" says what a [reload of the configuration](../guides/operate/configure.md#change-the-configuration-while-it-runs)
+does with a changed value. "Reloads the module" means all modules that have read the option, and those that depend on them. "Applies from
+then on" means everything that the host itself loads, starts or counts after the change.`;

@@ -1,5 +1,5 @@
 /**
- * `docs/reference/rpc/`: the commands of the RPC API, a page for each group, written from their
+ * Generates `docs/reference/rpc/`: the commands of the RPC API, a page for each group, from their
  * table.
  */
 import {
@@ -18,12 +18,13 @@ import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 const source = "the declarations of the commands";
 
 /**
- * Page name to text. What came with the level 0.43 is served at both, and stands beside the others;
- * what differs there follows what the command is at the level 0.9.
+ * Returns the pages: name to text. Commands that came with level 0.43 are served at both levels and
+ * are listed with the others. Differences at level 0.43 follow the description of the command at
+ * level 0.9.
  */
 export function rpcPages(table: Table): Map<string, string> {
   const { root } = table;
-  const today = table.at("0.43");
+  const laterTable = table.at("0.43");
   const tops = [...root.children.values()].sort(byPath);
   const groups = tops.filter(({ children }) => children.size > 0);
   const singles = tops.filter(({ children }) => children.size === 0);
@@ -35,7 +36,7 @@ export function rpcPages(table: Table): Map<string, string> {
       introduction,
       ...index.map(([name, nodes]) => `## ${titleOf(name)}\n\n${commandTable(name, nodes.flatMap(documented))}`),
       `## Options of every command\n\n${optionTable(root.entry.options)}`,
-      answers,
+      responses,
     ]),
   );
   for (const [name, nodes] of index) {
@@ -48,43 +49,46 @@ export function rpcPages(table: Table): Map<string, string> {
       `${name}.md`,
       page(titleOf(name), source, [
         ...about.filter((text) => text !== "").map(prose),
-        ...nodes.flatMap(documented).map((each) => section(each, today)),
+        ...nodes.flatMap(documented).map((each) => section(each, laterTable)),
       ]),
     );
   }
   return pages;
 }
 
-const introduction = `A command is called by \`POST /api/v0/<command>\`, also from the command line by \`modhost rpc\`. Arguments are repeated
-\`arg\` in the query, in their order; options are query parameters by one of their names; a flag (\`bool\`) without a value is
-true. Options that may be repeated (\`list\`) are given once for each value. Files are the parts of a \`multipart/form-data\`
-body: the file name of a part is its path, with \`/\` written as \`%2F\`; parts of the type \`application/x-directory\` are folders,
-of \`application/symlink\` links. Where an argument may come from the body, each line of the first part is one value.
+const introduction = `For developers of clients: the commands of the RPC API. A call is \`POST /api/v0/<command>\`, or \`modhost rpc <command>\` on the command line.
+A running host describes all commands, as OpenAPI 3.1, at \`GET /api/openapi.json\`.
 
-The effect of a command is for the scopes of [tokens](../../guides/operate/tokens.md): \`read\` looks, which may fetch and keep what is
-looked at; \`write\` changes what the node has, is told or does for others, ends it, runs a program, or hands out a private key.
+- **Arguments** are \`arg\` in the query, repeated in their order.
+- **Options** are query parameters, by any of their names. A flag (\`bool\`) without a value is true. A repeatable option (\`list\`) is
+  given once for each value.
+- **Files** are the parts of a \`multipart/form-data\` body. The file name of a part is its path, with \`/\` written as \`%2F\`. Parts of the
+  type \`application/x-directory\` are folders, and those of \`application/symlink\` are links.
+- **Arguments in the body**: if an argument may come from the body, each line of the first part is one value.
 
-What is marked "Since 0.43" is of Kubo 0.43, and served at the level 0.9 as well. What a command has otherwise where the option \`api_level\` is
-\`"0.43"\` stands below it.
+The column "Effect" is for the scopes of [tokens](../../guides/operate/tokens.md). \`read\` changes nothing, but may fetch and store the requested
+content. \`write\` changes content or settings of the node, acts for others, ends the node, runs a program, or returns a private key.
 
-A running host describes all of it, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
+"Since 0.43" marks what Kubo 0.43 has added. It works at the level 0.9 as well. If a command behaves differently with
+\`api_level: "0.43"\`, its section says so at its end.`;
 
-const answers = `## Answers
+const responses = `## Responses
 
 ${rows(
-  ["Answer", "What it looks like"],
+  ["Response", "Form"],
   [
     ["one value", "`application/json`, one JSON value and a line feed"],
-    ["values", "`application/json` with `X-Chunked-Output: 1`, a JSON value a line, as they come"],
+    ["values", "`application/json` with `X-Chunked-Output: 1`, a JSON value per line, as they are found"],
     ["bytes", "`text/plain` with `X-Stream-Output: 1`"],
     ["nothing", "an empty body with `X-Chunked-Output: 1`"],
   ],
 )}
 
-\`encoding=text\` gives values in the form that the command line prints. A failure is \`{"Message": "…", "Code": 0, "Type": "error"}\` with
-status 500 (400 and \`Code\` 1 where the call cannot be right); one that comes after the
-first value ends the answer, and its text stands in the trailer \`X-Stream-Error\`. Calls that cannot be read are refused with
-400 and plain text, callers that may not call with 403.`;
+With \`encoding=text\` values have the form that the command line prints.
+
+A failure is \`{"Message": "…", "Code": 0, "Type": "error"}\` with status 500, or 400 and \`Code\` 1 if the call is invalid. A failure after
+the first value ends the response, and its text is in the trailer \`X-Stream-Error\`. A call that cannot be parsed gets 400 and plain
+text, and a caller without access gets 403.`;
 
 const byPath = (one: CommandNode, other: CommandNode) => (one.path < other.path ? -1 : 1);
 const titleOf = (name: string) => (name === "single" ? "Commands without a group" : `Commands of ${name}`);
@@ -94,7 +98,7 @@ interface Documented {
   readonly command: Command;
 }
 
-/** The commands from there on. */
+/** Returns the commands at and below a node of the tree. */
 function documented(node: CommandNode): Documented[] {
   const own = isCommand(node.entry) ? [{ path: node.path, command: node.entry }] : [];
   const below = [...node.children.values()].sort(byPath);
@@ -115,39 +119,39 @@ function commandTable(name: string, commands: readonly Documented[]): string {
 const marks = ({ experimental, deprecated, since }: Pick<Option, "experimental" | "deprecated"> & SinceLevel) =>
   `${since === undefined ? "" : ` Since ${since}.`}${experimental === true ? " Experimental." : ""}${deprecated === true ? " Deprecated." : ""}`;
 
-function section({ path, command }: Documented, today: Table): string {
+function section({ path, command }: Documented, laterTable: Table): string {
   const { arguments: declared, file } = command;
   const options = optionsOf(command);
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
   const parts = [
     `## ${path}`,
-    `${prose(command.help)}${marks(command)}${command.readOnly === true ? " The read-only port has it, too." : ""}`,
+    `${prose(command.help)}${marks(command)}${command.readOnly === true ? " The read-only port serves it, too." : ""}`,
     ...(command.about === undefined ? [] : [prose(command.about)]),
     ...(command.needs === undefined ? [] : [switchOf(command.needs)]),
     `\`\`\`sh\n${curlLine(path, command)}\n${programLine(path, command)}\n\`\`\``,
     ...(declared.length > 0 ? [argumentTable(declared)] : []),
     ...(shown ? [optionTable(options)] : []),
     ...(file === undefined ? [] : [bodyOf(file)]),
-    answerOf(command),
-    ...differences(path, command, today),
+    responseOf(command),
+    ...differences(path, command, laterTable),
   ];
   return parts.join("\n\n");
 }
 
 const optionsOf = ({ options, group }: Command) => ({ ...options, ...group?.options });
 
-/** What of a command is otherwise at the level 0.43. */
-function differences(path: string, command: Command, today: Table): string[] {
-  const { level } = today;
+/** Describes how a command differs at level 0.43. */
+function differences(path: string, command: Command, laterTable: Table): string[] {
+  const { level } = laterTable;
   const gone = Object.entries(level.removed).find(([above]) => path === above || path.startsWith(`${above}/`));
   if (gone !== undefined) {
     const [, text] = gone;
-    return [`At the level 0.43 it is no more: ${text === undefined ? "404" : `the failure ${code(text)}`}.`];
+    return [`At the level 0.43 it does not exist: ${text === undefined ? "404" : `the failure ${code(text)}`}.`];
   }
-  const entry = today.node(path)?.entry;
+  const entry = laterTable.node(path)?.entry;
   if (entry === undefined || !isCommand(entry)) return [];
   const differs = (part: (of: Command) => string) => part(entry) !== part(command);
-  // When one came says nothing of the level.
+  // The level that an option is available since is no difference.
   const [before, after] = [command, entry].map((each) =>
     optionRows(optionsOf(each)).map((row) => row.map((text) => text.replace(/ Since [\d.]+\d\./, ""))),
   );
@@ -158,11 +162,11 @@ function differences(path: string, command: Command, today: Table): string[] {
     ...(differs(({ help }) => help) ? [prose(entry.help)] : []),
     ...(differs(({ arguments: all }) => argumentTable(all)) ? [argumentTable(entry.arguments)] : []),
     ...(changed.length > 0 ? [rows(OPTION_HEAD, changed)] : []),
-    ...(left.length > 0 ? [`Without ${left.map(([name]) => name).join(", ")}.`] : []),
+    ...(left.length > 0 ? [`Without the options ${left.map(([name]) => name).join(", ")}.`] : []),
     ...(differs(bodyText) ? [bodyText(entry)] : []),
-    ...(differs(answerOf) ? [answerOf(entry)] : []),
+    ...(differs(responseOf) ? [responseOf(entry)] : []),
   ];
-  return parts.length === 0 ? [] : ["**At the level 0.43:**", ...parts];
+  return parts.length === 0 ? [] : ["**At level 0.43:**", ...parts];
 }
 
 const bodyText = ({ file }: Command) => (file === undefined ? "No body." : bodyOf(file));
@@ -170,7 +174,7 @@ const bodyText = ({ file }: Command) => (file === undefined ? "No body." : bodyO
 const switchOf = (key: string) =>
   `Needs ${code(key)} of [the node's configuration](../node-config.md): ${code(`modhost rpc config --bool ${key} true`)}.`;
 
-/** A call with what must be given. */
+/** Returns a curl command with the required arguments only. */
 function curlLine(path: string, { arguments: declared, file, returns, example = {} }: Command): string {
   const required = declared.filter(({ required }) => required === true).map(({ name }) => `arg=<${name}>`);
   const given = [...required, ...Object.entries(example).map(([name, value]) => `${name}=${value}`)];
@@ -231,28 +235,28 @@ function bodyOf({ name, help, required, many }: FileArgument): string {
   return `Body: ${code(name)} (${many === true ? "files and folders" : "a file"}, ${required === true ? "required" : "optional"}). ${prose(help)}`;
 }
 
-function answerOf({ returns, encodings }: Command): string {
+function responseOf({ returns, encodings }: Command): string {
   const more = Object.keys(encodings).map(code).join(", ");
-  const encoded = more === "" ? "" : `\n\nFurther encodings: ${more}.`;
-  return `${answerText(returns)}${encoded}`;
+  const encoded = more === "" ? "" : `\n\nOther encodings: ${more}.`;
+  return `${resultText(returns)}${encoded}`;
 }
 
-function answerText({ form, shape }: Command["returns"]): string {
-  if (form === "nothing") return "Answers with nothing.";
-  if (form === "bytes") return "Answers with bytes.";
+function resultText({ form, shape }: Command["returns"]): string {
+  if (form === "nothing") return "The response is empty.";
+  if (form === "bytes") return "The response is bytes.";
   const value = exampleOf(shape);
   const left = optionalNames(shape, "");
-  const optional = left.length === 0 ? "" : `\n\nLeft out when empty: ${left.map(code).join(", ")}.`;
+  const optional = left.length === 0 ? "" : `\n\nOmitted when empty: ${left.map(code).join(", ")}.`;
   const block = (text: string) => `\`\`\`json\n${text}\n\`\`\``;
   return form === "stream"
-    ? `Answers with values such as\n\n${block(JSON.stringify(value))}${optional}`
-    : `Answers with one value such as\n\n${block(JSON.stringify(value, null, 2))}${optional}`;
+    ? `The response is a sequence of values such as\n\n${block(JSON.stringify(value))}${optional}`
+    : `The response is one value such as\n\n${block(JSON.stringify(value, null, 2))}${optional}`;
 }
 
 const cid = "QmZULkCELmmk5XNfCgTnCyFgAVxBRBXyDHGGMVoLFLiXEN";
 const peer = "12D3KooWDNUXmH5LKRK2GBsmZ7TDGEXqHTLyjuSEdSgq9pbJWQJp";
 
-/** Texts by name of their field. */
+/** Example texts by the name of their field. */
 const texts: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["Hash", "Cid", "CidStr", "Ref", "Key"].map((name) => [name, cid])),
   ...Object.fromEntries(["Peer", "ID", "Id", "Peers"].map((name) => [name, peer])),

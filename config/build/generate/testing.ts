@@ -1,4 +1,4 @@
-/** `docs/reference/testing.md`: what `modhost/testing` exports. */
+/** Generates `docs/reference/testing.md`: the exports of `modhost/testing`. */
 import { page } from "./markdown.ts";
 import { typeLinks } from "./module_api.ts";
 import type { Sources } from "./sources.ts";
@@ -31,10 +31,10 @@ test("greets", async () => {
     },
   };
   await using server = await createTestHost({ modules: [hello] });
-  const answer = await server.fetch("/hello/");
-  assert.equal(await answer.text(), "Hello, world!\\n");
+  const response = await server.fetch("/hello/");
+  assert.equal(await response.text(), "Hello, world!\\n");
 });
 \`\`\`
 
-In place of the module itself, \`modules\` takes the path of its file, as \`"./mod_hello.ts"\`.`;
+Instead of a module, \`modules\` may contain the path of its file, such as \`"./mod_hello.ts"\`.`;
 }

@@ -1,6 +1,6 @@
 /**
- * `docs/reference/token-scopes.md`: every form of a scope that the host and the bundled modules
- * declare.
+ * Generates `docs/reference/token-scopes.md`: every form of a scope that the host and the bundled
+ * modules declare.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { ScopeKinds } from "#core/tokens/index.ts";
@@ -9,7 +9,10 @@ import { code, page, table } from "./markdown.ts";
 
 const modules = new URL("../../../modules/", import.meta.url);
 
-/** The forms by the modules that declare them: each has its kinds in a file `scopes.ts`. */
+/**
+ * Returns the forms by the modules that declare them. Each module declares its kinds in a file
+ * `scopes.ts`.
+ */
 export async function bundledScopes(): Promise<DeclaredTokenScope[]> {
   const kinds = new ScopeKinds();
   for (const folder of readdirSync(modules).sort()) {
@@ -26,15 +29,17 @@ export async function tokenScopesPage(): Promise<string> {
   const rows = (await bundledScopes()).map(({ form, module, help }) => [code(form), module ?? "", help]);
   return page("Token scopes", "core/tokens/scopes.ts and the files scopes.ts of bundled modules", [
     introduction,
-    table(["Scope", "Module", "Opens"], rows),
+    table(["Scope", "Module", "Gives access to"], rows),
     own,
   ]);
 }
 
-const introduction = `What a [token](../guides/operate/tokens.md) can open. A scope is a kind and, after a colon, what is opened of that kind;
-words in capitals are filled in. \`app:NAME\` and \`*\` are the host's own, and a module declares each of the others while it is
-loaded. \`modhost token scopes\` lists those of your server, the ones of your own modules among them.`;
+const introduction = `For operators: everything that a [token](../guides/operate/tokens.md) can open. A scope is a kind and, after a colon, a part of that kind. Replace words
+in capitals.
 
-const own = `A module declares a kind by [\`module.provides("token-scope", ...)\`](module-api.md#tokenscopeitem);
-[Scopes of your own](../guides/module/tokens.md#scopes-of-your-own) shows how. A scope whose module is not loaded stays with its token and opens
+\`app:NAME\` and \`*\` belong to the host. Each of the others is declared by a module while it is loaded. \`modhost token scopes\` lists
+the scopes of your server, including those of your own modules.`;
+
+const own = `A module declares a kind by [\`module.provides("token-scope", ...)\`](module-api.md#tokenscopeitem):
+[Scopes of your own](../guides/module/tokens.md#scopes-of-your-own). If a module is unloaded, its scopes stay with their tokens, and open
 nothing until the module is loaded again.`;

@@ -1,13 +1,16 @@
 /** The rules of comments, names and prose. docs/contributing/style.md explains them. */
 
-import { codeFindings } from "./code.ts";
-import { commentsOf, declaredNames, parse } from "./comments.ts";
+import { codeFindings, declaredNames, mayHaveCodeFindings, parse } from "./code.ts";
+import { commentsOf } from "./comments.ts";
+import { type Scan, scan } from "./scan.ts";
 import { fits, WIDTH, wrapComment, wrapLines } from "./wrap.ts";
 
 export interface Finding {
   readonly line: number;
   readonly rule: string;
   readonly text: string;
+  /** The word or name that the rule rejects, for the list of exceptions. */
+  readonly word?: string;
 }
 
 const MAX_SUBJECT = 72;
@@ -22,7 +25,11 @@ interface SentenceRule {
  * The list stays short: a pattern with many false alarms would be worked around.
  */
 const sentenceRules: readonly SentenceRule[] = [
-  { rule: "headless sentence: say who does what", pattern: /^(?:What|Who|Whose|Whom|Whoever|Whatever|Those)\b/ },
+  {
+    rule: "headless sentence: say who does what",
+    pattern:
+      /^(?:What|Who|Whose|Whom|Whoever|Whatever|Those (?:that|which|who|whose|of|for|to|in|on|at|by|with|without|from|among|behind|below|above))\b/,
+  },
   { rule: "headless sentence: name what it belongs to", pattern: /^Of (?!course\b)\w/ },
   { rule: "headless sentence: use the noun instead of 'one'", pattern: /^One (?:of|that|which|who)\b/ },
   { rule: "negation: say what happens instead", pattern: /\b(?:no|any) more(?=[,.;:)]|$)|\bnone of both\b/i },
@@ -36,6 +43,7 @@ const plainerWords: ReadonlyMap<string, string> = new Map([
   ["lends", "shares, leases"],
   ["lending", "sharing, leasing"],
 ]);
+const plainerRule = (word: string) => `'${word}': write ${plainerWords.get(word.toLowerCase())}`;
 const plainer = new RegExp(`\\b(?:${[...plainerWords.keys()].join("|")})\\b`, "i");
 
 /** Words that no declared name and no file name has, with the words of the field. */
@@ -84,7 +92,15 @@ function wordsOfName(name: string): string[] {
     .map((word) => word.toLowerCase());
 }
 
+const suggestions = new Map<string, string | undefined>();
+
+/** The rule that a name breaks, as a text. Most names occur in many files. */
 function bannedIn(name: string): string | undefined {
+  if (!suggestions.has(name)) suggestions.set(name, suggestionFor(name));
+  return suggestions.get(name);
+}
+
+function suggestionFor(name: string): string | undefined {
   const word = wordsOfName(name).find((one) => bannedWords.has(one));
   return word === undefined ? undefined : `${name}: instead of '${word}' write ${bannedWords.get(word)}`;
 }
@@ -105,8 +121,7 @@ function sentenceFindings(text: string, line: number): Finding[] {
     for (const { rule, pattern } of sentenceRules)
       if (pattern.test(sentence)) findings.push({ line, rule, text: sentence });
     const [word] = plainer.exec(sentence) ?? [];
-    if (word !== undefined)
-      findings.push({ line, rule: `'${word}': write ${plainerWords.get(word.toLowerCase())}`, text: sentence });
+    if (word !== undefined) findings.push({ line, rule: plainerRule(word), text: sentence, word });
   }
   return findings;
 }
@@ -125,31 +140,36 @@ function blocksOf(comment: string): string[] {
     );
 }
 
-export function sourceFindings(path: string, source: string): Finding[] {
+/** `scanned`: what `scan` returns for the source. */
+export function sourceFindings(path: string, source: string, scanned: Scan = scan(source)): Finding[] {
   const findings: Finding[] = [];
-  const file = parse(source);
   const fileName = (path.split("/").at(-1) as string).replace(/\.\w+$/, "");
   const fileWord = bannedIn(fileName);
-  if (fileWord !== undefined) findings.push({ line: 1, rule: "name of the file", text: fileWord });
-  for (const comment of commentsOf(file)) {
+  if (fileWord !== undefined) findings.push({ line: 1, rule: "name of the file", text: fileWord, word: fileName });
+  for (const comment of commentsOf(source, scanned.comments)) {
     for (const block of blocksOf(comment.source)) findings.push(...sentenceFindings(block, comment.line));
     if (wrapComment(comment) !== comment.source)
       findings.push({
         line: comment.line,
         rule: `comment wider than ${WIDTH} columns: npm run format`,
-        text: comment.text,
+        text: comment.source.replace(/\s+/g, " "),
       });
   }
-  for (const { name, line } of declaredNames(file)) {
-    const word = bannedIn(name);
-    if (word !== undefined) findings.push({ line, rule: "name", text: word });
+  const hasBannedName = scanned.identifiers.values().some((name) => bannedIn(name) !== undefined);
+  const isSuspicious = mayHaveCodeFindings(source);
+  if (!hasBannedName && !isSuspicious) return findings;
+  const file = parse(source);
+  for (const { name, line } of hasBannedName ? declaredNames(file) : []) {
+    const text = bannedIn(name);
+    if (text !== undefined) findings.push({ line, rule: "name", text, word: name });
   }
-  return [...findings, ...codeFindings(file)];
+  if (isSuspicious) findings.push(...codeFindings(file));
+  return findings;
 }
 
 export function wrapSource(source: string): string {
   let out = source;
-  for (const comment of commentsOf(parse(source)).reverse())
+  for (const comment of commentsOf(source, scan(source).comments).reverse())
     out = out.slice(0, comment.start) + wrapComment(comment) + out.slice(comment.end);
   return out;
 }
@@ -183,8 +203,9 @@ export function markdownFindings(source: string): Finding[] {
     if (word !== undefined)
       findings.push({
         line: index + 1,
-        rule: `'${word}': write ${plainerWords.get(word.toLowerCase())}`,
+        rule: plainerRule(word),
         text: line.trim(),
+        word,
       });
   }
   return findings;

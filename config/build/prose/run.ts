@@ -1,34 +1,31 @@
 /**
  * Checks comments, names and Markdown of the tree:
  * `node config/build/prose/run.ts [--write] [--count] [PATH...]`. `--write` wraps what is too wide,
- * `--count` prints how many findings each rule has.
+ * `--count` prints how many findings each rule has. A run without paths also checks the names of
+ * types and the subjects of commits.
  */
-import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { Exceptions } from "./exceptions.ts";
 import { type Finding, markdownFindings, sourceFindings, subjectFindings, wrapMarkdown, wrapSource } from "./rules.ts";
+import { scan } from "./scan.ts";
+import { commitSubjects, listFiles } from "./tree.ts";
+import { type TypeCounts, TypeNames } from "./type_names.ts";
 
 const { values, positionals } = parseArgs({
   options: { write: { type: "boolean" }, count: { type: "boolean" } },
   allowPositionals: true,
 });
 
-/** Recorded material, and sources that are wrong on purpose. */
-const skipped = /^(?:test\/fixtures|test\/contract\/rules\/broken|docs\/images)\//;
-const sources = /\.(?:ts|mjs|cjs|js)$/;
-
-const listed = execFileSync("git", ["ls-files", "-z", "--", ...positionals], { encoding: "utf8", maxBuffer: 2 ** 28 });
-const paths = listed
-  .split("\0")
-  .filter((path) => path !== "" && !skipped.test(path) && (sources.test(path) || path.endsWith(".md")));
-
-/** Commits before this time were made without the rule. */
-const SUBJECTS_SINCE = "2026-11-29T12:00:00Z";
-
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const paths = listFiles(root, positionals);
 const counts = new Map<string, number>();
-let found = 0;
+const typeNames = new TypeNames();
+const exceptions = new Exceptions();
+
 function report(name: string, findings: readonly Finding[]): void {
-  found += findings.length;
   for (const { line, rule, text } of findings) {
     counts.set(rule, (counts.get(rule) ?? 0) + 1);
     if (!values.count) console.log(`${name}:${line}: ${rule}\n    ${text.slice(0, 200)}`);
@@ -36,20 +33,30 @@ function report(name: string, findings: readonly Finding[]): void {
 }
 
 for (const path of paths) {
-  const source = readFileSync(path, "utf8");
-  const isSource = sources.test(path);
-  const written = values.write ? (isSource ? wrapSource(source) : wrapMarkdown(source)) : source;
-  if (written !== source) writeFileSync(path, written);
-  report(path, isSource ? sourceFindings(path, written) : markdownFindings(written));
+  const file = join(root, path);
+  const source = readFileSync(file, "utf8");
+  const isMarkdown = path.endsWith(".md");
+  const written = values.write ? (isMarkdown ? wrapMarkdown(source) : wrapSource(source)) : source;
+  if (written !== source) writeFileSync(file, written);
+  const scanned = isMarkdown ? undefined : scan(written);
+  if (scanned !== undefined) typeNames.add(path, scanned.exportedTypes);
+  const findings = scanned === undefined ? markdownFindings(written) : sourceFindings(path, written, scanned);
+  report(path, exceptions.filter(path, findings));
 }
+
 if (positionals.length === 0) {
-  const log = execFileSync("git", ["log", "--no-merges", "--format=%s", `--since=${SUBJECTS_SINCE}`], {
-    encoding: "utf8",
-  });
-  report("git log", subjectFindings(log.split("\n")));
+  const list = "config/build/prose/type_names.json";
+  const known = JSON.parse(readFileSync(join(root, list), "utf8")) as TypeCounts;
+  const shared = values.write ? typeNames.shortened(known) : known;
+  if (values.write) writeFileSync(join(root, list), `${JSON.stringify(shared, null, 2)}\n`);
+  report(list, typeNames.findings(shared));
+  report("config/build/prose/exceptions.ts", exceptions.unused());
+  report("git log", subjectFindings(commitSubjects(root)));
 }
+
 if (values.count)
   for (const [rule, count] of [...counts].sort((one, other) => other[1] - one[1])) console.log(count, rule);
+const found = counts.values().reduce((sum, count) => sum + count, 0);
 if (found > 0)
   console.error(`${found} findings in ${paths.length} files; docs/contributing/style.md explains the rules`);
 process.exitCode = found > 0 ? 1 : 0;

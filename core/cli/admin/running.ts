@@ -1,9 +1,10 @@
 /** Inspects the server that runs on the configuration, or else the configuration itself. */
+import { httpOf } from "../../host/http_module.ts";
 import type { Host } from "../../host.ts";
 import type { Explanation, RouteInfo } from "../../http/index.ts";
 import type { ModuleState, ServerStatus } from "../../types.ts";
 import type { CommandContext, CommandOption } from "../command.ts";
-import { hostOptions, httpOf, withHost } from "../hosted.ts";
+import { hostOptions, withHost } from "../hosted.ts";
 import { adminSocket, NoServerError, send, socketOption, statusOf } from "./client.ts";
 
 /** Options of commands that inspect the running server if there is one. */

@@ -1,21 +1,21 @@
 /** Listening sockets that systemd hands to the process that it starts: sd_listen_fds(3). */
 import type { InheritedSocket } from "../../ports/inherited.ts";
 
-/** The first descriptor that systemd passes. */
+/** The number of the first inherited descriptor. */
 const FIRST = 3;
 
-/** More sockets than this are a mistake. */
+/** A larger number in the environment is a mistake. */
 const MAX_SOCKETS = 256;
 
 interface Ids {
   readonly pid: number;
-  /** The process that started this one: the launcher, if it runs this program as a child. */
+  /** The launcher, if it runs this program as a child. */
   readonly ppid: number;
 }
 
 /**
- * Returns an empty list if the variables are for another process, such as a parent that did not
- * remove them.
+ * Returns the sockets that this process has inherited. Returns none if the variables are for
+ * another process, such as a parent that has passed them on.
  */
 export function inheritedSockets(env: NodeJS.ProcessEnv, { pid, ppid }: Ids = process): InheritedSocket[] {
   const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES } = env;

@@ -1,21 +1,21 @@
 /**
- * The messages of two server processes while one takes over from the other. The next process
- * makes the calls.
+ * The messages of two server processes while one takes over from the other. The previous process
+ * calls the next one.
  */
-import type { SavedState } from "../../host.ts";
+import type { Host, SavedState } from "../../host.ts";
 import type { PausedPort } from "../../ports/inherited.ts";
 
 /** Set in the environment of a process that is to take over from its parent. */
 export const TAKEOVER_VARIABLE = "MODHOST_SUCCESSOR";
 
-/** A port, whose listening socket has been sent before under this key. */
+/** A port. Its listening socket was sent before, with this key. */
 export interface HandedPort extends Pick<PausedPort, "name" | "requested"> {
   readonly key: string;
 }
 
 /**
- * The state that the previous process hands over once it has stopped. It has closed all its files,
- * so the next process may open them.
+ * The ports and states that the previous process hands over after it has stopped. The next process
+ * may then open the repo.
  */
 export interface HandedServer {
   readonly ports: readonly HandedPort[];
@@ -28,4 +28,15 @@ export interface Checked {
   readonly data: string;
   readonly config: { readonly isEmpty: boolean; readonly file: string | undefined };
   readonly failed: readonly { readonly name: string; readonly host: string; readonly note: string }[];
+}
+
+/** Checks that no loaded module has failed. @throws {Error} names the first that has */
+export function assertNoneLost(failed: Checked["failed"], loaded: ReadonlySet<string>): void {
+  const lost = failed.find(({ name }) => loaded.has(name));
+  if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+}
+
+/** Returns the names of the loaded modules of a host. */
+export function loadedIn(host: Host): Set<string> {
+  return new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
 }

@@ -1,4 +1,4 @@
-/** The next server process, as seen by the one that hands over. */
+/** The channel to the next server process, for the process that hands over. */
 import { serialize } from "node:v8";
 import type { Handed, SavedState } from "../../host.ts";
 import { within } from "../../relay/channel.ts";
@@ -7,7 +7,7 @@ import { closeHandle } from "../../relay/ipc_channel.ts";
 import { IpcChild, ownCommand } from "../../relay/ipc_child.ts";
 import type { NextServerProcess } from "../../types.ts";
 import { handleOf } from "../../util/patches/node/handles.ts";
-import { type Checked, type HandedServer, TAKEOVER_VARIABLE } from "./messages.ts";
+import { type Checked, TAKEOVER_VARIABLE } from "./messages.ts";
 
 /** Seconds in which the next process must have loaded everything. */
 const CHECK_TIMEOUT = 120;
@@ -22,15 +22,6 @@ const ownVariables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDF
 
 export class NextProcess {
   readonly #child: IpcChild;
-  readonly #checked = Promise.withResolvers<Checked>();
-  readonly #handed = Promise.withResolvers<HandedServer>();
-  readonly #running = Promise.withResolvers<void>();
-  /** Settles when the process has all connections. */
-  readonly #given = Promise.withResolvers<void>();
-  readonly #taken = Promise.withResolvers<void>();
-  /** Rejects when the process has failed or ended. */
-  readonly #lost = Promise.withResolvers<never>();
-  #lostBecause: Error | undefined;
 
   constructor({ command, folder = process.cwd() }: NextServerProcess, env: NodeJS.ProcessEnv) {
     const own = Object.fromEntries(Object.entries(env).filter(([name]) => !ownVariables.includes(name)));
@@ -40,22 +31,9 @@ export class NextProcess {
       cwd: folder,
       env: { ...own, [TAKEOVER_VARIABLE]: "1" },
       stdio: ["ignore", "inherit", "inherit"],
-      handlers: {
-        checked: (checked: Checked) => {
-          this.#checked.resolve(checked);
-          return this.#handed.promise;
-        },
-        running: () => {
-          this.#running.resolve();
-          return this.#given.promise;
-        },
-        taken: () => this.#taken.resolve(),
-        failed: (reason: string) => this.#lose(new Error(reason)),
-      },
+      handlers: { failed: (reason: string) => this.#child.channel.end(new Error(reason)) },
       onConnection: ({ handle }) => closeHandle(handle),
     });
-    this.#lost.promise.catch(() => undefined);
-    void this.#child.ended.then(({ how }) => this.#lose(new Error(`it ${how}`)));
   }
 
   get pid(): number | undefined {
@@ -64,12 +42,13 @@ export class NextProcess {
 
   /** @throws {Error} when the process has failed or ended */
   assertAlive(): void {
-    if (this.#lostBecause !== undefined) throw this.#lostBecause;
+    const { ended } = this.#child.channel;
+    if (ended !== undefined) throw ended;
   }
 
   /** Resolves when the process has loaded everything once. @throws {Error} why it cannot */
-  checked(): Promise<Checked> {
-    return this.#wait(this.#checked.promise, CHECK_TIMEOUT);
+  async checked(): Promise<Checked> {
+    return (await this.#call(CHECK_TIMEOUT, "check")) as Checked;
   }
 
   /**
@@ -84,8 +63,7 @@ export class NextProcess {
       this.#child.channel.give(key, handle);
       return [{ key, name, requested }];
     });
-    this.#handed.resolve({ ports: handed, states });
-    await this.#wait(this.#running.promise, START_TIMEOUT);
+    await this.#call(START_TIMEOUT, "begin", { ports: handed, states });
   }
 
   /**
@@ -100,9 +78,8 @@ export class NextProcess {
         handoff.takeFrom(socket, { service: name, head: new Uint8Array(), to: 1 });
       }
     }
-    await this.#wait(handoff.delivered(START_TIMEOUT * 1000), START_TIMEOUT);
-    this.#given.resolve();
-    await this.#wait(this.#taken.promise, START_TIMEOUT);
+    await Promise.race([handoff.delivered(START_TIMEOUT * 1000), this.#child.ended]);
+    await this.#call(START_TIMEOUT, "finish");
     this.#child.process.disconnect();
     this.#child.process.unref();
   }
@@ -113,13 +90,9 @@ export class NextProcess {
     await this.#child.endWithin(END_MS);
   }
 
-  #lose(error: Error): void {
-    this.#lostBecause ??= error;
-    this.#lost.reject(this.#lostBecause);
-  }
-
-  #wait<T>(step: Promise<T>, seconds: number): Promise<T> {
-    return within(seconds, Promise.race([step, this.#lost.promise]), `it has not responded for ${seconds} s`);
+  #call(seconds: number, step: "check" | "begin" | "finish", ...values: unknown[]): Promise<unknown> {
+    const work = this.#child.channel.call(step, ...values);
+    return within(seconds, work, `it has not responded for ${seconds} s`);
   }
 }
 

@@ -1,17 +1,17 @@
 /**
- * Waits until a server can be handed over to another process. Until then nothing of the server
- * changes.
+ * Waits until a server can be handed over to another process. The server does not change until
+ * then.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { httpOf } from "../../host/http_module.ts";
 import type { Host } from "../../host.ts";
 import { assertNotEmptied } from "../../operations/apply.ts";
 import type { Progress } from "../../operations/change.ts";
 import type { NextServerProcess } from "../../types.ts";
-import { httpOf } from "../hosted.ts";
-import type { Checked } from "./messages.ts";
+import { assertNoneLost, type Checked, loadedIn } from "./messages.ts";
 import type { NextProcess } from "./next_process.ts";
 
-/** Default of the seconds to wait for long requests. */
+/** Default number of seconds to wait for long requests. */
 const WAIT = 60;
 
 /**
@@ -21,7 +21,7 @@ const WAIT = 60;
 const LASTING = 1;
 
 /**
- * Milliseconds in which clients that use their connection leave it, because it is closed with a
+ * Milliseconds for active clients to open new connections: each old one is closed with its next
  * response.
  */
 const LEAVE_MS = 1000;
@@ -31,8 +31,8 @@ const LOOK_MS = 50;
 const MAX_NAMED = 5;
 
 /**
- * Waits until the other process has loaded everything, and until no request is left that would be
- * cut, or would keep new connections waiting. Everything is served meanwhile.
+ * Waits until the other process has loaded everything and no long request is left. A long request
+ * would be cut, or would keep new connections waiting. Everything is served meanwhile.
  * @throws {Error} why the server cannot be handed over
  */
 export async function prepare(
@@ -45,20 +45,19 @@ export async function prepare(
   assertFits(host, checked);
   progress.step(`process ${next.pid} has loaded everything, version ${checked.version}`);
   await untilShort(host, next, wait);
-  progress.step("long requests have ended");
+  progress.step("no long request is left");
 }
 
 /**
- * @throws {Error} for a process that would serve less, from another folder, or by a config file
- * that has become empty
+ * Checks the report of the other process.
+ * @throws {Error} if a loaded module has failed there, the data folder is another one, or the
+ * config file has become empty
  */
 function assertFits(host: Host, { data, config, failed }: Checked): void {
   assertNotEmptied(config, host.config);
   const own = String(host.config.value("data_path"));
-  if (data !== own) throw new Error(`the other process keeps its data in ${data}, and this one in ${own}`);
-  const loaded = new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
-  const [lost] = failed.filter(({ name }) => loaded.has(name));
-  if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+  if (data !== own) throw new Error(`the other process stores its data in ${data}, and this one in ${own}`);
+  assertNoneLost(failed, loadedIn(host));
 }
 
 async function untilShort(host: Host, next: NextProcess, wait: number): Promise<void> {
@@ -83,6 +82,6 @@ async function untilShort(host: Host, next: NextProcess, wait: number): Promise<
 function unfinished(left: readonly string[], wait: number): string {
   const named =
     left.slice(0, MAX_NAMED).join(", ") + (left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "");
-  const remedy = "wait longer with --wait SECONDS, or use --wait 0 to cut long requests after unload_grace";
+  const remedy = "wait longer by --wait SECONDS, or cut long requests after unload_grace by --wait 0";
   return `${named} did not end within ${wait} s; ${remedy}`;
 }

@@ -1,11 +1,11 @@
-/** The previous server process, as seen by the one that takes over. */
+/** The channel to the previous server process, for the process that takes over. */
 import type { Handed, Host } from "../../host.ts";
 import { pauseConnections } from "../../ports/pause.ts";
 import { type HandedConnection, IpcChannel, parentProcess, socketOf } from "../../relay/ipc_channel.ts";
 import { reasonOf } from "../../util/errors.ts";
 import { packageVersion } from "../../util/package.ts";
 import { serverOf } from "../../util/patches/node/handles.ts";
-import { type Checked, type HandedServer, TAKEOVER_VARIABLE } from "./messages.ts";
+import { assertNoneLost, type Checked, type HandedServer, loadedIn, TAKEOVER_VARIABLE } from "./messages.ts";
 
 /** Returns the parent process if it waits for this process to take over. */
 export function previousProcess(env: NodeJS.ProcessEnv): PreviousProcess | undefined {
@@ -14,32 +14,49 @@ export function previousProcess(env: NodeJS.ProcessEnv): PreviousProcess | undef
   return new PreviousProcess();
 }
 
-/** Modules of a host that have failed. */
+/** Returns the failed modules of a host. */
 const failedIn = (host: Host): Checked["failed"] =>
   host.modules().flatMap(({ name, host: at, status, note = "" }) => {
     return status === "failed" ? [{ name, host: at, note }] : [];
   });
 
 export class PreviousProcess {
-  readonly #channel = new IpcChannel(parentProcess(), {}, (connection) => this.#serve(connection));
-  #handed: Promise<Handed> | undefined;
+  readonly #checked = Promise.withResolvers<Checked>();
+  readonly #handed = Promise.withResolvers<Handed>();
+  readonly #serving = Promise.withResolvers<void>();
+  /** Resolves when all connections have arrived, or when the previous process has ended. */
+  readonly #finished = Promise.withResolvers<void>();
+  readonly #channel: IpcChannel;
   #host: Host | undefined;
   /** Names of modules that were loaded in the check. */
   #loaded: ReadonlySet<string> = new Set();
 
   constructor() {
-    process.on("disconnect", () => this.#channel.end(new Error("the server to take over from has ended")));
+    const steps = {
+      check: () => this.#checked.promise,
+      begin: async (server: HandedServer) => {
+        this.#handed.resolve(this.#receive(server));
+        await this.#handed.promise;
+        await this.#serving.promise;
+      },
+      finish: () => this.#finished.resolve(),
+    };
+    this.#channel = new IpcChannel(parentProcess(), steps, (connection) => this.#serve(connection));
+    process.on("disconnect", () => {
+      const error = new Error("the server that hands over has ended");
+      this.#channel.end(error);
+      this.#handed.reject(error);
+      this.#finished.resolve();
+    });
+    this.#handed.promise.catch(() => undefined);
   }
 
   /** Reports the result of loading everything once without opening a port. */
   checked(host: Host): void {
-    const failed = failedIn(host);
-    this.#loaded = new Set(host.modules().flatMap(({ name, status }) => (status === "loaded" ? [name] : [])));
+    this.#loaded = loadedIn(host);
     const data = String(host.config.value("data_path"));
     const { isEmpty, file } = host.config;
-    const checked: Checked = { version: packageVersion(), data, config: { isEmpty, file }, failed };
-    this.#handed = this.#channel.call("checked", checked).then((handed) => this.#receive(handed as HandedServer));
-    this.#handed.catch(() => undefined);
+    this.#checked.resolve({ version: packageVersion(), data, config: { isEmpty, file }, failed: failedIn(host) });
   }
 
   /**
@@ -47,16 +64,15 @@ export class PreviousProcess {
    * to serve
    */
   assertNothingLost(host: Host): void {
-    const lost = failedIn(host).find(({ name }) => this.#loaded.has(name));
-    if (lost !== undefined) throw new Error(`the module ${lost.name} does not load there: ${lost.note}`);
+    assertNoneLost(failedIn(host), this.#loaded);
   }
 
   /**
    * Resolves to the ports and states of the previous process once it has stopped. @throws {Error}
-   * if the previous process keeps serving
+   * when that process has ended without handing them over
    */
-  async begun(): Promise<Handed> {
-    return (await this.#handed) as Handed;
+  begun(): Promise<Handed> {
+    return this.#handed.promise;
   }
 
   failed(error: unknown): void {
@@ -69,15 +85,11 @@ export class PreviousProcess {
    */
   async running(host: Host): Promise<void> {
     this.#host = host;
-    try {
-      await this.#channel.call("running");
-      this.#channel.notify("taken");
-    } catch {
-      // The previous process has ended, and its connections with it.
-    }
+    this.#serving.resolve();
+    await this.#finished.promise;
   }
 
-  /** Takes the ports over. They accept connections from the moment at which they arrive. */
+  /** Takes the ports. They accept connections from now on, and the connections wait. */
   async #receive({ ports, states }: HandedServer): Promise<Handed> {
     const taken = this.#channel.takeAll(ports).map(async ({ name, requested, handle }) => {
       return { name, requested, ...(await pauseConnections(serverOf(handle))) };

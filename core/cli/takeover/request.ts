@@ -1,6 +1,9 @@
-/** `modhost run --takeover`: asks the running server to hand over to another process. */
+/**
+ * `modhost run --takeover`: requests the running server to hand over to another process.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { handOverText } from "../../operations/server.ts";
+import { ownCommand } from "../../relay/ipc_child.ts";
 import type { Change, ServerStatus } from "../../types.ts";
 import { changeText, showChange } from "../admin/change.ts";
 import { adminSocket, NoServerError, StuckServerError, send, statusOf } from "../admin/client.ts";
@@ -11,12 +14,12 @@ import { hostOptions } from "../hosted.ts";
 const TIMEOUT = 300;
 const LOOK_MS = 50;
 
-/** Options of this command that the other process must not get. */
+/** Matches options of this command that the other process must not get. */
 const own = /^--(takeover$|wait(=|$))/;
 
 /**
- * Returns the exit code: 0 if the other process serves, 1 if it does not and the previous server
- * keeps serving. Undefined if no server runs.
+ * Resolves to the exit code: 0 if the other process serves, 1 if the server keeps serving.
+ * Undefined if no server runs.
  */
 export async function takeOver(context: CommandContext): Promise<number | undefined> {
   const { configPath, search } = hostOptions(context, context.args);
@@ -24,7 +27,8 @@ export async function takeOver(context: CommandContext): Promise<number | undefi
   const before = await statusAt(socket);
   if (before === undefined) return undefined;
   const wait = waitOf(context.options.wait);
-  const request = { command: JSON.stringify(commandOf(process.argv)), folder: context.cwd, ...wait };
+  const words = process.argv.slice(2).filter((word, at, all) => !own.test(word) && all[at - 1] !== "--wait");
+  const request = { command: JSON.stringify(ownCommand(words)), folder: context.cwd, ...wait };
   const { value: change } = await send<Change>(socket, "POST", "/takeover", request);
   if (change.result !== "done") return showChange(context, change);
   const { pid, outcome } = await outcomeOf(socket, before);
@@ -38,13 +42,6 @@ export async function takeOver(context: CommandContext): Promise<number | undefi
   return isDone ? 0 : 1;
 }
 
-/** Returns the command line of this program without the options that are only for this process. */
-function commandOf([, program = "", ...words]: readonly string[]): string[] {
-  const rest = words.filter((word, at) => !own.test(word) && words[at - 1] !== "--wait");
-  const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
-  return [process.execPath, ...options, program, ...rest];
-}
-
 function waitOf(given: unknown): { wait?: number } {
   if (given === undefined) return {};
   const wait = Number(given);
@@ -53,8 +50,8 @@ function waitOf(given: unknown): { wait?: number } {
 }
 
 /**
- * Returns the outcome of the takeover, as recorded by the server that runs afterwards. Waits for
- * that record, because a process that serves already may still give up.
+ * Resolves to the outcome of the takeover, as the server that runs afterwards has recorded it. It
+ * waits for that record, because a process that serves already may still give up.
  */
 async function outcomeOf(socket: string, before: ServerStatus): Promise<{ pid: number; outcome: Change }> {
   const until = performance.now() + TIMEOUT * 1000;
@@ -69,20 +66,18 @@ async function outcomeOf(socket: string, before: ServerStatus): Promise<{ pid: n
   }
 }
 
-/** Returns undefined while nothing is recorded, or no server responds. */
+/** Resolves to undefined while nothing is recorded, or no server responds. */
 async function recordedAt(socket: string): Promise<Change | undefined> {
-  try {
-    const { value: changes } = await send<Change[]>(socket, "GET", "/changes");
-    return changes.findLast(({ what }) => what === handOverText);
-  } catch (error) {
-    if (error instanceof NoServerError) return undefined;
-    throw error;
-  }
+  const recorded = await unlessAbsent(send<Change[]>(socket, "GET", "/changes"));
+  return recorded?.value.findLast(({ what }) => what === handOverText);
 }
 
-async function statusAt(socket: string): Promise<ServerStatus | undefined> {
+const statusAt = (socket: string) => unlessAbsent(statusOf(socket));
+
+/** Resolves to undefined if no server responds. */
+async function unlessAbsent<T>(response: Promise<T>): Promise<T | undefined> {
   try {
-    return await statusOf(socket);
+    return await response;
   } catch (error) {
     if (error instanceof NoServerError || error instanceof StuckServerError) return undefined;
     throw error;

@@ -112,8 +112,8 @@ function valueResponse(running: Running, value: unknown): ResponseFields {
   try {
     return responseFields(running, { headers, body: encoder.value(value, call, undefined) });
   } catch (thrown) {
-    // The value cannot be encoded. The reference has already sent the headers at that point, so the
-    // error goes into the trailer.
+    // The value cannot be encoded. go-ipfs has already sent the headers at that point, so the error
+    // goes into the trailer.
     running.failed(thrown);
     return responseFields(running, { headers, body: "", late: () => failureOf(thrown, running.level).message });
   }

@@ -20,13 +20,13 @@ const tones = { healthy: "good", unhealthy: "bad", failing: "bad", drained: "war
 
 export default function Upstreams() {
   const upstreams = useApi("/http_proxy/upstreams", { every: 2000 });
-  return html`<${Page} title="Upstreams" lead="The servers that answer for proxied apps">
+  return html`<${Page} title="Upstreams" lead="The servers to which proxied apps forward requests">
     <${Load} of=${upstreams}>${(/** @type {any[]} */ rows) => html`<${Table} label="Upstreams" rows=${rows} rowKey=${keyOf} sortBy="app" columns=${columnsWith(upstreams.reload)} empty=${empty} />`}<//>
   <//>`;
 }
 
 const keyOf = (/** @type {any} */ { host, app, upstream }) => `${host} ${app} ${upstream}`;
-const empty = html`<${Empty} title="No app is proxied."><p>The option <code>http_proxy</code> says which are, and where they are answered.</p><//>`;
+const empty = html`<${Empty} title="No app is proxied."><p>The option <code>http_proxy</code> defines proxied apps and their upstreams.</p><//>`;
 
 /** @param {() => Promise<void>} reload */
 function columnsWith(reload) {
@@ -84,5 +84,5 @@ function Switch({ of: { host, app, upstream, state }, reload }) {
     await reload();
   });
   const text = isDrained ? "Use again" : "Drain";
-  return html`<${Button} kind="quiet" isBusy=${isBusy} onClick=${start} aria-label=${`${text}: ${upstream}`} title=${isDrained ? "Send it requests again" : "Send it no further requests; those that it has go on"}>${text}<//><${Problem} error=${error} />`;
+  return html`<${Button} kind="quiet" isBusy=${isBusy} onClick=${start} aria-label=${`${text}: ${upstream}`} title=${isDrained ? "Send it requests again" : "Send it no further requests; requests in progress are finished"}>${text}<//><${Problem} error=${error} />`;
 }

@@ -52,7 +52,7 @@ function parsed(peer: PeerName): PeerId {
   try {
     return parsePeerId(String(peer));
   } catch (error) {
-    throw new NodeError("invalid peer id", { cause: error });
+    throw new NodeError("INVALID_PEER_ID", "invalid peer id", { cause: error });
   }
 }
 

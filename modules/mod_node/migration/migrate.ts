@@ -1,4 +1,4 @@
-/** Copies a repo into one that keeps its blocks and metadata in other engines. */
+/** Copies a repo into a new one that stores blocks and metadata in other engines. */
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { Namespace } from "../content/mfs/namespace.ts";
@@ -12,7 +12,7 @@ import { type JsonObject, setAt } from "../storage/repo/json.ts";
 import { lockFiles } from "../storage/repo/lock.ts";
 import { copyMark, isRepo, lockFolders, type NewConfig, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
 import { SharedLock } from "../util/async/shared_lock.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure } from "../util/errors.ts";
 import { NodeLog } from "../util/log.ts";
 import { repoVersion } from "../util/version.ts";
 import { exportMetadata } from "./from_go_ipfs/export_metadata.ts";
@@ -22,23 +22,22 @@ import { type Notice, openBlocks, openMetadata, type Stores } from "./open_store
 export type MigrationProgress = CopyProgress;
 
 export interface MigrationOptions extends CopyOptions {
-  /** Default: the kind that the old repo does not have. */
+  /** Kind of the new stores; by default, the kind that the old repo does not have. */
   readonly kind?: StoreKind | undefined;
 }
 
 const specs: Readonly<Record<StoreKind, JsonObject>> = { segments: defaultSpec, flatfs: flatfsSpec };
 
-/** Files beside the configuration; they may be missing. */
+/** Files next to the configuration; they may be missing. */
 const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
 
 /**
  * Copies configuration, keys, blocks, pins, MFS and filestore references of the repo in the folder
- * `from` into the folder `to`. The old repo is not changed. The new folder is not a repo before
- * everything is there; after an interruption the same call continues. A new repo has the version of
- * the old one: of the kind `flatfs` it can be used by go-ipfs 0.9.0 as well, or by Kubo 0.43 where
- * the old one was of Kubo.
- *
- * @throws NodeError REPO_LOCKED, DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when
+ * `from` into the folder `to`. The old repo stays unchanged. The new folder becomes a repo only
+ * when everything has been copied; after an interruption, the same call continues. The new repo has
+ * the version of the old one. With the kind `flatfs`, go-ipfs 0.9.0 can use it as well, or Kubo
+ * 0.43 if the old repo is Kubo's.
+ * @throws NodeError REPO_LOCKED, DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT, STORE_FULL; if
  * `to` has other content; the signal's reason when it aborts
  */
 export async function migrateRepo(
@@ -80,25 +79,28 @@ async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyO
 }
 
 interface Copy {
-  /** An absolute path; its lock is held. */
+  /** An absolute path; the caller holds its lock. */
   readonly path: string;
   readonly kind: StoreKind;
-  /** What is copied, as it is named in the folder until it is complete. */
+  /** Name of the source, which is recorded in the folder until the copy is complete. */
   readonly from: string;
-  /** Of the repo; by default that of the repos that this node makes. */
+  /** Version of the new repo; by default, the version that this node creates. */
   readonly version?: string | undefined;
   readonly onNotice: Notice;
 }
 
 interface Filled<T> {
   readonly result: T;
-  /** Writes what else the repo has, and gives its configuration. The stores are closed by then. */
+  /**
+   * Writes the remaining files of the repo and returns its configuration. The stores are closed by
+   * then.
+   */
   readonly finish: () => Promise<NewConfig>;
 }
 
 /**
- * Makes a repo with what `fill` puts into its stores. The folder is not a repo before everything is
- * there.
+ * Creates a repo with the content that `fill` adds to its stores. The folder becomes a repo only
+ * when everything is there.
  */
 export async function makeCopy<T>(
   { path, kind, from, version = repoVersion, onNotice }: Copy,
@@ -130,19 +132,26 @@ export async function makeCopy<T>(
 }
 
 /**
- * Marks the folder as an incomplete copy of that repo. @throws NodeError when it has other content
+ * Marks the folder as an incomplete copy of that repo.
+ * @throws NodeError if the folder has other content
  */
 async function mark(path: string, from: string): Promise<void> {
   const file = join(path, copyMark);
   const marked = await readFile(file, "utf8").catch(() => undefined);
   if (marked === from) return;
-  if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
-  if (await isRepo(path)) throw new NodeError(`${path} is a repo already: name a folder that is not there yet`);
-  if ((await readdir(path)).some((name) => !lockFiles.includes(name))) throw new NodeError(`${path} is not empty`);
+  if (marked !== undefined)
+    throw failure("MIGRATION_REFUSED", { reason: `${path} is half of a copy of ${marked}, not of ${from}` });
+  if (await isRepo(path))
+    throw failure("REPO_EXISTS", { reason: `${path} is a repo already: name a folder that is not there yet` });
+  if ((await readdir(path)).some((name) => !lockFiles.includes(name)))
+    throw failure("MIGRATION_REFUSED", { reason: `${path} is not empty` });
   await writeAtomically(file, from, 0o600);
 }
 
-/** Copies the present keys, and none of an earlier attempt; durable when it resolves. */
+/**
+ * Copies the current keys and removes those of an earlier attempt. The keys are durable when the
+ * promise resolves.
+ */
 export async function copyKeys(from: string, to: string): Promise<void> {
   await rm(join(to, keystore), { recursive: true, force: true });
   await rm(join(to, swarmKey), { force: true });
@@ -161,7 +170,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** Stores the root of MFS with all changes: go-ipfs does not know the journal. */
+/** Stores the MFS root with all changes, because go-ipfs does not know the journal. */
 async function settleRoot({ blocks, metadata }: Stores, sharded: () => boolean): Promise<void> {
   const parts = { blocks: new BlockService(blocks), metadata, lock: new SharedLock(), sharded, log: new NodeLog() };
   await new Namespace(parts).roots();

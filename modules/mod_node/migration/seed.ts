@@ -1,6 +1,6 @@
 /**
- * The initial content of a repo: the empty directory, pinned, and published under the node's own
- * name.
+ * Adds the initial content of a repo: the empty directory, pinned and published under the node's
+ * own name.
  */
 
 import type { Pins } from "../content/pins/pins.ts";
@@ -14,22 +14,23 @@ import { self } from "../storage/keystore/keystore.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 
-/** Set in the metadata once that was done, or need not be done. */
+/** Set in the metadata once the repo has its initial content or does not need it. */
 export const seededKey = "node/seeded";
 
 interface SeedDeps {
   readonly repo: Pick<Repo, "identity">;
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
-  /** Other hosts have the same metadata. */
+  /** Defined if other hosts share the metadata. */
   readonly shared: unknown;
   readonly pins: Pins;
   readonly names: Names;
 }
 
 /**
- * Runs once in the life of a repo, even when its making was interrupted: what is unpinned later
- * stays unpinned. In a shared store it is pinned once, and published under the name of each host.
+ * Runs once in the life of a repo, even if its creation was interrupted. Content that is unpinned
+ * later stays unpinned. In a shared store, the directory is pinned once and published under the
+ * name of each host.
  */
 export async function seed({ repo, blocks, metadata, shared, pins, names }: SeedDeps): Promise<void> {
   const isSeeded = await metadata.has(seededKey);

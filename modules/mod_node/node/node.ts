@@ -15,8 +15,8 @@ import { Pins } from "../content/pins/pins.ts";
 import { collectingHost } from "../content/pins/shared_gc.ts";
 import { type ContentPath, parsePath } from "../content/resolver/path.ts";
 import { type Resolved, resolvePath } from "../content/resolver/resolve.ts";
-import { holdRepo } from "../migration/hold_repo.ts";
 import type { Stores } from "../migration/open_stores/engines.ts";
+import { snapshotRepo } from "../migration/snapshot_repo.ts";
 import { Mounts } from "../mount/mounts.ts";
 import type { MountDeps } from "../mount/start_mounts.ts";
 import { Names } from "../network/ipns/names.ts";
@@ -87,7 +87,7 @@ export class LocalNode implements LowLevelNode {
   readonly #onNotice: NodeOptions["onNotice"];
   readonly #copyMetadata: Stores["copyMetadata"];
   /** Status and metrics of shared stores. */
-  readonly #status: Pick<Stores, "problem" | "figures">;
+  readonly #status: Pick<Stores, "problem" | "metrics">;
   readonly #collections: Stores["collections"];
   readonly #closing: readonly (() => Promise<void>)[];
   #network: Promise<Network> | undefined;
@@ -209,7 +209,7 @@ export class LocalNode implements LowLevelNode {
   }
 
   get storeMetrics(): SharedStoreMetrics | undefined {
-    return this.#status.figures?.();
+    return this.#status.metrics?.();
   }
 
   get online(): boolean {
@@ -255,7 +255,7 @@ export class LocalNode implements LowLevelNode {
   }
 
   async network(kind: FailureKind = "failure", code: OfflineCode = "OFFLINE_COMMAND"): Promise<Network> {
-    if (this.#network === undefined) throw new NodeError(failures[code], { code, kind });
+    if (this.#network === undefined) throw new NodeError(code, failures[code], { kind });
     return this.#network;
   }
 
@@ -379,8 +379,8 @@ export class LocalNode implements LowLevelNode {
     }
   }
 
-  async #collectTogether(tell: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
-    await this.#collections?.collect({ signal, onRemoved: (removed) => tell({ removed }) });
+  async #collectTogether(report: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
+    await this.#collections?.collect({ signal, onRemoved: (removed) => report({ removed }) });
   }
 
   async #roots(): Promise<CID[]> {
@@ -389,7 +389,7 @@ export class LocalNode implements LowLevelNode {
 
   hold(signal: AbortSignal): Promise<BackupSnapshot> {
     const { repo, metadata, scratch, wholeBlocks, shared } = this;
-    return holdRepo({ repo, metadata, scratch, blocks: wholeBlocks.store, isShared: shared !== undefined }, signal);
+    return snapshotRepo({ repo, metadata, scratch, blocks: wholeBlocks.store, isShared: shared !== undefined }, signal);
   }
 
   close(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Texts for HTTP requests that got no answer, as the reference has them. */
+/** Error texts for HTTP requests that got no response, in the words of go-ipfs. */
 import { getSystemErrorMessage } from "node:util";
 
 interface NetworkError extends Error {
@@ -10,16 +10,16 @@ interface NetworkError extends Error {
   readonly hostname?: string;
 }
 
-/** `error` is what `fetch` rejected with. */
+/** Describes the error that `fetch` rejected with. */
 export function fetchErrorText(error: Error): string {
   const cause = (error.cause instanceof Error ? error.cause : error) as NetworkError;
   const { code, errno, syscall, address, port, hostname } = cause;
   if (code === "ENOTFOUND") return `dial tcp: lookup ${hostname}: no such host`;
   if (syscall === "connect" && errno !== undefined && address !== undefined) {
-    const place = address.includes(":") ? `[${address}]` : address;
-    return `dial tcp ${place}:${port}: connect: ${getSystemErrorMessage(errno)}`;
+    const host = address.includes(":") ? `[${address}]` : address;
+    return `dial tcp ${host}:${port}: connect: ${getSystemErrorMessage(errno)}`;
   }
-  // A connection that ended without an answer.
+  // The connection ended without a response.
   if (code === "UND_ERR_SOCKET" || code === "ECONNRESET") return "EOF";
   return cause.message;
 }

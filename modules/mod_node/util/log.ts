@@ -1,12 +1,12 @@
-/** The log of the node, with the subsystems and levels that clients know. */
-import { NodeError } from "./errors.ts";
+/** The log of the node, with the subsystems and levels of go-ipfs. */
+import { failure } from "./errors.ts";
 import { quote } from "./go/text.ts";
 
-/** From the least to the most severe. */
+/** Levels from the least to the most severe. */
 const nodeLogLevels = ["debug", "info", "warn", "error", "dpanic", "panic", "fatal"] as const;
 export type NodeLogLevel = (typeof nodeLogLevels)[number];
 
-/** Subsystems of the node, by the names that they have in the reference. */
+/** Subsystems of the node; their names are those of go-ipfs. */
 export const subsystems = [
   "bitswap",
   "bitswap_network",
@@ -58,52 +58,56 @@ export interface LogEntry {
   readonly message: string;
 }
 
-/** Names that may have a level of their own. */
+/** Maximum number of names that may have a level of their own. */
 const MAX_NAMES = 1000;
 
 const isSubsystem = (name: string): name is Subsystem => (subsystems as readonly string[]).includes(name);
 
-/** Whether a level is another one, or more severe. */
+/** Whether `level` is `least` or more severe. */
 export const isAtLeast = (level: NodeLogLevel, least: NodeLogLevel): boolean =>
   nodeLogLevels.indexOf(level) >= nodeLogLevels.indexOf(least);
 
-/** @throws NodeError for a text that is none */
+/**
+ * Returns the level with this name.
+ * @throws NodeError if there is none
+ */
 export function logLevelNamed(text: string): NodeLogLevel {
   const found = nodeLogLevels.find((level) => level === text.toLowerCase());
-  if (found === undefined) throw new NodeError(`unrecognized level: ${quote(text)}`);
+  if (found === undefined) throw failure("LOG_LEVEL_INVALID", { level: quote(text) });
   return found;
 }
 
-/** Drops messages below the level of their subsystem, which is `error` at first. */
+/** Drops messages below the level of their subsystem. All levels begin as `error`. */
 export class NodeLog {
   readonly #levels = new Map<string, number>();
   readonly #listeners = new Set<(entry: LogEntry) => void>();
   #default = nodeLogLevels.indexOf("error");
 
   /**
-   * `*` is every subsystem; the level is case-insensitive, and empty for info. With `lenient` it
-   * may be `default`, that of those whose level was not set, and any name is known once it has one.
-   * Gives the level. @throws NodeError
+   * Sets a level and returns it. The subsystem `*` stands for all. The level is case-insensitive,
+   * and an empty one means info. With `lenient`, the level may be `default`, which is the level of
+   * all subsystems without their own, and the subsystem may have any name.
+   * @throws NodeError for an unknown level or subsystem
    */
   setLevel(subsystem: string, level: string, lenient = false): NodeLogLevel {
     const severity = level === "" ? "info" : level.toLowerCase();
     const isDefault = lenient && severity === "default";
     const index = isDefault ? this.#default : (nodeLogLevels as readonly string[]).indexOf(severity);
-    if (index < 0) throw new NodeError(`unrecognized level: ${quote(level)}`);
+    if (index < 0) throw failure("LOG_LEVEL_INVALID", { level: quote(level) });
     if (subsystem === "*") {
       this.#default = index;
       this.#levels.clear();
     } else if (isSubsystem(subsystem) || (lenient && this.#levels.size < MAX_NAMES)) this.#levels.set(subsystem, index);
-    else throw new NodeError("Error: No such logger");
+    else throw failure("LOGGER_UNKNOWN", { reason: "Error: No such logger" });
     return nodeLogLevels[index] as NodeLogLevel;
   }
 
-  /** Names that have a level: subsystems, and what was given one besides. */
+  /** All subsystems, and other names for which a level was set. */
   get names(): readonly string[] {
     return [...new Set<string>([...subsystems, ...this.#levels.keys()])];
   }
 
-  /** Of subsystems whose level was not set. */
+  /** Level of subsystems for which none was set. */
   get defaultLevel(): NodeLogLevel {
     return nodeLogLevels[this.#default] as NodeLogLevel;
   }
@@ -114,7 +118,8 @@ export class NodeLog {
   }
 
   /**
-   * Whether a message would reach the listeners; for callers whose messages cost something to make.
+   * Whether a message would reach a listener. Callers use this to avoid building expensive
+   * messages.
    */
   isWritten(system: Subsystem, level: NodeLogLevel): boolean {
     return this.#listeners.size > 0 && isAtLeast(level, this.level(system));
@@ -131,8 +136,8 @@ export class NodeLog {
   }
 
   /**
-   * Calls the listener with every message that is not dropped, until the returned function is
-   * called.
+   * Calls the listener with every message that is not dropped; the returned function unsubscribes
+   * it.
    */
   listen(listener: (entry: LogEntry) => void): () => void {
     this.#listeners.add(listener);

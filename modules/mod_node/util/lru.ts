@@ -1,13 +1,11 @@
-/** A least-recently-used cache. */
-
 export interface LRUOptions<K, V> {
-  /** Keys that are never evicted: with them alone the cache may exceed its size. */
+  /** Protects a key from eviction. If all entries are exempt, the cache may exceed its size. */
   readonly isExempt?: (key: K) => boolean;
-  /** Called for each evicted entry, and for a value that is replaced by another one. */
+  /** Called for each evicted entry, and for each value that is replaced by a different one. */
   readonly onEvict?: (key: K, value: V) => void;
 }
 
-/** Up to a number of values by key, in the order of their last use. */
+/** A least-recently-used cache. */
 export class LRU<K, V> {
   #maxEntries: number;
   readonly #options: LRUOptions<K, V>;
@@ -22,12 +20,15 @@ export class LRU<K, V> {
     return this.#entries.size;
   }
 
-  /** From the least to the most recently used. Entries that are deleted meanwhile are skipped. */
+  /**
+   * Iterates from the least to the most recently used entry. Entries that are deleted meanwhile are
+   * skipped.
+   */
   [Symbol.iterator](): MapIterator<[K, V]> {
     return this.#entries.entries();
   }
 
-  /** Reads a value without counting as a use. */
+  /** Reads a value without counting as a use of it. */
   peek(key: K): V | undefined {
     return this.#entries.get(key);
   }
@@ -48,24 +49,24 @@ export class LRU<K, V> {
     if (this.#entries.size > this.#maxEntries) this.#evict();
   }
 
-  /** Removes a value; true when it was there. */
+  /** Removes a value; true if it existed. */
   delete(key: K): boolean {
     return this.#entries.delete(key);
   }
 
-  /** Takes another size from now on, and evicts what is beyond it. */
+  /** Changes the maximum size and evicts the entries beyond it. */
   resize(most: number): void {
     this.#maxEntries = most;
     while (this.#entries.size > most && this.#evict());
   }
 
-  /** False when every entry is exempt. */
+  /** Evicts one entry; false if all entries are exempt. */
   #evict(): boolean {
-    const { isExempt: stays, onEvict: forgotten } = this.#options;
+    const { isExempt, onEvict } = this.#options;
     for (const [key, value] of this.#entries) {
-      if (stays?.(key)) continue;
+      if (isExempt?.(key)) continue;
       this.#entries.delete(key);
-      forgotten?.(key, value);
+      onEvict?.(key, value);
       return true;
     }
     return false;

@@ -1,6 +1,6 @@
 /**
- * The packages that this program consists of: its own, those that are built into it, and those that
- * are installed with it.
+ * Lists the packages that this program consists of: itself, those that are bundled into it, and
+ * those that are installed with it.
  */
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
-/** The part of a CycloneDX document that is read here. */
+/** The fields of a CycloneDX document that are used here. */
 interface Bom {
   readonly components: readonly {
     readonly group?: string;
@@ -27,7 +27,7 @@ interface Bom {
 export interface InstalledPackage {
   readonly name: string;
   readonly version: string;
-  /** From a lock file; "" where none knows the package. */
+  /** Integrity from a lock file; empty if no lock file lists the package. */
   readonly integrity: string;
 }
 
@@ -35,15 +35,15 @@ const ownRoot = dirname(createRequire(import.meta.url).resolve("modhost/package.
 
 let own: Promise<Manifest> | undefined;
 
-/** The manifest of modhost. */
+/** Returns the manifest of modhost. */
 export function ownPackage(): Promise<Manifest> {
   own ??= manifestIn(ownRoot).then((found) => found ?? Promise.reject(new Error(`${ownRoot} has no package.json`)));
   return own;
 }
 
 /**
- * modhost itself, then what it contains and what it needs, by name and version. In a clone, that
- * includes what its tests need.
+ * Returns modhost itself, then the packages that it contains and those that it needs, by name and
+ * version. In a clone, this includes the packages that the tests need.
  */
 export async function installedPackages(): Promise<readonly InstalledPackage[]> {
   const contained = await containedPackages();
@@ -68,8 +68,7 @@ export async function installedPackages(): Promise<readonly InstalledPackage[]> 
 }
 
 /**
- * What the build says that it has put into the program; undefined in a clone, which runs from
- * sources.
+ * Returns the packages that the build has bundled; undefined in a clone, which runs from sources.
  */
 async function containedPackages(): Promise<readonly InstalledPackage[] | undefined> {
   if (import.meta.url.endsWith(".ts")) return undefined;
@@ -92,7 +91,7 @@ async function manifestIn(folder: string): Promise<Manifest | undefined> {
   }
 }
 
-/** Each manifest is read once. */
+/** Reads each manifest once. */
 class Manifests {
   readonly #read = new Map<string, Promise<Manifest | undefined>>();
 
@@ -103,7 +102,8 @@ class Manifests {
   }
 
   /**
-   * As Node looks for packages: in every `node_modules` upwards. Undefined for what was optional.
+   * Finds the folder of a package as Node does, in each `node_modules` upwards. Undefined if an
+   * optional package is not installed.
    */
   async folderOf(name: string, from: string): Promise<string | undefined> {
     for (const above of upwards(from)) {
@@ -120,7 +120,7 @@ function* upwards(from: string): Generator<string> {
 
 type Locked = Readonly<Record<string, { readonly integrity?: string }>>;
 
-/** Lock files of npm: that of the project, and the one that it leaves in `node_modules`. */
+/** Reads npm's lock files: the project's, and the one that npm leaves in `node_modules`. */
 class Locks {
   readonly #read = new Map<string, Promise<Locked>>();
 

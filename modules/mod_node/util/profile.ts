@@ -1,19 +1,19 @@
 /**
- * What V8 and Node tell of a running process, for whoever looks for the cause of a slow one.
- * Contents of the memory, which hold keys, are not among it.
+ * Collects diagnostics of V8 and Node from a running process, to find out why it is slow. They
+ * contain no memory contents, because these include keys.
  */
 import type { Session } from "node:inspector/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
-import { NodeError } from "./errors.ts";
+import { failure } from "./errors.ts";
 import { ownPackage } from "./packages.ts";
 import { versionFacts } from "./version.ts";
 import type { ZipEntry } from "./zip.ts";
 
 export interface ProfileSettings {
-  /** What to collect, by the names that Kubo has. */
+  /** Names of the collectors to run, as in Kubo. */
   readonly collectors: readonly string[];
-  /** Milliseconds for which samples are taken; 0: none are. */
+  /** Milliseconds to sample for; 0 disables the sampling collectors. */
   readonly milliseconds: number;
   readonly signal: AbortSignal;
 }
@@ -27,7 +27,7 @@ const json = (name: string, content: unknown): ZipEntry => ({
   content: Buffer.from(`${JSON.stringify(content, undefined, 2)}\n`),
 });
 
-/** Collectors that need time. */
+/** Collectors that sample for a time. */
 const sampling: Readonly<Record<string, Collect>> = {
   cpu: ({ milliseconds, signal }) =>
     sampled("cpu.cpuprofile", async (session) => {
@@ -58,44 +58,46 @@ const atOnce: Readonly<Record<string, Collect>> = {
   },
 };
 
-/** Of Go's runtime, without a counterpart in Node. */
+/** Kubo's collectors of the Go runtime that have no counterpart in Node. */
 const WITHOUT = ["goroutines-pprof", "bin", "mutex", "block", "trace"];
 
 /**
- * All names that are known; those without a counterpart collect nothing, and `left_out.json` names
+ * All valid names. Collectors without a counterpart collect nothing, and `left_out.json` lists
  * them.
  */
 export const collectorNames: readonly string[] = [...Object.keys(atOnce), ...Object.keys(sampling), ...WITHOUT];
 
 /**
- * The files of a profile; those that take samples do so at the same time. @throws NodeError for an
- * unknown collector, and while samples are taken for somebody else
+ * Yields the files of a profile. The sampling collectors run at the same time.
+ * @throws NodeError for an unknown collector, and while somebody else is sampling
  */
 export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEntry, void, undefined> {
   const { collectors, milliseconds } = settings;
-  const asked = [...new Set(collectors)];
-  const odd = asked.find((name) => !collectorNames.includes(name));
-  if (odd !== undefined) throw new NodeError(`unknown collector '${odd}'`);
-  for (const name of asked) {
+  const requested = [...new Set(collectors)];
+  const odd = requested.find((name) => !collectorNames.includes(name));
+  if (odd !== undefined) throw failure("OPTION_INVALID", { reason: `unknown collector '${odd}'` });
+  for (const name of requested) {
     const collect = atOnce[name];
     if (collect !== undefined) yield collect(settings);
   }
-  const left = asked.filter((name) => WITHOUT.includes(name));
+  const left = requested.filter((name) => WITHOUT.includes(name));
   if (left.length > 0) yield json("left_out.json", { "not in Node.js": left });
-  const wanted = asked.flatMap((name) => sampling[name] ?? []);
+  const wanted = requested.flatMap((name) => sampling[name] ?? []);
   if (milliseconds > 0 && wanted.length > 0) yield* await together(wanted, settings);
 }
 
 /**
- * Samples take memory for as long as they are taken, and one of those who take them ends what
- * others have begun.
+ * Whether somebody is sampling. Samples use memory while they are taken, and V8 has one profiler
+ * per process: a second caller would end the sampling of the first.
  */
 let isSampling = false;
 
-/** Runs them at the same time; when one fails the others end as well. */
+/** Runs the collectors at the same time; when one fails, the others end as well. */
 async function together(wanted: readonly Collect[], settings: ProfileSettings): Promise<readonly ZipEntry[]> {
-  if (settings.milliseconds > MAX_SAMPLING_MS) throw new NodeError("samples are taken for at most 1h");
-  if (isSampling) throw new NodeError("another profile is being taken: samples are taken for one at a time");
+  if (settings.milliseconds > MAX_SAMPLING_MS)
+    throw failure("OPTION_INVALID", { reason: "samples are taken for at most 1h" });
+  if (isSampling)
+    throw failure("BUSY", { reason: "another profile is being taken: samples are taken for one at a time" });
   isSampling = true;
   const end = new AbortController();
   const signal = AbortSignal.any([settings.signal, end.signal]);

@@ -1,6 +1,6 @@
 /**
- * Milliseconds that a `Retry-After` header asks for, in seconds or by a date; undefined where it
- * says nothing that can be read.
+ * Returns the milliseconds that a `Retry-After` header specifies, in seconds or as a date;
+ * undefined if it cannot be parsed.
  */
 export function retryAfterMs(header: string | readonly string[] | null | undefined): number | undefined {
   const text = (typeof header === "string" ? header : header?.[0])?.trim() ?? "";

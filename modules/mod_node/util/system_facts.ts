@@ -1,11 +1,10 @@
-/** The system that the node runs on, as `diag/sys` tells. */
+/** Describes the system that the node runs on, for `diag/sys`. */
 import { readFile, statfs } from "node:fs/promises";
 import { availableParallelism, cpus, networkInterfaces } from "node:os";
 import { versionFacts } from "./version.ts";
 
 export type SystemFacts = Awaited<ReturnType<typeof systemFacts>>;
 
-/** `repo` is the folder of the repo. */
 export async function systemFacts(repo: string, online: boolean) {
   const [diskinfo, memory] = await Promise.all([diskFacts(repo), memoryFacts()]);
   const { version, system, golang, commit } = versionFacts();
@@ -29,20 +28,20 @@ export async function systemFacts(repo: string, online: boolean) {
   };
 }
 
-/** Bytes; `total_space` is what users may have, as in the reference. */
+/** Sizes in bytes. `total_space` is the space that users may use, as in go-ipfs. */
 async function diskFacts(path: string) {
   const { type, bsize, bfree, bavail } = await statfs(path);
   return { fstype: String(type), free_space: bfree * bsize, total_space: bavail * bsize };
 }
 
 /**
- * Bytes, of 1000 to the kilobyte as in the reference; where the system does not tell, what Node
+ * Sizes in bytes, with 1000 bytes per kilobyte as in go-ipfs. Without `/proc`, it reports what Node
  * knows.
  */
 async function memoryFacts() {
   const status = await readFile("/proc/self/status", "utf8").catch(() => "");
-  const figure = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1000;
-  return { swap: figure("VmSwap"), virt: figure("VmSize") || process.memoryUsage.rss() };
+  const statusBytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1000;
+  return { swap: statusBytes("VmSwap"), virt: statusBytes("VmSize") || process.memoryUsage.rss() };
 }
 
 function interfaceAddresses(): string[] {

@@ -1,6 +1,7 @@
 /**
- * Text without all the same letters at its end or at both ends. A regular expression such as
- * `/\/+$/` takes time with the square of a run of letters that is not at the end.
+ * Removes all repetitions of a letter from the end of a text, or from both ends. A regular
+ * expression such as `/\/+$/` takes quadratic time if the text has a long run of that letter before
+ * its end.
  */
 export function trimEnd(text: string, letter: string): string {
   let end = text.length;

@@ -1,15 +1,15 @@
-/** Which version of go-ipfs the node stands for, and on what it runs. */
+/** The version of go-ipfs that the node implements, and the platform that it runs on. */
 
-/** The level of the API that clients find here. */
+/** Version of go-ipfs whose API the node implements. */
 export const apiVersion = "0.9.0";
 
-/** The version of repos that this node makes. */
+/** Version of the repos that this node creates. */
 export const repoVersion = "11";
 
-/** Versions of today's reference (Kubo) whose repos are opened as they are, too. */
-export const repoVersionsOfToday: readonly string[] = ["16", "17", "18"];
+/** Repo versions of Kubo 0.43 and before that the node also opens as they are. */
+export const kuboRepoVersions: readonly string[] = ["16", "17", "18"];
 
-/** Go's words for processors and systems. */
+/** Go's names for processors and systems. */
 const architectures: Readonly<Record<string, string>> = {
   x64: "amd64",
   ia32: "386",
@@ -19,14 +19,14 @@ const architectures: Readonly<Record<string, string>> = {
 const systems: Readonly<Record<string, string>> = { win32: "windows", sunos: "solaris" };
 
 export interface VersionFacts {
-  /** Of the API. */
+  /** Version of the API. */
   readonly version: string;
   readonly commit: string;
-  /** Of the repo. */
+  /** Version of the repo. */
   readonly repo: string;
   /** Processor and system, such as `amd64/linux`. */
   readonly system: string;
-  /** The runtime. */
+  /** Name and version of the runtime. */
   readonly golang: string;
 }
 

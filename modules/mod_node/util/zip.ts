@@ -1,31 +1,33 @@
-/** ZIP archives: entries that are compressed one by one and held in memory, without ZIP64. */
+/** Writes ZIP archives. It compresses one entry at a time in memory, and does not use ZIP64. */
 import { promisify } from "node:util";
 import { crc32, deflateRaw } from "node:zlib";
 
 export interface ZipEntry {
-  /** With slashes between folders. */
+  /** Path in the archive, with slashes between folders. */
   readonly name: string;
   readonly content: Uint8Array;
 }
 
 const SIGNATURE = { entry: 0x04034b50, listed: 0x02014b50, end: 0x06054b50 } as const;
 const VERSION = 20;
-/** Names are UTF-8. */
+/** General purpose bit 11: names are UTF-8. */
 const FLAGS = 0x0800;
 const DEFLATE = 8;
 const ENTRY_SIZE = 30;
 const LISTED_SIZE = 46;
 const END_SIZE = 22;
-/** Shared by both headers: from the version that is needed to the length of the extra field. */
+/**
+ * Length of the fields that both headers share, from the version that is needed to the length of
+ * the extra field.
+ */
 const COMMON_SIZE = 26;
 
 const compress = promisify(deflateRaw);
 
 /**
- * The archive in pieces. The list at its end comes when all entries have come, or with those before
- * one that fails.
- *
- * @throws what the entries throw, after the end of the archive
+ * Yields the archive in pieces. The central directory at its end lists all entries, or those before
+ * an entry that fails.
+ * @throws the error of `entries`, after the end of the archive
  */
 export async function* zipped(
   entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>,
@@ -89,7 +91,7 @@ function end(list: readonly Buffer[], offset: number): Buffer {
   return record;
 }
 
-/** Local time in steps of two seconds, as the format has it. */
+/** Local time with a resolution of two seconds, as in DOS. */
 const dosTime = (now: Date) => ({
   time: (now.getHours() << 11) | (now.getMinutes() << 5) | (now.getSeconds() >> 1),
   date: ((now.getFullYear() - 1980) << 9) | ((now.getMonth() + 1) << 5) | now.getDate(),

@@ -2,12 +2,12 @@
 
 /** An import that is written into a new file of a folder. */
 export interface Import {
-  /** The folder that the file is made in; it is there, unless it is new. */
+  /** The folder of the new file. It exists, unless `isNew` is set. */
   readonly from: string;
   readonly isNew?: true;
-  /** A file that is there, any of a folder (`path/`), or a package. */
+  /** An existing file, any file of a folder (`path/`), or a package. */
   readonly to: string;
-  /** Of types alone. */
+  /** Whether only types are imported. */
   readonly types?: true;
 }
 

@@ -80,7 +80,7 @@ overEach(host, "C4.11 serve returns a handler for plain and for wildcard routes"
   assert.equal(await client.text("/static/tree/indexed/start.htm"), "own index");
 });
 
-describe("without a listing module", () => {
+describe("without a module for listings", () => {
   const bare = withHost({
     prepare: site,
     modules: statics,
@@ -93,7 +93,7 @@ describe("without a listing module", () => {
   });
 });
 
-describe("with a module of a folder", () => {
+describe("with a module that is a folder", () => {
   const files = withHost({
     async prepare(folder) {
       await mkdir(join(folder, "plugins", "mod_http_home", "www"), { recursive: true });

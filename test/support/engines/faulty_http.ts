@@ -1,42 +1,43 @@
 /**
- * Stands between a client and an S3 server, and fails as stores and networks do, as a test says.
+ * A proxy between a client and an S3 server that fails like real stores and networks, as a test
+ * chooses.
  */
 import { once } from "node:events";
 import { Agent, request as ask, createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What the proxy answers itself: the server does not hear of the request. */
+/** A response of the proxy itself: the request does not reach the server. */
 export interface RefusedWith {
   readonly status: number;
   readonly code: string;
-  /** In seconds. */
+  /** Seconds. */
   readonly retryAfter?: number;
 }
 
 /**
- * `reset`: the server does not hear of it. `lost`: it took place, and the answer is lost.
- * `truncated`: half of the answer's body comes. `swallowed`: the server does not hear of it, and
- * nothing is answered.
+ * `reset`: the request does not reach the server. `lost`: the server has done it, and its response
+ * is lost. `truncated`: half of the response body arrives. `swallowed`: the request does not reach
+ * the server, and no response is sent.
  */
 export type HttpFault = RefusedWith | "reset" | "lost" | "truncated" | "swallowed";
 
-/** What becomes of a request; undefined for no fault. */
+/** Chooses the fault of a request. Undefined is no fault. */
 export type Choose = (method: string, url: string) => HttpFault | undefined;
 
 export const SLOW_DOWN: RefusedWith = { status: 503, code: "SlowDown" };
 export const INTERNAL_ERROR: RefusedWith = { status: 500, code: "InternalError" };
 
-/** Pieces in a second of a body that trickles. */
+/** Pieces per second of a body that arrives at a limited `rate`. */
 const TRICKLES = 20;
 
 export class FaultyHttp implements AsyncDisposable {
   choose: Choose = () => undefined;
-  /** Milliseconds before each request is handed on. */
+  /** Milliseconds before each request is forwarded. */
   latency = 0;
-  /** Bytes a second in which bodies of answers come; at once otherwise. */
+  /** Bytes per second of response bodies. Undefined is no limit. */
   rate: number | undefined;
-  /** Those that were swallowed, and whose clients still wait. */
+  /** Number of swallowed requests whose clients still wait. */
   swallowed = 0;
   readonly #server: Server;
   readonly #target: URL;
@@ -47,7 +48,7 @@ export class FaultyHttp implements AsyncDisposable {
     this.#target = target;
   }
 
-  /** `endpoint`: of the server. */
+  /** `endpoint`: URL of the server. */
   static async start(endpoint: string): Promise<FaultyHttp> {
     const server = createServer((request, response) => void proxy.#serve(request, response));
     const proxy = new FaultyHttp(server, new URL(endpoint));
@@ -60,7 +61,7 @@ export class FaultyHttp implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The next requests have these faults, one each. */
+  /** Gives each of the next requests one of these faults. */
   next(...faults: readonly HttpFault[]): void {
     const left = [...faults];
     this.choose = () => left.shift();
@@ -86,26 +87,26 @@ export class FaultyHttp implements AsyncDisposable {
     if (fault === "swallowed") {
       this.swallowed += 1;
       socket.once("close", () => (this.swallowed -= 1));
-      // What is not read hides that the client has gone.
+      // An unread body would hide that the client has disconnected.
       return void request.resume();
     }
     try {
       const sent = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
       if (typeof fault === "object") return refuse(response, request.method === "HEAD", fault);
       if (this.latency > 0) await sleep(this.latency);
-      const { answer, body } = await this.#forward(request, sent);
+      const { upstream, body } = await this.#forward(request, sent);
       if (fault === "lost" || (fault === "truncated" && body.length === 0)) return void socket.resetAndDestroy();
-      response.writeHead(answer.statusCode ?? 500, answer.rawHeaders);
+      response.writeHead(upstream.statusCode ?? 500, upstream.rawHeaders);
       if (fault === undefined && this.rate !== undefined) return await this.#trickle(response, body);
       if (fault === undefined) return void response.end(body);
-      // The half arrives before the reset.
+      // Half of the body arrives before the reset.
       response.write(body.subarray(0, body.length >> 1), () => socket.destroySoon());
     } catch {
       socket.destroy();
     }
   }
 
-  /** As long as `rate` says so, or the client is there. */
+  /** Sends the body at the rate of `rate`, as long as that is set and the client is connected. */
   async #trickle(response: ServerResponse, body: Buffer): Promise<void> {
     let at = 0;
     while (at < body.length && this.rate !== undefined && !response.destroyed) {
@@ -117,13 +118,13 @@ export class FaultyHttp implements AsyncDisposable {
     response.end(body.subarray(at));
   }
 
-  async #forward(request: IncomingMessage, body: Buffer): Promise<{ answer: IncomingMessage; body: Buffer }> {
+  async #forward(request: IncomingMessage, body: Buffer): Promise<{ upstream: IncomingMessage; body: Buffer }> {
     const { hostname, port } = this.#target;
     const { method, url: path, rawHeaders: headers } = request;
     const forwarded = ask({ hostname, port, method, path, headers, agent: this.#agent, setHost: false });
     forwarded.end(body);
-    const [answer] = (await once(forwarded, "response")) as [IncomingMessage];
-    return { answer, body: Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)) };
+    const [upstream] = (await once(forwarded, "response")) as [IncomingMessage];
+    return { upstream, body: Buffer.concat(await Array.fromAsync(upstream as AsyncIterable<Buffer>)) };
   }
 }
 
@@ -133,7 +134,7 @@ function refuse(response: ServerResponse, isHead: boolean, { status, code, retry
   response.end(isHead ? undefined : `<Error><Code>${code}</Code><Message>as a test says</Message></Error>`);
 }
 
-/** Each request has one of these faults with the given share, 0 to 1, and none otherwise. */
+/** Gives each request one of these faults with the probability `share`, from 0 to 1. */
 export function atRandom(random: () => number, share: number, faults: readonly HttpFault[]): Choose {
   return () => (random() < share ? faults[Math.floor(random() * faults.length)] : undefined);
 }

@@ -1,5 +1,6 @@
 /**
- * Stands between a client and a server of any protocol, and fails as networks do, as a test says.
+ * A proxy between a client and a server of any protocol that fails like real networks, as a test
+ * chooses.
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
@@ -11,7 +12,7 @@ interface Pair {
 }
 
 export class FaultyTcp implements AsyncDisposable {
-  /** Milliseconds that each piece is under way, in each direction. */
+  /** Delay of each piece in milliseconds, in each direction. */
   latency = 0;
   readonly #listener: Server;
   readonly #target: number;
@@ -25,7 +26,7 @@ export class FaultyTcp implements AsyncDisposable {
     this.#target = target;
   }
 
-  /** `target`: the port of the server, on the loopback. */
+  /** `target`: port of the server on the loopback. */
   static async start(target: number): Promise<FaultyTcp> {
     const listener = createServer({ pauseOnConnect: true }, (client) => proxy.#join(client));
     const proxy = new FaultyTcp(listener, target);
@@ -42,7 +43,7 @@ export class FaultyTcp implements AsyncDisposable {
     return this.#pairs.size;
   }
 
-  /** Resets what is connected. */
+  /** Resets all connections. */
   cut(): void {
     for (const { client, server } of this.#pairs) {
       client.resetAndDestroy();
@@ -50,13 +51,13 @@ export class FaultyTcp implements AsyncDisposable {
     }
   }
 
-  /** Resets what is connected and what connects, until `restore`. */
+  /** Resets all connections and new ones, until `restore`. */
   refuse(): void {
     this.#refuses = true;
     this.cut();
   }
 
-  /** Nothing gets through, and nobody is told, until `restore`: then all of it does. */
+  /** Holds back all data without closing connections, until `restore` delivers it. */
   swallow(): void {
     this.#hole ??= Promise.withResolvers();
   }
@@ -68,10 +69,10 @@ export class FaultyTcp implements AsyncDisposable {
   }
 
   /**
-   * The next answer in which this stands is lost, and its connection reset: what it confirms took
-   * place. Resolves then.
+   * Drops the next response that matches, and resets its connection. The server has done what the
+   * response confirms. Resolves when the response is dropped.
    */
-  loseAnswer(pattern: RegExp): Promise<void> {
+  loseResponse(pattern: RegExp): Promise<void> {
     return new Promise((done) => {
       this.#lose = { pattern, done };
     });

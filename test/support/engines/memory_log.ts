@@ -1,6 +1,6 @@
 /**
- * A log in memory that several hosts of one process open: for tests, which can take it away, end
- * sessions and trim it.
+ * A log in memory for several hosts of one process. Tests can make it unavailable, end sessions and
+ * trim it.
  */
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -11,36 +11,36 @@ import { LogClient } from "#node/storage/shared/log_client.ts";
 import { failure } from "#node/util/errors.ts";
 
 /**
- * Turns of the event loop for which others wait for a host whose turn it is: what it was about to
- * write may have failed.
+ * Turns of the event loop that other hosts wait for the host whose turn it is. Then they go on,
+ * because the write that this host planned may have failed.
  */
 const MAX_WAITS = 1000;
 
 export class MemoryLog {
-  /** While it is false nobody reaches the log. */
+  /** While this is false, no host can reach the log. */
   available = true;
   /**
-   * Called before each step of a host; what it throws is what that step meets. Waiting in it holds
-   * the host up.
+   * Called before each step of a host. An error that it throws is the result of the step, and a
+   * promise delays the step.
    */
   onStep: (step: "read" | "append" | "appended", session: number) => void | Promise<void> = () => {};
-  /** Commits on one page. */
+  /** Commits per page. */
   pageSize = 100;
   readonly store = randomUUID();
   readonly #commits: Commit[] = [];
-  /** Commits up to here are no longer handed out. */
+  /** Commits up to this position are no longer returned. */
   #trimmed: Position = 0;
   #sessions = 0;
-  /** The session that others wait for. */
+  /** The session whose turn it is: other sessions wait for it. */
   #turn: number | undefined;
   readonly #alive = new Set<number>();
   readonly #engines = new Set<MemoryEngine>();
-  /** Milliseconds, for the grace of segments that were replaced. */
+  /** Milliseconds, for the grace period of replaced segments. */
   clock = () => performance.now();
   readonly #doomed = new Map<SegmentId, number>();
   readonly #locks = new Map<string, { fence: number; holder: number | undefined; lose: AbortController }>();
 
-  /** Another host. */
+  /** Opens the log for another host. */
   open(): LogClient {
     return new LogClient((events) => {
       const engine = new MemoryEngine(this, events);
@@ -53,26 +53,26 @@ export class MemoryLog {
     return this.#commits.length;
   }
 
-  /** Every commit there ever was. */
+  /** Every commit since the beginning. */
   get commits(): readonly Commit[] {
     return this.#commits;
   }
 
-  /** Sessions that are alive, in order. */
+  /** Live sessions in ascending order. */
   get sessions(): readonly number[] {
     return [...this.#alive];
   }
 
   /**
-   * Ends a session, as the database does when a host was silent for too long. The host finds out
-   * with its next commit.
+   * Ends a session, as the database does if a host is silent for too long. The host finds out at
+   * its next commit.
    */
   endSession(session: number): void {
     this.#alive.delete(session);
     for (const lock of this.#locks.values()) if (lock.holder === session) lock.holder = undefined;
   }
 
-  /** Forgets commits: up to the present one, unless told otherwise. */
+  /** Forgets commits up to a position; without one, all of them. */
   trim(upTo: Position = this.head): void {
     this.#trimmed = Math.max(this.#trimmed, upTo);
   }
@@ -97,7 +97,7 @@ export class MemoryLog {
     return { commits, more: after + commits.length < this.head, behind: false };
   }
 
-  /** @internal Undefined while it is another host's turn and this one `isPatient`. */
+  /** @internal Returns undefined if it is another host's turn and this host `isPatient`. */
   append(
     session: number,
     { after, entries, locks, wantsTurn }: Append,
@@ -119,7 +119,7 @@ export class MemoryLog {
     this.#commits.push({ position, session, entries: structuredClone(entries) as Entry[], id });
     for (const entry of entries)
       if (entry.kind === "replaced") for (const id of entry.segments) this.#doomed.set(id, this.clock());
-    for (const engine of this.#engines) if (engine !== by) engine.tell();
+    for (const engine of this.#engines) if (engine !== by) engine.notify();
     return { position, id };
   }
 
@@ -128,12 +128,12 @@ export class MemoryLog {
     return presentState(this.#commits);
   }
 
-  /** @internal Gives the lock, unless a session that is alive has it. */
+  /** @internal Returns the lock, unless a live session has it. */
   take(name: string, session: number): StoreLock | undefined {
-    const held = this.#locks.get(name);
-    if (held?.holder !== undefined) return undefined;
-    held?.lose.abort();
-    const lock = { fence: (held?.fence ?? 0) + 1, holder: session, lose: new AbortController() };
+    const current = this.#locks.get(name);
+    if (current?.holder !== undefined) return undefined;
+    current?.lose.abort();
+    const lock = { fence: (current?.fence ?? 0) + 1, holder: session, lose: new AbortController() };
     this.#locks.set(name, lock);
     return { name, fence: lock.fence, signal: lock.lose.signal };
   }
@@ -150,8 +150,8 @@ export class MemoryLog {
 
   /** @internal */
   giveBack({ name, fence }: StoreLock): void {
-    const held = this.#locks.get(name);
-    if (held?.fence === fence) held.holder = undefined;
+    const current = this.#locks.get(name);
+    if (current?.fence === fence) current.holder = undefined;
   }
 
   /** @internal */
@@ -174,11 +174,11 @@ class MemoryEngine implements LogEngine {
     this.session = log.begin();
   }
 
-  tell(): void {
+  notify(): void {
     queueMicrotask(() => this.#events.onNews());
   }
 
-  /** It loses nothing. */
+  /** The log in memory loses no commit, so there is nothing to prepare. */
   expectCommit(): void {}
 
   async read(after: Position): Promise<Page> {
@@ -256,8 +256,8 @@ class MemoryEngine implements LogEngine {
 }
 
 /**
- * What of these commits still matters: each key and segment at its last position, and every
- * removal.
+ * Reduces commits to those that still matter: each key and each segment at its last position, and
+ * every removal.
  */
 export function presentState(commits: readonly Commit[]): readonly Commit[] {
   const keys = new Map<string, { readonly position: Position; readonly value: Uint8Array | undefined }>();
@@ -271,16 +271,17 @@ export function presentState(commits: readonly Commit[]): readonly Commit[] {
   const changes = Map.groupBy(keys, ([, { position }]) => position);
   const present: Commit[] = [];
   for (const { position, entries, id } of commits) {
-    const kept = entries.flatMap((entry): Entry[] => {
+    const remaining = entries.flatMap((entry): Entry[] => {
       if (entry.kind === "metadata") return [];
       const written = entry.kind === "segment" ? [entry.segment] : entry.kind === "replaced" ? entry.by : undefined;
       if (written === undefined) return [entry];
       return written.filter(({ id }) => !gone.has(id)).map((segment) => ({ kind: "segment", segment }));
     });
     const set = (changes.get(position) ?? []).flatMap(([key, { value }]) => (value ? [[key, value] as const] : []));
-    if (set.length > 0) kept.push({ kind: "metadata", changes: set });
+    if (set.length > 0) remaining.push({ kind: "metadata", changes: set });
     const isLast = position === commits.length;
-    if (kept.length > 0 || isLast) present.push({ position, session: 0, entries: kept, ...(isLast && id && { id }) });
+    if (remaining.length > 0 || isLast)
+      present.push({ position, session: 0, entries: remaining, ...(isLast && id && { id }) });
   }
   return present;
 }

@@ -1,6 +1,6 @@
 /**
- * An object store in memory, for tests: several hosts in one process share its contents, and each
- * has its own faults.
+ * An object store in memory for tests. Several hosts of one process share its contents, and each
+ * host has faults of its own.
  */
 import { createHash } from "node:crypto";
 import { newMetrics, type RequestKind } from "#node/storage/shared/s3/metrics.ts";
@@ -26,28 +26,31 @@ interface Stored {
   readonly modified: number;
 }
 
-/** What is done to requests. Either may wait, or throw what the caller is to get. */
+/**
+ * Faults of requests. Each function may delay the request, or throw the error that the caller gets.
+ */
 export interface Faults {
-  /** Before the store hears of it: what is thrown here did not take place. */
+  /** Runs before the store does anything: an error here means that nothing happened. */
   before?(kind: RequestKind, keys: readonly string[]): void | Promise<void>;
-  /** After it took place: what is thrown here is an answer that was lost. */
+  /** Runs after the store has done it: an error here is a response that was lost. */
   after?(kind: RequestKind, keys: readonly string[]): void | Promise<void>;
 }
 
-/** What a call gets that the store does not answer. */
-export const unavailable = (reason = "it was made so by a test"): NodeError => failure("STORE_UNAVAILABLE", { reason });
+/** The error of a call that the store does not respond to. */
+export const unavailable = (reason = "the test made it unavailable"): NodeError =>
+  failure("STORE_UNAVAILABLE", { reason });
 
 const PAGE = 1000;
 
 export class MemoryObjects implements ObjectStore {
   readonly name = "memory:";
   readonly metrics = newMetrics();
-  /** By key. Tests may read and change it. */
+  /** Objects by key. Tests may read and change them. */
   readonly contents: Map<string, Stored>;
   faults: Faults;
   readonly #closed = new AbortController();
 
-  /** `contents`: those of another one, which is another host of the same store. */
+  /** `contents`: those of another instance, which makes this one another host of the same store. */
   constructor(contents: Map<string, Stored> = new Map(), faults: Faults = {}) {
     this.contents = contents;
     this.faults = faults;
@@ -130,7 +133,10 @@ export class MemoryObjects implements ObjectStore {
     this.#closed.abort(failure("STORE_CLOSED"));
   }
 
-  /** Runs it between the faults; a signal ends the waiting, not what the store does. */
+  /**
+   * Runs a request between the faults. A signal stops waiting for the request, but not the request
+   * itself.
+   */
   async #request<T>(
     kind: RequestKind,
     keys: readonly string[],
@@ -139,8 +145,8 @@ export class MemoryObjects implements ObjectStore {
   ): Promise<T> {
     const signals = signal === undefined ? this.#closed.signal : AbortSignal.any([signal, this.#closed.signal]);
     signals.throwIfAborted();
-    const figures = this.metrics[kind];
-    figures.requests += 1;
+    const metrics = this.metrics[kind];
+    metrics.requests += 1;
     const ended = Promise.withResolvers<never>();
     const end = () => ended.reject(signals.reason);
     signals.addEventListener("abort", end);
@@ -153,7 +159,7 @@ export class MemoryObjects implements ObjectStore {
       })();
       return await Promise.race([done, ended.promise]);
     } catch (error) {
-      figures.errors += 1;
+      metrics.errors += 1;
       throw error;
     } finally {
       signals.removeEventListener("abort", end);

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL for tests: a cluster in a temporary folder, which can be stopped, killed, frozen,
- * copied and promoted.
+ * PostgreSQL for tests: a cluster in a temporary folder that tests can stop, kill, freeze, copy and
+ * promote.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ import { endingWithUs } from "./programs.ts";
 
 let found: Programs | undefined;
 
-/** Why there is none here, to be given as `skip`; false where there is. */
+/** The reason to skip tests of PostgreSQL, for `skip`; false if it is available. */
 export const noPostgres: string | false = (() => {
   try {
     found = findPrograms();
@@ -35,15 +35,15 @@ export const noPostgres: string | false = (() => {
 })();
 
 export interface PostgresOptions {
-  /** What was committed outlives a loss of power of this machine; it always outlives `kill`. */
+  /** Committed data survives a power failure of this machine. It always survives `kill`. */
   readonly durable?: boolean;
-  /** PEM, for TLS. */
+  /** Certificate and key for TLS, as PEM. */
   readonly tls?: { readonly certificate: string; readonly key: string };
-  /** Of `postgresql.conf`. */
+  /** Settings for `postgresql.conf`. */
   readonly settings?: Readonly<Record<string, string | number>>;
 }
 
-/** Ends with the process that started it, and leaves nothing. */
+/** A PostgreSQL server. It ends with the process that started it, and removes its files. */
 export class Postgres implements AsyncDisposable {
   readonly port: number;
   readonly #programs: Programs;
@@ -92,7 +92,7 @@ export class Postgres implements AsyncDisposable {
   }
 
   static async #at(folder: string): Promise<Postgres> {
-    if (found === undefined) throw new Error(noPostgres || "there is no PostgreSQL");
+    if (found === undefined) throw new Error(noPostgres || "PostgreSQL is not available");
     const { uid, gid } = found.options;
     if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
     return new Postgres(found, folder, await freePort());
@@ -102,10 +102,10 @@ export class Postgres implements AsyncDisposable {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Of its first process, while it runs. */
+  /** Id of the first process, while the server runs. */
   get pid(): number {
     const { pid } = this.#child ?? {};
-    if (pid === undefined) throw new Error("it does not run");
+    if (pid === undefined) throw new Error("PostgreSQL does not run");
     return pid;
   }
 
@@ -113,12 +113,15 @@ export class Postgres implements AsyncDisposable {
     return join(this.#folder, "data");
   }
 
-  /** What it said since it was started first. */
+  /** Everything the server has printed since its first start. */
   get log(): string {
     return readFileSync(join(this.#folder, "log"), "utf8");
   }
 
-  /** After `stop` or `kill`, with all that was committed. Resolves when it takes queries. */
+  /**
+   * Starts the server again after `stop` or `kill`, with all committed data. Resolves when it
+   * accepts queries.
+   */
   async start(): Promise<void> {
     const options = { ...this.#programs.options, cwd: this.#folder, stdio: "ignore", detached: true } as const;
     const log = join(this.#folder, "log");
@@ -127,25 +130,25 @@ export class Postgres implements AsyncDisposable {
     const [command, ...words] = endingWithUs("/bin/sh", "-c", `exec "$@" >>"$0" 2>&1`, log, ...program);
     const child = spawn(command, words, options);
     this.#child = child;
-    // It does not keep the process of a test.
+    // The server does not keep the test process alive.
     child.unref();
-    await eventually("PostgreSQL takes queries", () => {
+    await eventually("PostgreSQL accepts queries", () => {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`PostgreSQL has ended: ${this.log}`);
       return this.#state(child.pid) === "ready";
     });
   }
 
-  /** In good order: what is under way is ended. */
+  /** Stops the server in good order: open transactions are aborted. */
   async stop(): Promise<void> {
     await this.#endWith((pid) => process.kill(pid, "SIGINT"));
   }
 
-  /** With all its processes, as a loss of power would. */
+  /** Kills all processes of the server, as a power failure would. */
   async kill(): Promise<void> {
     await this.#endWith((pid) => signal(pid, "SIGKILL"));
   }
 
-  /** It does nothing until `thaw`; connections stay. */
+  /** Suspends the server until `thaw`. Connections stay open. */
   freeze(): void {
     if (this.#child?.pid !== undefined) signal(this.#child.pid, "SIGSTOP");
   }
@@ -155,8 +158,8 @@ export class Postgres implements AsyncDisposable {
   }
 
   /**
-   * Another one that follows this, which is restarted meanwhile. With `synchronous`, commits wait
-   * for it.
+   * Starts a standby of this server, which is restarted for that. With `synchronous`, commits wait
+   * for the standby.
    */
   async standby({ synchronous = false } = {}): Promise<Postgres> {
     await this.stop();
@@ -177,7 +180,7 @@ export class Postgres implements AsyncDisposable {
     return follower;
   }
 
-  /** Makes a standby a primary; the one before must have ended. */
+  /** Makes a standby a primary. The previous primary must have ended. */
   async promote(): Promise<void> {
     const { pid } = this;
     writeFileSync(join(this.#data, "promote"), "");
@@ -204,7 +207,10 @@ export class Postgres implements AsyncDisposable {
     await ended;
   }
 
-  /** As its first process has written it: the eighth line, once that file is its own. */
+  /**
+   * State that the first process has written: the eighth line of its file, once the file is of this
+   * process.
+   */
   #state(pid: number | undefined): string | undefined {
     try {
       const lines = readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n");
@@ -218,20 +224,20 @@ export class Postgres implements AsyncDisposable {
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "modhost-postgres-data-"));
 
 /**
- * To a process and all that it has started, each of which leads a group of its own, and which may
- * have ended.
+ * Sends a signal to a process and to all its children. Each child leads a process group of its own
+ * and may have ended already.
  */
 function signal(pid: number, name: NodeJS.Signals): void {
   for (const each of [pid, ...childrenOf(pid)]) {
     try {
       process.kill(-each, name);
     } catch {
-      // They are gone.
+      // The process has ended.
     }
   }
 }
 
-/** None where the system does not tell. */
+/** Returns child processes. The list is empty on systems that do not report them. */
 function childrenOf(pid: number): number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);

@@ -1,6 +1,6 @@
 /**
- * The files of a new PostgreSQL: of one run of the tests they are made once, and copied, which
- * takes a tenth of the time.
+ * The files of a new PostgreSQL cluster. A test run makes them once and copies them, which takes a
+ * tenth of the time.
  */
 import { spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, renameSync } from "node:fs";
@@ -9,31 +9,34 @@ import { eventually } from "../eventually.ts";
 import type { Programs } from "./postgres_programs.ts";
 
 /**
- * Makes the folder `data`, as the user of the programs, who may write to the folder above. @throws
- * Error for a program that fails
+ * Makes the folder `data` as the user of the programs. That user needs write access to its parent
+ * folder.
+ * @throws Error if a program fails
  */
 export async function newCluster(programs: Programs, data: string): Promise<void> {
-  // Of `test/run.mjs`, and gone with it; what is started otherwise makes its own.
+  // `test/run.mjs` makes this folder and removes it at its end. A test that is started otherwise
+  // makes its own cluster.
   const { TEST_RUN_FOLDER: run } = process.env;
   if (run === undefined) {
     initialize(programs, data);
     return;
   }
-  const kept = join(run, "postgres");
-  if (!existsSync(kept)) await keep(programs, kept);
-  finish("cp", ["-Rp", join(kept, "data"), data], { ...programs.options, cwd: dirname(data) });
+  const template = join(run, "postgres");
+  if (!existsSync(template)) await keep(programs, template);
+  finish("cp", ["-Rp", join(template, "data"), data], { ...programs.options, cwd: dirname(data) });
 }
 
-/** The first process makes it, and others wait. */
-async function keep(programs: Programs, kept: string): Promise<void> {
-  const begun = `${kept}-begun`;
-  if (!isFirst(begun)) return eventually("the files of PostgreSQL are made", () => existsSync(kept));
-  // It may have been made between the two looks.
-  if (existsSync(kept)) return;
+/** Makes the template in the first process that needs it; other processes wait. */
+async function keep(programs: Programs, template: string): Promise<void> {
+  const begun = `${template}-begun`;
+  if (!isFirst(begun))
+    return eventually("another process has made the files of PostgreSQL", () => existsSync(template));
+  // Another process may have made it between the two checks.
+  if (existsSync(template)) return;
   const { uid, gid } = programs.options;
   if (uid !== undefined && gid !== undefined) chownSync(begun, uid, gid);
   initialize(programs, join(begun, "data"));
-  renameSync(begun, kept);
+  renameSync(begun, template);
 }
 
 function isFirst(folder: string): boolean {

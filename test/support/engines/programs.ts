@@ -1,8 +1,8 @@
-/** Programs that tests start: whether they listen, and their end. */
+/** Helpers for programs that tests start: whether they listen, and how they end. */
 import { existsSync } from "node:fs";
 import { connect } from "node:net";
 
-/** Whether a connection to this port of the loopback is taken. */
+/** Resolves to whether something accepts connections at this port of the loopback. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((done) => {
     const socket = connect(port, "127.0.0.1");
@@ -13,11 +13,12 @@ export function accepts(port: number): Promise<boolean> {
 
 const SETPRIV = "/usr/bin/setpriv";
 
-/** Whether `endingWithUs` has an effect. */
+/** Whether `endingWithUs` has an effect on this system. */
 export const endsWithUs = existsSync(SETPRIV);
 
 /**
- * The command line of a program that the system ends with this process, however that ends (Linux).
+ * Returns the command line of a program that Linux ends with this process, however this process
+ * ends.
  */
 export const endingWithUs = (...words: readonly [string, ...string[]]): readonly [string, ...string[]] =>
   endsWithUs ? [SETPRIV, "--pdeathsig", "KILL", ...words] : words;

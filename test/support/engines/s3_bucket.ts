@@ -1,11 +1,11 @@
-/** What the S3 server of the tests keeps, and the rules of S3 for it. */
+/** The contents of a bucket of the tests' S3 server, and the rules of S3 for them. */
 import { createHash } from "node:crypto";
 
 export interface StoredObject {
   readonly body: Buffer;
   readonly etag: string;
   readonly modified: Date;
-  /** `x-amz-meta-…` */
+  /** Fields `x-amz-meta-…`. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
@@ -16,7 +16,7 @@ interface Upload {
   readonly parts: Map<number, { readonly body: Buffer; readonly etag: string }>;
 }
 
-/** What S3 answers in place of what was asked for. */
+/** An error response of S3. */
 export class S3Error extends Error {
   readonly status: number;
   readonly code: string;
@@ -30,7 +30,7 @@ export class S3Error extends Error {
 
 export interface Page {
   readonly keys: readonly string[];
-  /** More come behind the last. */
+  /** Whether there are more keys after the last one. */
   readonly truncated: boolean;
 }
 
@@ -39,7 +39,7 @@ const md5 = (body: Buffer) => createHash("md5").update(body).digest("hex");
 export class S3Bucket {
   readonly objects = new Map<string, StoredObject>();
   readonly uploads = new Map<string, Upload>();
-  /** Parts but the last must be as long. */
+  /** Minimum size of each part but the last. */
   minPart = 5 * 1024 * 1024;
   #nextUpload = 1;
 

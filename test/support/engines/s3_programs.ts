@@ -1,6 +1,6 @@
 /**
- * S3 servers of others, where their programs are at hand: each is named by a variable of the
- * environment.
+ * S3 servers of other projects, for machines that have their programs. An environment variable
+ * names each of them.
  */
 
 import { spawn } from "node:child_process";
@@ -19,28 +19,28 @@ import type { S3User } from "./s3_signature.ts";
 export interface S3Engine extends AsyncDisposable {
   readonly endpoint: string;
   readonly user: S3User;
-  /** Of its process. */
+  /** Id of its process. */
   readonly pid: number;
-  /** Ends it as a loss of power would. */
+  /** Kills the server, as a power failure would. */
   kill(): Promise<void>;
-  /** After `kill`, with what it has stored. */
+  /** Starts the server again after `kill`, with the objects that it has stored. */
   restart(): Promise<void>;
 }
 
 export interface S3Program {
   readonly name: string;
-  /** Why it cannot be started, to be given as `skip`; false where it can. */
+  /** The reason why it cannot be started, for `skip`; false if it can. */
   readonly missing: string | false;
   /**
-   * Over a temporary folder, with these buckets. It does not keep the process of a test, and ends
-   * with it.
+   * Starts the server on a temporary folder, with these buckets. It does not keep the test process
+   * alive, and ends with it.
    */
   start(...buckets: readonly string[]): Promise<S3Engine>;
 }
 
 interface Kind {
   readonly name: string;
-  /** Has the path of the program. */
+  /** Environment variable with the path of the program. */
   readonly variable: string;
   readonly words: (address: string, folder: string) => readonly string[];
   readonly environment: (user: S3User) => NodeJS.ProcessEnv;
@@ -93,7 +93,7 @@ async function start(kind: Kind, program: string, buckets: readonly string[]): P
     const started = spawn(command, words, { env, stdio: "ignore" });
     started.unref();
     const failed = once(started, "error").then(([error]) => Promise.reject(error as Error));
-    const serves = eventually(`${kind.name} has its buckets`, async () => {
+    const serves = eventually(`${kind.name} has made its buckets`, async () => {
       if (started.exitCode !== null) throw new Error(`${kind.name} ended with status ${started.exitCode}`);
       const made = await Promise.all(buckets.map((bucket) => makeBucket(address, bucket, user)));
       return made.every(Boolean);
@@ -127,16 +127,16 @@ async function start(kind: Kind, program: string, buckets: readonly string[]): P
   };
 }
 
-/** False while the server is not ready for it. */
+/** Resolves to false while the server is not ready. */
 async function makeBucket(address: string, bucket: string, user: S3User): Promise<boolean> {
   const sha256 = createHash("sha256").digest("hex");
   const request = { method: "PUT", host: address, path: `/${bucket}`, query: {}, headers: {}, sha256 };
   const { headers } = new Signer(REGION).sign(request, user);
-  // `fetch` writes this one by itself.
+  // `fetch` adds this field itself.
   const { host: _, ...others } = headers;
   try {
     const { ok, status } = await fetch(`http://${address}/${bucket}`, { method: "PUT", headers: others });
-    // 409: it is there, after a restart.
+    // 409: the bucket exists already, after a restart.
     return ok || status === 409;
   } catch {
     return false;

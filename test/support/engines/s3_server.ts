@@ -1,7 +1,7 @@
 /**
- * An S3 server in memory, for tests where no real one is at hand: what this program uses of S3,
- * with its rules. Signatures and hashes of bodies are checked, conditional writes, ranges and
- * multipart uploads are honoured; what it does not know, it refuses.
+ * An S3 server in memory, for machines without a real one. It supports the part of S3 that modhost
+ * uses: it verifies signatures and hashes of bodies, and supports conditional writes, ranges and
+ * multipart uploads. It rejects all other requests.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -28,13 +28,13 @@ const REGION = "us-east-1";
 
 export class S3Server implements AsyncDisposable {
   readonly users: S3User[] = [{ accessKeyId: "test", secretAccessKey: "test-secret" }];
-  /** By name. */
+  /** Buckets by name. */
   readonly buckets = new Map<string, S3Bucket>();
   /** Milliseconds since 1970. */
   clock: () => number = Date.now;
-  /** Like stores that do not know it. */
+  /** Ignores `If-None-Match`, as some stores do. */
   ignoresIfNoneMatch = false;
-  /** `GET /bucket/key`, in order. */
+  /** Requests such as `GET /bucket/key`, in order. */
   readonly requests: string[] = [];
   readonly #server: Server;
 
@@ -58,7 +58,7 @@ export class S3Server implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** It does not keep the process of a test. */
+  /** The server does not keep the test process alive. */
   unref(): void {
     this.#server.unref();
     this.#server.on("connection", (socket) => socket.unref());
@@ -81,7 +81,7 @@ export class S3Server implements AsyncDisposable {
     try {
       const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
       response.setHeader("date", new Date(this.clock()).toUTCString());
-      send(request, response, this.#answer(request, body));
+      send(request, response, this.#respond(request, body));
     } catch (error) {
       if (!(error instanceof S3Error)) return void response.destroy(error as Error);
       const { status, code, message } = error;
@@ -92,7 +92,7 @@ export class S3Server implements AsyncDisposable {
     }
   }
 
-  #answer(request: IncomingMessage, body: Buffer): Reply {
+  #respond(request: IncomingMessage, body: Buffer): Reply {
     const { headers, method = "" } = request;
     const refusal = refusalOf(request, this.users, REGION, this.clock());
     if (refusal !== undefined) throw new S3Error(refusal.status, refusal.code, refusal.message);
@@ -101,7 +101,7 @@ export class S3Server implements AsyncDisposable {
     const md5 = createHash("md5").update(body).digest("base64");
     if ((headers["content-md5"] ?? md5) !== md5) throw new S3Error(400, "BadDigest");
     const { pathname, searchParams } = new URL(request.url ?? "", "http://server");
-    // As in a path, or as the first part of the host's name.
+    // The bucket is in the path, or is the first part of the host name.
     const [, virtual] = /^(.+)\.localhost(?::\d+)?$/.exec(headers.host ?? "") ?? [];
     const path = decodeURIComponent(virtual === undefined ? pathname.slice(1) : `${virtual}${pathname}`);
     const [name = "", ...rest] = path.split("/");
@@ -110,8 +110,8 @@ export class S3Server implements AsyncDisposable {
     const kind = `${method} ${key === "" ? "bucket" : "object"}${parameterOf(searchParams)}`;
     const run = CALLS[kind];
     if (run === undefined) throw new S3Error(501, "NotImplemented", kind);
-    const kept = this.ignoresIfNoneMatch ? { ...headers, "if-none-match": undefined } : headers;
-    return run({ bucket: this.bucket(name), key, query: searchParams, headers: kept, body });
+    const effective = this.ignoresIfNoneMatch ? { ...headers, "if-none-match": undefined } : headers;
+    return run({ bucket: this.bucket(name), key, query: searchParams, headers: effective, body });
   }
 
   #create(name: string): Reply {
@@ -120,7 +120,7 @@ export class S3Server implements AsyncDisposable {
   }
 }
 
-/** The parameters that choose what is asked for. */
+/** Parameters that select the operation. */
 const CHOOSING = ["uploads", "delete", "uploadId", "partNumber", "list-type"];
 
 const parameterOf = (query: URLSearchParams): string =>
@@ -206,7 +206,7 @@ function listObjects({ bucket, query }: Call): Reply {
   const isEncoded = query.get("encoding-type") === "url";
   const entries = keys.map((key) => {
     const { body, etag, modified } = bucket.get(key);
-    // As AWS encodes them: slashes stay.
+    // AWS encodes names this way: slashes stay.
     const name = isEncoded ? encodeURIComponent(key).replaceAll("%2F", "/").replaceAll("%20", "+") : xml(key);
     return `<Contents><Key>${name}</Key><LastModified>${modified.toISOString()}</LastModified><ETag>${xml(etag)}</ETag><Size>${body.length}</Size></Contents>`;
   });

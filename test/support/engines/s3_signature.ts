@@ -1,6 +1,6 @@
 /**
- * The signature of a request to S3 (AWS Signature Version 4, in the header), checked from the text
- * of its specification.
+ * Verifies the signature of an S3 request (AWS Signature Version 4, in the header), written from
+ * the text of its specification.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http";
 export interface S3User {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Requests must bring it. */
+  /** Requests must contain this token. */
   readonly sessionToken?: string;
 }
 
@@ -23,8 +23,8 @@ const MAX_SKEW = 15 * 60_000;
 const refuse = (code: string, message: string, status = 403): Refusal => ({ status, code, message });
 
 /**
- * Why a request is not accepted; undefined where it is. `now`: the clock of the server, in
- * milliseconds since 1970.
+ * Returns the reason to reject a request, or undefined. `now`: the server's clock in milliseconds
+ * since 1970.
  */
 export function refusalOf(
   request: IncomingMessage,

@@ -1,7 +1,7 @@
 /**
- * A store for several hosts, for tests: PostgreSQL and an S3 server, which end with the process.
- * The S3 server is one of the tests' own, or the program that `SHARED_STORE_S3` names: `versitygw`
- * or `minio`.
+ * A store for several hosts in tests: PostgreSQL and an S3 server, which end with the process. The
+ * S3 server is in memory, or it is the program that `SHARED_STORE_S3` names: `versitygw` or
+ * `minio`.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,10 +12,10 @@ import { s3Programs } from "./s3_programs.ts";
 import { S3Server } from "./s3_server.ts";
 import type { S3User } from "./s3_signature.ts";
 
-/** Why there is none here, to be given as `skip`; false where there is. */
+/** The reason to skip tests of a shared store, for `skip`; false if it is available. */
 export const noSharedStore: string | false = noPostgres || noNamedS3();
 
-/** As the option `node_store` has them. */
+/** Settings in the form of the option `node_store`. */
 export type StoreSettings = SharedStoreSettings &
   Readonly<Record<"s3" | "endpoint" | "region" | "credentials" | "sql", string>>;
 
@@ -34,9 +34,9 @@ let engines: Promise<Engines> | undefined;
 let count = 0;
 
 /**
- * Each call gives another empty store: a schema and a prefix of its own, on the engines that all
- * tests of the process share. A test that stops or kills an engine has one of its own:
- * `Postgres.start()`, `S3Server.start()`.
+ * Returns a new, empty store: a schema and a prefix of its own, on engines that all tests of the
+ * process share. A test that stops or kills an engine starts one of its own with `Postgres.start()`
+ * or `S3Server.start()`.
  */
 export async function sharedStore(): Promise<SharedStore> {
   const { sql, endpoint, credentials } = await (engines ??= startEngines());
@@ -74,7 +74,9 @@ async function startS3(): Promise<{ readonly endpoint: string; readonly user: S3
 function noNamedS3(): string | false {
   const { SHARED_STORE_S3: name } = process.env;
   if (name === undefined) return false;
-  return namedS3()?.missing ?? `SHARED_STORE_S3 is ${s3Programs.map((each) => each.name).join(" or ")}, not ${name}`;
+  return (
+    namedS3()?.missing ?? `SHARED_STORE_S3 must be ${s3Programs.map((each) => each.name).join(" or ")}, not ${name}`
+  );
 }
 
 function namedS3() {

@@ -1,4 +1,4 @@
-/** A server of the document that the word `auto` is looked up in. */
+/** A server of the document from which nodes take the values of `auto` in their configuration. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import { createServer as createSecureServer } from "node:https";
@@ -8,25 +8,23 @@ import { makeSelfSigned } from "#core/tls/self_signed.ts";
 export interface AutoConfServer extends AsyncDisposable {
   readonly url: string;
   /** The headers of each request so far. */
-  readonly asked: readonly IncomingMessage["headers"][];
-  /**
-   * What it answers from now on: a document, or a status; or what a function does with the answer.
-   */
-  answer: object | number | RequestListener;
+  readonly requests: readonly IncomingMessage["headers"][];
+  /** The response from now on: a document, a status, or a function that writes the response. */
+  response: object | number | RequestListener;
 }
 
 export async function autoConfServer(
-  answer: AutoConfServer["answer"],
+  initial: AutoConfServer["response"],
   { secure = false } = {},
 ): Promise<AutoConfServer> {
-  const asked: IncomingMessage["headers"][] = [];
+  const requests: IncomingMessage["headers"][] = [];
   const listener: RequestListener = (request, response) => {
-    asked.push(request.headers);
-    const { answer } = made;
-    if (typeof answer === "function") return answer(request, response);
-    if (typeof answer === "number") return response.writeHead(answer).end();
-    const text = JSON.stringify(answer);
-    const etag = `"${Buffer.from(text).length}-${(answer as { AutoConfVersion?: number }).AutoConfVersion}"`;
+    requests.push(request.headers);
+    const chosen = made.response;
+    if (typeof chosen === "function") return chosen(request, response);
+    if (typeof chosen === "number") return response.writeHead(chosen).end();
+    const text = JSON.stringify(chosen);
+    const etag = `"${Buffer.from(text).length}-${(chosen as { AutoConfVersion?: number }).AutoConfVersion}"`;
     const isKnown = request.headers["if-none-match"] === etag;
     return response.writeHead(isKnown ? 304 : 200, { etag }).end(isKnown ? undefined : text);
   };
@@ -34,8 +32,8 @@ export async function autoConfServer(
   await once(server.listen(0, "127.0.0.1"), "listening");
   const made: AutoConfServer = {
     url: `http${secure ? "s" : ""}://127.0.0.1:${(server.address() as AddressInfo).port}/autoconf.json`,
-    asked,
-    answer,
+    requests,
+    response: initial,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

@@ -1,6 +1,6 @@
 /**
- * What two nodes do with each other before names and messages: each scene is driven through their
- * RPC alone.
+ * Scenes that two nodes play with each other through their RPC alone. Scenes of names and messages
+ * are in `words.ts`.
  */
 import { digestOf, keystream } from "#test/support/content.ts";
 import { type Report, untilRight } from "./report.ts";
@@ -30,10 +30,10 @@ interface Bandwidth {
   readonly TotalOut: number;
 }
 
-/** `one` dials the other; both see the connection. */
+/** `one` dials the other; both list the connection. */
 export async function connects(report: Report, one: Rpc, other: Rpc): Promise<void> {
   const { Strings } = await one.one<{ Strings: string[] }>("swarm/connect", { arg: other.address });
-  // js-ipfs names the address, which ends with the id.
+  // js-ipfs prints the address, which ends with the id.
   const said = /^connect (\S*\/)?(\w+) success$/.exec(Strings.join());
   report.holds(`${one.name} connects to ${other.name}`, Strings, "success", said?.[2] === other.id);
   for (const [here, there] of [
@@ -53,11 +53,11 @@ export async function peersOf(node: Rpc): Promise<readonly string[]> {
   return (Peers ?? []).map(({ Peer }) => Peer);
 }
 
-/** What `one` knows of the other is what the other says of itself. */
+/** Checks that `one` knows the same of the other as the other reports of itself. */
 export async function identifies(report: Report, one: Rpc, other: Rpc): Promise<void> {
   const known = await one.one<Rpc["identity"]>("id", { arg: other.id });
   const own = other.identity;
-  // Of itself a later node leaves out the slash behind which there is no commit.
+  // A later node leaves out the last slash of its own agent version if it has no commit.
   const agent = known.AgentVersion.replace(/\/$/, "");
   report.same(`agent of ${other.name} as ${one.name} knows it`, agent, own.AgentVersion.replace(/\/$/, ""));
   report.same("its protocol version", known.ProtocolVersion ?? "", own.ProtocolVersion ?? "");
@@ -70,7 +70,7 @@ export async function identifies(report: Report, one: Rpc, other: Rpc): Promise<
   );
 }
 
-/** As a stream: the lines come one after the other, with the reference's texts around them. */
+/** Checks that the lines of `ping` arrive as a stream, with the texts of the reference. */
 export async function pings(report: Report, one: Rpc, other: Rpc, count = 3): Promise<void> {
   const lines = await one.all<PingLine>("ping", { arg: other.id, count: String(count) });
   const echoes = lines.filter(({ Success, Time }) => Success && Time > 0);
@@ -79,7 +79,10 @@ export async function pings(report: Report, one: Rpc, other: Rpc, count = 3): Pr
   report.holds("the last line", average, "Average latency: …ms", /^Average latency: \d+(\.\d+)?ms$/.test(average));
 }
 
-/** A file of `size` bytes added on `from` is read on `to`. @returns its CID */
+/**
+ * Adds a file of `size` bytes on `from` and reads it on `to`.
+ * @returns its CID
+ */
 export async function fileCrosses(report: Report, from: Rpc, to: Rpc, size: number, seed: number): Promise<string> {
   const cid = await from.add({ file: [...keystream(size, seed)] });
   const began = performance.now();
@@ -91,7 +94,7 @@ export async function fileCrosses(report: Report, from: Rpc, to: Rpc, size: numb
   return cid;
 }
 
-/** A tree with small and larger files, added on `from`, is listed, read and pinned on `to`. */
+/** Adds a tree with small and larger files on `from`, and lists, reads and pins it on `to`. */
 export async function treeCrosses(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
   const sizes: Readonly<Record<string, number>> = { "tree/empty": 0, "tree/sub/small": 100, "tree/sub/large": 700_000 };
   const many = Array.from({ length: 40 }, (_, at) => [`tree/many/${at}`, 10 + at] as const);
@@ -103,17 +106,17 @@ export async function treeCrosses(report: Report, from: Rpc, to: Rpc, seed: numb
     return Objects.flatMap(({ Links }) => Links.map(({ Name }) => Name)).sort();
   };
   report.same(`a tree of ${from.name} listed on ${to.name}`, await list(`/ipfs/${root}`), ["empty", "many", "sub"]);
-  report.same("its folder of many", (await list(`/ipfs/${root}/many`)).length, many.length);
+  report.same("its folder with many files", (await list(`/ipfs/${root}/many`)).length, many.length);
   report.same(
-    "a file of it: SHA-256",
+    "SHA-256 of a file in it",
     await to.digest(`/ipfs/${root}/sub/large`),
     digestOf(keystream(700_000, seed + contents.findIndex(([name]) => name === "tree/sub/large"))),
   );
   const { Pins } = await to.one<{ Pins: string[] }>("pin/add", { arg: root });
-  report.same("pinned there, with all below it", Pins, [root]);
+  report.same("pinned there recursively", Pins, [root]);
 }
 
-/** `from` says to have it, and `to` finds that out of the routing table. */
+/** `from` announces a block to the routing table, and `to` finds `from` there. */
 export async function providesFor(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
   const cid = await from.add({ file: [...keystream(2000, seed)] });
   await from.all(`${from.routing}/provide`, { arg: cid });
@@ -125,13 +128,13 @@ export async function providesFor(report: Report, from: Rpc, to: Rpc, seed: numb
   report.holds(`providers that ${to.name} finds`, found, `with ${from.name}, ${from.id}`, found.includes(from.id));
 }
 
-/** `one` finds out where the other is. */
+/** `one` finds the addresses of the other. */
 export async function findsPeer(report: Report, one: Rpc, other: Rpc): Promise<void> {
   const events = await one.all<RoutingEvent>(`${one.routing}/findpeer`, { arg: other.id });
   const [last] = events.filter(({ Type }) => Type === 2).flatMap(({ Responses }) => Responses ?? []);
   const address = other.address.replace(/\/p2p\/.*/, "");
   report.holds(
-    `where ${other.name} is, as ${one.name} finds it`,
+    `addresses of ${other.name} that ${one.name} finds`,
     last?.Addrs ?? [],
     `with ${address}`,
     last?.Addrs.includes(address) ?? false,
@@ -139,9 +142,9 @@ export async function findsPeer(report: Report, one: Rpc, other: Rpc): Promise<v
 }
 
 /**
- * What one has sent is what the other has received: blocks by their ledgers, bytes by the counters
- * of streams. Nodes of others count the agreement on protocols, too: theirs may be `slack` off, as
- * a part of the whole.
+ * Checks that the bytes that one has sent are those that the other has received: blocks by their
+ * ledgers, streams by their counters. Other implementations also count the negotiation of
+ * protocols: `slack` is the share of the total by which theirs may differ.
  */
 export async function booksAgree(report: Report, from: Rpc, to: Rpc, atLeast: number, slack = 0): Promise<void> {
   const ledger = (of: Rpc, about: Rpc) => of.one<Ledger>("bitswap/ledger", { arg: about.id });
@@ -151,8 +154,8 @@ export async function booksAgree(report: Report, from: Rpc, to: Rpc, atLeast: nu
   );
   report.holds(`bytes of blocks sent by ${from.name}`, given.Sent, `at least ${atLeast}`, given.Sent >= atLeast);
   report.same(`bytes of blocks received by ${to.name}`, got.Recv, given.Sent);
-  report.same(`sent by ${to.name}, received by ${from.name}`, given.Recv, got.Sent);
-  report.same("blocks exchanged, as both say", got.Exchanged, given.Exchanged);
+  report.same(`bytes sent by ${to.name} and received by ${from.name}`, given.Recv, got.Sent);
+  report.same("exchanged blocks on both sides", got.Exchanged, given.Exchanged);
   const counters = (of: Rpc, about: Rpc) => of.one<Bandwidth>("stats/bw", { peer: about.id });
   const near = (one: number, other: number) => Math.abs(one - other) <= slack * (given.Sent + given.Recv);
   const [out, back] = await untilRight(

@@ -1,10 +1,10 @@
-/** One node has another pin for it, which serves the pinning service API. */
+/** One node lets another pin content for it through the pinning service API. */
 import { digestOf, keystream } from "#test/support/content.ts";
 import { type Report, untilRight } from "./report.ts";
 import type { Rpc } from "./rpc.ts";
 
 export interface PinningService {
-  /** Where `to` serves it. */
+  /** URL at which `to` serves it. */
   readonly endpoint: string;
   readonly token: string;
 }
@@ -21,7 +21,7 @@ interface Services {
 
 const size = 3_000_000;
 
-/** What nothing keeps on `from` is pinned on `to`, listed, counted, and goes when it is removed. */
+/** Pins content on `to` that `from` has not pinned. Lists, counts and removes the pin. */
 export async function pinsRemotely(
   report: Report,
   from: Rpc,
@@ -33,15 +33,20 @@ export async function pinsRemotely(
   const sent = [...keystream(size, 55)];
   const cid = await from.add({ file: sent }, { pin: "false" });
   const pinned = { Status: "pinned", Cid: cid, Name: "far away" };
-  const asked = { service, name: pinned.Name };
+  const query = { service, name: pinned.Name };
   report.same(
     `${size} bytes of ${from.name} pinned on ${service}`,
-    await from.one<Pin>("pin/remote/add", { arg: cid, ...asked }),
+    await from.one<Pin>("pin/remote/add", { arg: cid, ...query }),
     pinned,
   );
   report.same(`the file on ${service}`, await to.digest(cid), digestOf(sent));
-  const kept = async () => (await to.one<{ Keys: object }>("pin/ls", { type: "recursive" })).Keys;
-  report.holds(`pins of ${service}`, Object.keys(await kept()).length, "with that one", cid in (await kept()));
+  const pinsOnService = async () => (await to.one<{ Keys: object }>("pin/ls", { type: "recursive" })).Keys;
+  report.holds(
+    `pins of ${service}`,
+    Object.keys(await pinsOnService()).length,
+    "with that one",
+    cid in (await pinsOnService()),
+  );
   report.same(`pins of ${from.name} at ${service}`, await from.all<Pin>("pin/remote/ls", { service }), [pinned]);
   const { RemoteServices } = await from.one<Services>("pin/remote/service/ls", { stat: "true" });
   const PinCount = { Queued: 0, Pinning: 0, Pinned: 1, Failed: 0 };
@@ -50,8 +55,8 @@ export async function pinsRemotely(
     RemoteServices.map(({ Service, Stat }) => [Service, Stat]),
     [[service, { Status: "valid", PinCount }]],
   );
-  await from.all("pin/remote/rm", asked);
-  const left = await untilRight(kept, (pins) => !(cid in pins));
+  await from.all("pin/remote/rm", query);
+  const left = await untilRight(pinsOnService, (pins) => !(cid in pins));
   report.holds(`pins of ${service}`, Object.keys(left).length, "without it", !(cid in left));
   await from.all("pin/remote/service/rm", { arg: service });
 }

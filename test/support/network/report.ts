@@ -1,4 +1,4 @@
-/** Answers beside what was expected of them, and how many differ. */
+/** Prints results next to the expected ones, and counts those that differ. */
 import { isDeepStrictEqual } from "node:util";
 
 const shown = (value: unknown): string => {
@@ -11,7 +11,7 @@ export class Report {
   #checks = 0;
   readonly #wrong: string[] = [];
 
-  /** `quiet`: prints nothing. */
+  /** `quiet`: print nothing. */
   constructor({ quiet = false }: { readonly quiet?: boolean } = {}) {
     this.#print = quiet ? () => undefined : (line) => console.log(line);
   }
@@ -20,7 +20,7 @@ export class Report {
     return this.#checks;
   }
 
-  /** Answers that were not as expected, with what was. */
+  /** Results that differ, with the expected ones. */
   get wrong(): readonly string[] {
     return this.#wrong;
   }
@@ -29,63 +29,67 @@ export class Report {
     return this.#wrong.length;
   }
 
-  /** A part of its own: what it throws is a difference, and the next part goes on. */
+  /** Runs a part of the checks. An error counts as a difference, and the next part runs anyway. */
   async part(title: string, work: () => Promise<void>): Promise<void> {
     this.#print(`\n# ${title}`);
     const began = performance.now();
     try {
       await work();
     } catch (error) {
-      this.#tell(false, `${title}: it goes through`, (error as Error).message);
+      this.#record(false, `${title}: runs to its end`, (error as Error).message);
     }
     this.#print(`  ${((performance.now() - began) / 1000).toFixed(1)} s`);
   }
 
-  /** The answer has to be the expected one. */
-  same(what: string, answer: unknown, expected: unknown): void {
-    this.#tell(isDeepStrictEqual(answer, expected), what, shown(answer), shown(expected));
+  /** Checks that the result equals the expected one. */
+  same(what: string, result: unknown, expected: unknown): void {
+    this.#record(isDeepStrictEqual(result, expected), what, shown(result), shown(expected));
   }
 
-  /** The answer has to be as `expected` says; `holds` is whether it is. */
-  holds(what: string, answer: unknown, expected: string, holds: boolean): void {
-    this.#tell(holds, what, shown(answer), expected);
+  /** Checks a condition: `expected` describes it, and `holds` is whether the result meets it. */
+  holds(what: string, result: unknown, expected: string, holds: boolean): void {
+    this.#record(holds, what, shown(result), expected);
   }
 
   note(sentence: string): void {
     this.#print(`\n# ${sentence}`);
   }
 
-  /** Prints the count. @returns the exit code */
+  /**
+   * Prints the count.
+   * @returns the exit code
+   */
   end(): number {
-    this.#print(`\n${this.#checks} answers, ${this.failed} wrong`);
+    this.#print(`\n${this.#checks} checks, ${this.failed} failed`);
     return this.failed === 0 && this.#checks > 0 ? 0 : 1;
   }
 
-  #tell(isRight: boolean, what: string, answer: string, expected = "") {
+  #record(isRight: boolean, what: string, result: string, expected = "") {
     this.#checks += 1;
-    if (!isRight) this.#wrong.push(`${what}: ${answer}${expected === "" ? "" : `, expected: ${expected}`}`);
-    this.#print(`  ${isRight ? "ok   " : "WRONG"} ${what}: ${answer}`);
-    if (expected !== "" && expected !== answer) this.#print(`        expected: ${expected}`);
+    if (!isRight) this.#wrong.push(`${what}: ${result}${expected === "" ? "" : `, expected: ${expected}`}`);
+    this.#print(`  ${isRight ? "ok   " : "WRONG"} ${what}: ${result}`);
+    if (expected !== "" && expected !== result) this.#print(`        expected: ${expected}`);
   }
 }
 
-/** Milliseconds for what only has to happen: on a busy machine that may take long. */
+/** Default timeout in milliseconds. It is long because a busy machine may be slow. */
 const PATIENCE_MS = 120_000;
 
 /**
- * Asks until the answer is right, or `milliseconds` are over, with a pause of `every` milliseconds.
- * @returns the last answer
+ * Repeats a request until its result is right or `milliseconds` are over, with pauses of `every`
+ * milliseconds.
+ * @returns the last result
  */
 export async function untilRight<T>(
   ask: () => Promise<T>,
-  isRight: (answer: T) => boolean,
+  isRight: (result: T) => boolean,
   milliseconds = PATIENCE_MS,
   every = 100,
 ) {
   const end = performance.now() + milliseconds;
   for (;;) {
-    const answer = await ask();
-    if (isRight(answer) || performance.now() > end) return answer;
+    const result = await ask();
+    if (isRight(result) || performance.now() > end) return result;
     await new Promise((resolve) => setTimeout(resolve, every));
   }
 }

@@ -1,9 +1,9 @@
-/** Nodes of any make as their RPC shows them: whoever drives two of them needs nothing else. */
+/** Drives a node of any implementation through its RPC API. */
 import { createHash } from "node:crypto";
 
 export type Query = Readonly<Record<string, string | readonly string[]>>;
 
-/** Contents of files by name; a name with slashes makes directories. */
+/** Contents of files by name. A name with slashes makes directories. */
 export type Files = Readonly<Record<string, readonly Uint8Array[]>>;
 
 interface Added {
@@ -15,18 +15,15 @@ interface Identity {
   readonly ID: string;
   readonly Addresses: readonly string[];
   readonly AgentVersion: string;
-  /** Later nodes than those of version 0.9 have none. */
+  /** Nodes later than version 0.9 do not report it. */
   readonly ProtocolVersion?: string;
   readonly Protocols: readonly string[];
 }
 
 export interface RpcSettings {
-  /** Over which the node is met. */
+  /** Transport of the address that other nodes dial. */
   readonly transport?: "tcp" | "quic-v1";
-  /**
-   * The group of commands that ask the routing table: `dht` of version 0.9, `routing` of later
-   * ones.
-   */
+  /** The group of commands for the routing table: `dht` in version 0.9, `routing` in later ones. */
   readonly routing?: "dht" | "routing";
 }
 
@@ -35,14 +32,14 @@ const loopback = {
   "quic-v1": /^\/ip4\/127\.0\.0\.1\/udp\/\d+\/quic-v1\/p2p\/[^/]+$/,
 };
 
-/** Milliseconds that any call may take, streams of messages apart. */
+/** Timeout of a call in milliseconds. Streams of messages have none. */
 const callWithin = 120_000;
 
 export class Rpc {
-  /** As reports call it. */
+  /** The name that reports show. */
   readonly name: string;
   readonly id: string;
-  /** Where it is met, with its id. */
+  /** Multiaddress with the peer id. */
   readonly address: string;
   readonly identity: Identity;
   readonly routing: "dht" | "routing";
@@ -56,11 +53,11 @@ export class Rpc {
     this.identity = identity;
     this.id = identity.ID;
     const own = identity.Addresses.find((one) => loopback[transport].test(one));
-    if (own === undefined) throw new Error(`${name} is not on loopback: ${identity.Addresses.join(" ")}`);
+    if (own === undefined) throw new Error(`${name} does not listen on the loopback: ${identity.Addresses.join(" ")}`);
     this.address = own;
   }
 
-  /** `url` ends before `/api/v0`. */
+  /** `url`: without `/api/v0`. */
   static async of(name: string, url: string, settings: RpcSettings = {}): Promise<Rpc> {
     const api = `${url}/api/v0`;
     const [identity] = await values<Identity>(await post(api, "id"));
@@ -72,19 +69,22 @@ export class Rpc {
     return post(this.#api, command, query, more);
   }
 
-  /** All values of an answer. @throws Error with the text of a failure */
+  /**
+   * Returns all values of a response.
+   * @throws Error with the text of a failure
+   */
   async all<T = Record<string, unknown>>(command: string, query?: Query, body?: FormData): Promise<readonly T[]> {
     return values<T>(await this.post(command, query, body === undefined ? {} : { body }));
   }
 
-  /** The only value, or the last one. */
+  /** Returns the only value, or the last one. */
   async one<T = Record<string, unknown>>(command: string, query?: Query, body?: FormData): Promise<T> {
     const last = (await this.all<T>(command, query, body)).at(-1);
-    if (last === undefined) throw new Error(`${this.name} answers ${command} with nothing`);
+    if (last === undefined) throw new Error(`${this.name} returned nothing for ${command}`);
     return last;
   }
 
-  /** @returns the CID of the last: of a tree, that of its root */
+  /** @returns the CID of the last value; for a tree, that of its root */
   async add(files: Files, query: Query = {}): Promise<string> {
     const body = new FormData();
     for (const [name, pieces] of Object.entries(files)) {
@@ -93,7 +93,7 @@ export class Rpc {
     return (await this.one<Added>("add", { progress: "false", ...query }, body)).Hash;
   }
 
-  /** SHA-256 of a file, hexadecimal. */
+  /** Resolves to the SHA-256 of a file in hexadecimal. */
   async digest(path: string): Promise<string> {
     const hash = createHash("sha256");
     for await (const piece of (await this.post("cat", { arg: path })).body ?? []) hash.update(piece);
@@ -110,16 +110,16 @@ async function post(
   const pairs = Object.entries(query).flatMap(([name, given]) =>
     [given].flat().map((value): [string, string] => [name, value]),
   );
-  const answer = await fetch(`${api}/${command}?${new URLSearchParams(pairs)}`, {
+  const response = await fetch(`${api}/${command}?${new URLSearchParams(pairs)}`, {
     method: "POST",
     signal: signal ?? limit(`${command} ${new URLSearchParams(pairs)}`),
     ...(body === undefined ? {} : { body }),
   });
-  if (!answer.ok) throw new Error(`${command}: ${answer.status} ${await answer.text()}`);
-  return answer;
+  if (!response.ok) throw new Error(`${command}: ${response.status} ${await response.text()}`);
+  return response;
 }
 
-/** Aborts when a call takes too long, and says which. */
+/** Aborts a call that takes too long; the reason names it. */
 function limit(call: string): AbortSignal {
   const leaving = new AbortController();
   const late = () => leaving.abort(new Error(`${call} took longer than ${callWithin} ms`));
@@ -127,6 +127,6 @@ function limit(call: string): AbortSignal {
   return leaving.signal;
 }
 
-async function values<T>(answer: Response): Promise<readonly T[]> {
-  return (await answer.text()).split("\n").flatMap((line) => (line.trim() === "" ? [] : [JSON.parse(line) as T]));
+async function values<T>(response: Response): Promise<readonly T[]> {
+  return (await response.text()).split("\n").flatMap((line) => (line.trim() === "" ? [] : [JSON.parse(line) as T]));
 }

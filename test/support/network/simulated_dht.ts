@@ -1,6 +1,6 @@
 /**
- * A DHT of many peers in memory, on a clock of its own: what lookups and announcements of one node
- * take. Each peer knows up to twenty others of each distance, as in Kademlia.
+ * A DHT of many peers in memory, on a virtual clock. It measures what the lookups and announcements
+ * of one node cost. Each peer knows up to twenty others of each distance, as in Kademlia.
  */
 import type { SweepNetwork } from "#node/network/kad/sweep/announce.ts";
 import { type HasKadId, kadIdOf } from "#node/network/kad/sweep/keyspace.ts";
@@ -9,14 +9,14 @@ import type { VirtualClock } from "../virtual_clock.ts";
 
 export interface SimulatedPeer extends HasKadId {
   readonly number: number;
-  /** The first 48 bits of its key. */
+  /** First 48 bits of its key. */
   readonly at: number;
 }
 
-/** What it took. */
+/** Traffic of the node so far. */
 export interface Traffic {
   lookups: number;
-  /** Requests for closer peers, and records. */
+  /** Requests for closer peers and records. */
   queries: number;
   records: number;
   connections: number;
@@ -24,40 +24,40 @@ export interface Traffic {
 }
 
 const CLOSEST = 20;
-/** Queries at a time of a lookup, as in the library. */
+/** Parallel queries of a lookup, as in the library. */
 const ALPHA = 3;
-/** Connections that are kept. */
+/** Maximum number of open connections. */
 const MAX_CONNECTIONS = 900;
-/** Milliseconds there and back, and until a connection is open. */
+/** Milliseconds of a round trip, and of opening a connection. */
 const ROUND_TRIP_MS = 100;
 const DIAL_MS = 300;
 /** Bytes per millisecond of one stream. */
 const SPEED = 1000;
 /**
- * Bytes of a request for closer peers with its answer, of a record, and of opening a connection.
+ * Bytes of a request for closer peers with its response, of a record, and of opening a connection.
  */
 const QUERY_BYTES = 40 + CLOSEST * 100;
 const RECORD_BYTES = 180;
 const DIAL_BYTES = 2500;
 const BITS = 48;
-/** Where the node itself is. */
-const OWN_PLACE = 0x5555_5555_5555;
+/** Position of the node itself in the key space. */
+const OWN_POSITION = 0x5555_5555_5555;
 
 export interface SimulationOptions {
   readonly peers: number;
   readonly clock: VirtualClock;
-  /** Notes which peer has which keys, by the text of the multihash in latin1. */
+  /** Records which peer has which keys, as the latin1 text of the multihash. */
   readonly keepsRecords?: boolean;
 }
 
 export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
   readonly name = "simulated";
-  /** In order of their keys. */
+  /** Peers in the order of their keys. */
   readonly peers: readonly SimulatedPeer[];
   readonly traffic: Traffic = { lookups: 0, queries: 0, records: 0, connections: 0, bytes: 0 };
-  /** Keys by peer, where they are noted; a key that was sent twice stands there twice. */
+  /** Recorded keys by peer. A key that was sent twice occurs twice. */
   readonly records = new Map<SimulatedPeer, string[]>();
-  /** Peers that take no records. */
+  /** Whether a peer rejects records. */
   refuses: (peer: SimulatedPeer) => boolean = () => false;
   readonly #clock: VirtualClock;
   readonly #keepsRecords: boolean;
@@ -73,7 +73,7 @@ export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
     this.peers = made.sort((a, b) => a.at - b.at);
   }
 
-  /** The peers closest to a key, as nobody in the network knows them. */
+  /** Returns the peers closest to a key, as only an observer of the whole network can know them. */
   closest(kadId: Uint8Array, count = CLOSEST): readonly SimulatedPeer[] {
     const at = Buffer.from(kadId).readUIntBE(0, 6);
     for (let bits = BITS; ; bits -= 1) {
@@ -103,45 +103,45 @@ export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
     await this.#clock.sleep((multihashes.length * RECORD_BYTES) / SPEED);
     signal.throwIfAborted();
     if (!this.#keepsRecords) return multihashes.length;
-    const kept = this.records.get(peer) ?? [];
-    this.records.set(peer, kept);
-    for (const multihash of multihashes) kept.push(Buffer.from(multihash).toString("latin1"));
+    const records = this.records.get(peer) ?? [];
+    this.records.set(peer, records);
+    for (const multihash of multihashes) records.push(Buffer.from(multihash).toString("latin1"));
     return multihashes.length;
   }
 
   storeLocally(): void {
-    // Nobody asks this node.
+    // Nobody sends requests to this node.
   }
 
-  /** Asks whoever is closest of those that are known, until the closest twenty have answered. */
+  /** Queries the closest known peers until the closest twenty have responded. */
   #search(at: number): { readonly found: readonly SimulatedPeer[]; readonly queries: number; readonly dials: number } {
-    const known = new Set(this.#told(OWN_PLACE, at));
-    const asked = new Set<SimulatedPeer>();
+    const known = new Set(this.#suggestedBy(OWN_POSITION, at));
+    const queried = new Set<SimulatedPeer>();
     let dials = 0;
     for (;;) {
       const near = nearest([...known], at, CLOSEST);
-      const next = near.find((peer) => !asked.has(peer));
-      if (next === undefined) return { found: near, queries: asked.size, dials };
-      asked.add(next);
+      const next = near.find((peer) => !queried.has(peer));
+      if (next === undefined) return { found: near, queries: queried.size, dials };
+      queried.add(next);
       if (this.#connect(next)) dials += 1;
-      for (const peer of this.#told(next.at, at)) known.add(peer);
+      for (const peer of this.#suggestedBy(next.at, at)) known.add(peer);
     }
   }
 
-  /** Those that a peer at a place names to somebody who looks for another. */
-  #told(from: number, to: number): readonly SimulatedPeer[] {
+  /** Returns the peers that a peer at `from` suggests to a node that looks for `to`. */
+  #suggestedBy(from: number, to: number): readonly SimulatedPeer[] {
     let bits = 0;
     while (bits < BITS && Math.floor(from / 2 ** (BITS - bits - 1)) === Math.floor(to / 2 ** (BITS - bits - 1)))
       bits += 1;
     const bucket = this.#range(to, Math.min(BITS, bits + 1));
     if (bucket.length >= CLOSEST) return sample(bucket, from);
-    // Those around itself are known to a peer.
+    // A peer also knows the peers around itself.
     let around = this.#range(from, bits);
     for (; around.length < CLOSEST && bits > 0; bits -= 1) around = this.#range(from, bits - 1);
     return nearest(around, to, CLOSEST);
   }
 
-  /** Peers whose keys begin with so many bits of that one. */
+  /** Returns peers whose keys share the first `bits` bits with the key at `at`. */
   #range(at: number, bits: number): readonly SimulatedPeer[] {
     const width = 2 ** (BITS - bits);
     const first = Math.floor(at / width) * width;
@@ -159,7 +159,7 @@ export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
     return low;
   }
 
-  /** Whether a connection had to be opened. */
+  /** Returns whether a connection had to be opened. */
   #connect(peer: SimulatedPeer): boolean {
     const isNew = this.#connected.get(peer) === undefined;
     this.#connected.set(peer, true);
@@ -170,7 +170,7 @@ export class SimulatedDht implements SweepNetwork<SimulatedPeer> {
   }
 }
 
-/** Exclusive or of 48 bits. */
+/** Returns the exclusive or of two numbers of 48 bits. */
 function distance(one: number, other: number): number {
   const half = 2 ** 24;
   return (Math.floor(one / half) ^ Math.floor(other / half)) * half + ((one % half) ^ (other % half));
@@ -179,7 +179,7 @@ function distance(one: number, other: number): number {
 const nearest = (peers: readonly SimulatedPeer[], at: number, count: number): readonly SimulatedPeer[] =>
   peers.toSorted((a, b) => distance(a.at, at) - distance(b.at, at)).slice(0, count);
 
-/** Twenty of them, the same ones for the same asker. */
+/** Chooses twenty of the peers; the same seed gives the same ones. */
 function sample(peers: readonly SimulatedPeer[], seed: number): readonly SimulatedPeer[] {
   const chosen = new Set<SimulatedPeer>();
   for (let state = (seed % 2 ** 31) | 1; chosen.size < CLOSEST; ) {

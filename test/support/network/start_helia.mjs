@@ -1,7 +1,7 @@
 /**
- * Starts a helia over TCP that keeps its blocks in memory and asks no server of the web. This text
- * stands before that of a script, which is evaluated in a folder that has helia: there are its
- * packages, so the script cannot import this file.
+ * Starts a Helia node over TCP that stores its blocks in memory and contacts no public server. The
+ * text of this file is put before a script, which runs in a folder that has Helia's packages. That
+ * is why the script cannot import this file.
  */
 import { withBitswap } from "@helia/bitswap";
 import { libp2pDefaults, withLibp2p } from "@helia/libp2p";

@@ -1,4 +1,4 @@
-/** Local servers reached through another node: what `p2p/listen` and `p2p/forward` carry. */
+/** Reaches local servers through another node, with `p2p/listen` and `p2p/forward`. */
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
@@ -13,12 +13,12 @@ interface Listeners {
   readonly Listeners: readonly { Protocol: string; ListenAddress: string; TargetAddress: string }[] | null;
 }
 
-/** Before the first tunnel. */
+/** Enables tunnels; call it before the first one. */
 export async function allowTunnels(node: Rpc): Promise<void> {
   await node.one("config", { arg: ["Experimental.Libp2pStreamMounting", "true"], bool: "true" });
 }
 
-/** An echo server and a web server beside `there` are used through `here`. */
+/** Uses an echo server and a web server on the machine of `there` through `here`. */
 export async function tunnels(report: Report, here: Rpc, there: Rpc): Promise<void> {
   await using echo = await listening(createServer({ allowHalfOpen: false }, sendBack));
   await using web = await listening(
@@ -37,20 +37,20 @@ export async function tunnels(report: Report, here: Rpc, there: Rpc): Promise<vo
     return Number(forward?.ListenAddress.split("/").at(-1));
   };
   const sent = [...keystream(echoed, 77)];
-  const answer = await throughEcho(portOf("/x/echo"), sent);
-  report.same(`${echoed} bytes echoed through ${here.name} and ${there.name}`, digestOf([answer]), digestOf(sent));
+  const received = await throughEcho(portOf("/x/echo"), sent);
+  report.same(`${echoed} bytes echoed through ${here.name} and ${there.name}`, digestOf([received]), digestOf(sent));
   const page = await fetch(`http://127.0.0.1:${portOf("/x/web")}/a/page`, { headers: { connection: "close" } });
-  report.same("a page of the web server there", await page.text(), "GET /a/page");
+  report.same("a page of the web server", await page.text(), "GET /a/page");
   report.same(`listeners closed on ${here.name}`, await here.one<number>("p2p/close", { all: "true" }), 2);
-  report.same(`and on ${there.name}`, await there.one<number>("p2p/close", { all: "true" }), 2);
+  report.same(`listeners closed on ${there.name}`, await there.one<number>("p2p/close", { all: "true" }), 2);
 }
 
-/** Kubo resets a stream when it has its end; over QUIC that may come first. */
+/** Kubo resets a stream at its end; over QUIC the reset may arrive before the data. */
 function sendBack(socket: Socket): void {
   socket.on("error", () => undefined).pipe(socket);
 }
 
-/** Sends all, and gives what came back until there was as much. */
+/** Sends all pieces, and returns what came back once it has the same length. */
 async function throughEcho(port: number, pieces: readonly Uint8Array[]): Promise<Buffer> {
   const socket = connect(port, "127.0.0.1");
   let left = pieces.reduce((sum, { length }) => sum + length, 0);

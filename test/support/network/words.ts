@@ -1,6 +1,6 @@
 /**
- * Names and messages between two nodes, over both ways there are: the routing table, and publish
- * and subscribe.
+ * Names and messages between two nodes, over both transports: the routing table, and publish and
+ * subscribe.
  */
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
@@ -9,7 +9,7 @@ import { keystream } from "#test/support/content.ts";
 import { type Report, untilRight } from "./report.ts";
 import type { Query, Rpc } from "./rpc.ts";
 
-/** Texts of the wire: as 0.9.0 has them, or each behind its multibase prefix. */
+/** How the RPC API writes texts: as in version 0.9.0, or with a multibase prefix. */
 export type Wire = "plain" | "multibase";
 
 interface Message {
@@ -27,13 +27,13 @@ const textOf = (wire: Wire, data: string | undefined) =>
   wire === "plain"
     ? Buffer.from(data ?? "", "base64").toString()
     : Buffer.from((data ?? "u").slice(1), "base64url").toString();
-/** The identifier of a peer: plain messages have its bytes. */
+/** Returns the peer id of a sender. Plain messages contain its bytes. */
 const senderOf = (wire: Wire, from: string) =>
   wire === "plain" ? base58btc.baseEncode(Buffer.from(from, "base64")) : from;
 
 /**
- * Every message of `from` reaches `to`, once and whole. `oneByOne`: each is sent when the one
- * before has come.
+ * Checks that every message of `from` reaches `to` once and unchanged. `oneByOne`: sends each
+ * message after the previous one has arrived.
  */
 export async function messagesCross(
   report: Report,
@@ -44,7 +44,7 @@ export async function messagesCross(
   const topic = `talk of ${from.name}`;
   const ended = new AbortController();
   try {
-    // Both listen: only then does each know the other as somebody who cares.
+    // Both nodes subscribe: only then does each know that the other is interested in the topic.
     const [received] = await Promise.all(
       (
         [
@@ -87,11 +87,11 @@ export async function messagesCross(
       [from.id],
     );
     report.same(
-      "under which topic",
+      "topic",
       each(({ topicIDs }) => topicIDs.join()),
       [topicFor(toWire, topic)],
     );
-    report.same("numbers, each its own", each(({ seqno }) => seqno).length, messages);
+    report.same("distinct sequence numbers", each(({ seqno }) => seqno).length, messages);
   } finally {
     ended.abort();
   }
@@ -107,19 +107,18 @@ async function say(node: Rpc, wire: Wire, topic: string, text: string): Promise<
   await node.all("pubsub/pub", { arg: multibase(topic) }, body);
 }
 
-/** Messages as they come, until the signal aborts. */
+/** Subscribes, and collects messages until the signal aborts. */
 async function subscribed(node: Rpc, wire: Wire, topic: string, signal: AbortSignal): Promise<readonly Message[]> {
   const received: Message[] = [];
-  const answer = await node.post("pubsub/sub", { arg: topicFor(wire, topic) }, { signal });
-  const lines = createInterface(Readable.fromWeb(answer.body as never));
-  // js-ipfs begins with an object that says nothing.
+  const response = await node.post("pubsub/sub", { arg: topicFor(wire, topic) }, { signal });
+  const lines = createInterface(Readable.fromWeb(response.body as never));
+  // js-ipfs sends an empty object first.
   lines.on("line", (line) => line === "{}" || received.push(JSON.parse(line) as Message)).on("error", () => undefined);
   return received;
 }
 
 /**
- * A name of `from` leads `to` to content, and after it was changed to the new one. `options`: of
- * `name/publish`.
+ * Resolves a name of `from` on `to`, and again after it was changed. `options`: of `name/publish`.
  */
 export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: number, options: Query = {}): Promise<void> {
   const { key, name } = await named(from, `${to.name}-${seed}`);
@@ -127,47 +126,53 @@ export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: numbe
     const path = await published(from, key, seed + change, options);
     const found = await untilRight(
       () => resolved(to, name),
-      (answer) => answer === path,
+      (resolvedPath) => resolvedPath === path,
       15_000,
     );
     report.same(`a name of ${from.name} resolved on ${to.name}${change ? ", changed" : ""}`, found, path);
   }
 }
 
-/** `to` has no routing table: what it knows of a name of `from` came over publish and subscribe. */
+/**
+ * Checks a node without a routing table: `to` learns the names of `from` over publish and
+ * subscribe.
+ */
 export async function namesFollowed(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
   const noTable = await to.all("dht/query", { arg: from.id }).then(() => "", messageOf);
-  report.holds(`routing of ${to.name}`, noTable, "a refusal", noTable !== "");
+  report.holds(`routing table of ${to.name}`, noTable, "a refusal", noTable !== "");
   const { key, name } = await named(from, to.name);
   const before = await resolved(to, name);
   report.holds(`a name of ${from.name} that is not published`, before, "a refusal", /could not resolve/.test(before));
   const { Strings } = await to.one<{ Strings: readonly string[] }>("name/pubsub/subs", { "ipns-base": "b58mh" });
-  report.same(`followed by ${to.name} from then on`, Strings, [`/ipns/${name}`]);
+  report.same(`then followed by ${to.name}`, Strings, [`/ipns/${name}`]);
   for (const change of [0, 1, 2]) {
     const path = await published(from, key, seed + change);
     const found = await untilRight(
       () => resolved(to, name),
-      (answer) => answer === path,
+      (resolvedPath) => resolvedPath === path,
     );
     report.same(`published on ${from.name}${change ? " again" : ""}, known to ${to.name}`, found, path);
   }
 }
 
-/** A new key, and the name that it signs. */
+/** Makes a key. Returns it with the name that it signs. */
 export async function named(from: Rpc, what: string): Promise<{ readonly key: string; readonly name: string }> {
   const key = `name-${what}`;
   const { Id } = await from.one<{ Id: string }>("key/gen", { arg: key, type: "ed25519", "ipns-base": "b58mh" });
   return { key, name: Id };
 }
 
-/** @returns what the name stands for now */
+/**
+ * Publishes new content under a name.
+ * @returns the path that the name now resolves to
+ */
 export async function published(from: Rpc, key: string, seed: number, options: Query = {}): Promise<string> {
   const path = `/ipfs/${await from.add({ file: [...keystream(500, seed)] })}`;
   await from.one("name/publish", { arg: path, key, lifetime: "1h", ...options });
   return path;
 }
 
-/** The path, or why there is none. */
+/** Resolves to the path of a name, or to the error text. */
 export const resolved = (on: Rpc, name: string): Promise<string> =>
   on.one<{ Path: string }>("name/resolve", { arg: name, nocache: "true" }).then(({ Path }) => Path, messageOf);
 

@@ -1,4 +1,4 @@
-/** `test/run.mjs`, on files made for that. */
+/** Runs `test/run.mjs` on files that are made for this test. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -48,7 +48,7 @@ function run(...args: readonly string[]): Promise<Ended> {
 
 const file = (name: string) => join(folder, `${name}.test.ts`);
 
-test("files and folders are run, and a test that fails is told with its place", async () => {
+test("files and folders are run, and a failing test is reported with its position", async () => {
   const passing = await run(file("passing"));
   assert.deepEqual([passing.code, /pass 2\b/.test(passing.output)], [0, true], passing.output);
   const failing = await run(folder);
@@ -56,24 +56,22 @@ test("files and folders are run, and a test that fails is told with its place", 
   assert.match(failing.output, /failed: one \(.*failing\.test\.ts:2:1\)\s+Error: as it is wrong/);
 });
 
-test("--name runs the tests whose name holds a text", async () => {
+test("--name runs the tests whose names contain a text", async () => {
   const { code, output } = await run("--name", "two", folder);
   assert.deepEqual([code, /tests 1\b/.test(output)], [0, true], output);
 });
 
-test("an exception that nobody catches fails its file and is told with its place", async () => {
+test("an uncaught exception fails its file and is reported with its position", async () => {
   const { code, output } = await run(file("late"));
   assert.equal(code, 1, output);
   assert.match(output, /Error: late\n\s+at .*late\.test\.ts:4:/);
 });
 
-test("what is long begins before files that share a process, in the order in which Node sorts them", async () => {
+test("long files start before files that share a process, in the order in which Node sorts them", async () => {
   const { together } = await import(new URL("../../support/together.mjs", import.meta.url).href);
-  const long = [file("passing"), file("late")];
-  const { files, remove } = together(
-    Array.from({ length: 500 }, () => file("nested")),
-    long,
-  ) as { files: string[]; remove(): void };
+  const long = ["clients", "endurance"].map((name) => join("/test", name, "long.test.ts"));
+  const shared = Array.from({ length: 400 }, () => file("nested"));
+  const { files, remove } = together([...shared, ...long]) as { files: string[]; remove(): void };
   try {
     assert.ok(files.length > 10 + long.length, `${files.length}`);
     assert.deepEqual(files, [...files].sort());
@@ -86,11 +84,11 @@ test("what is long begins before files that share a process, in the order in whi
   }
 });
 
-test("small files of a folder share a process, but not their hooks, and failures are told", async () => {
-  const place = join(folder, "shared");
+test("small files of a folder share a process, but not their hooks, and failures are reported", async () => {
+  const shared = join(folder, "shared");
   const counting = (text: string) => `import { beforeEach, test } from "node:test";\n${text}`;
   const hooked = "beforeEach(() => { (global as any).hooks = ((global as any).hooks ?? 0) + 1; });\n";
-  await write(place, {
+  await write(shared, {
     "package.json": '{ "type": "module" }',
     "a.test.ts": counting('test("a", () => { (global as any).seen = 1; });'),
     "b.test.ts": counting('test("b", () => { if ((global as any).seen !== 1) throw new Error("alone"); });'),
@@ -99,39 +97,38 @@ test("small files of a folder share a process, but not their hooks, and failures
       `${hooked}test("d", () => { if ((global as any).seen + (global as any).hooks !== 2) throw new Error("d"); });`,
     ),
     "later.test.ts": counting('test("f", () => { if ((global as any).hooks !== 1) throw new Error("f"); });'),
-    "helped.test.ts": counting(
-      'import "./waits.ts";\ntest("g", () => { if ((global as any).seen) throw new Error("g"); });',
-    ),
-    "waits.ts": "await 0;\n",
-    "waits.test.ts": counting('await 0;\ntest("e", () => { if ((global as any).seen) throw new Error("e"); });'),
+    "waits.test.ts": counting('await 0;\ntest("e", () => {});'),
+    "waits.alone.test.ts": counting('await 0;\ntest("g", () => { if ((global as any).seen) throw new Error("g"); });'),
   });
-  const { code, output } = await run(place);
+  const { code, output } = await run(shared);
   assert.equal(code, 1);
-  assert.deepEqual([/pass 6\b/.test(output), /fail 1\b/.test(output)], [true, true], output);
+  assert.deepEqual([/pass 5\b/.test(output), /fail 2\b/.test(output)], [true, true], output);
   assert.match(output, /failed: c \(.*c\.test\.ts:2:1\)\s+Error: in c/);
-  await rm(join(place, "c.test.ts"));
-  assert.equal((await run(place)).code, 0);
+  assert.match(output, /top-level await.*\n.*waits\.test\.ts/);
+  await rm(join(shared, "c.test.ts"));
+  await rm(join(shared, "waits.test.ts"));
+  assert.equal((await run(shared)).code, 0);
 });
 
-test("a file that cannot be imported fails, and is named", async () => {
-  const place = join(folder, "broken");
-  await write(place, {
+test("a file that cannot be imported fails, and the error names it", async () => {
+  const broken = join(folder, "broken");
+  await write(broken, {
     "package.json": '{ "type": "module" }',
     "a.test.ts": 'import { test } from "node:test";\ntest("a", () => {});\n',
     "b.test.ts": 'import "./missing.ts";\n',
   });
-  const { code, output } = await run(place);
+  const { code, output } = await run(broken);
   assert.equal(code, 1);
   assert.match(output, /missing\.ts' imported from .*b\.test\.ts/);
   assert.deepEqual([/pass 1\b/.test(output), /fail 1\b/.test(output)], [true, true], output);
 });
 
-test("hooks belong to their suites", async () => {
+test("hooks apply only to their own suites", async () => {
   const { code, output } = await run(file("nested"));
   assert.deepEqual([code, /suites 1\b/.test(output)], [0, true], output);
 });
 
-test("no suite of these tests waits before it declares its own", () => {
+test("no suite in this repository awaits before it declares its tests", () => {
   const folder = fileURLToPath(new URL("../..", import.meta.url));
   const waiting = globSync("**/*.test.ts", { cwd: folder }).filter((name) =>
     /\bdescribe\([^()]*\basync\b/.test(readFileSync(join(folder, name), "utf8")),
@@ -139,6 +136,6 @@ test("no suite of these tests waits before it declares its own", () => {
   assert.deepEqual(waiting, []);
 });
 
-test("--times tells how long files took", async () => {
+test("--times prints how long files took", async () => {
   assert.match((await run("--times", file("passing"))).output, /\d\.\d .*passing\.test\.ts\n.*in all files together/);
 });

@@ -10,13 +10,13 @@ function run(program: string, more: NodeJS.ProcessEnv = { NODE_TEST_CONTEXT: "ch
   return spawnSync(process.execPath, ["--require", limit, "--eval", program], { env, encoding: "utf8" });
 }
 
-test("a process of tests that an open server holds ends as a failure, and says what holds it", () => {
+test("a test process with an open server ends with an error that lists the server", () => {
   const { status, stderr } = run('require("node:net").createServer().listen(0, "127.0.0.1")');
   assert.equal(status, 1);
-  assert.match(stderr, /did not end within 0\.2 s. What holds it: .*TCPServerWrap/);
+  assert.match(stderr, /did not end within 0\.2 s. Active resources: .*TCPServerWrap/);
 });
 
-test("the limit holds no process that has ended", () => {
+test("the limit does not keep a finished process alive", () => {
   assert.equal(run("0").status, 0);
 });
 

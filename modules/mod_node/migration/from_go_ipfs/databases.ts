@@ -1,4 +1,4 @@
-/** The databases of go-ipfs and Kubo, as they are read here: never changed. */
+/** Finds and reads the databases of go-ipfs and Kubo, and never changes them. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { ForeignEngine } from "../../storage/repo/datastore.ts";
@@ -6,10 +6,10 @@ import { isLockedElsewhere } from "../../storage/repo/system_lock.ts";
 import { isPebble, PebbleDatabase } from "../pebble/database.ts";
 import { isData, readLevelDb } from "./leveldb.ts";
 
-/** What is read of a database. */
+/** The read operations that an import needs. */
 export interface KeyValues {
   get(key: string): Promise<Uint8Array | undefined>;
-  /** In the order of the keys. */
+  /** Yields entries in the order of their keys. */
   iterator(range: {
     readonly gte: string;
     readonly lt: string;
@@ -17,14 +17,14 @@ export interface KeyValues {
 }
 
 interface DatabaseReader {
-  /** Its files; others are locks, logs for people, and settings. */
+  /** Whether a file belongs to the data. Other files are locks, logs for people, and settings. */
   readonly isData: (name: string) => boolean;
-  /** Whether there is one, by the names of its files. */
+  /** Whether a folder with files of these names contains such a database. */
   readonly isThere: (names: readonly string[]) => boolean;
   /**
-   * Passes it to `use`. `scratch` is a folder that may be made and is gone afterwards.
-   *
-   * @throws DatabaseDamaged; Error with a library's reason
+   * Opens the database and passes it to `use`. It may create the folder `scratch`, and removes it
+   * at the end.
+   * @throws DatabaseDamaged; Error with the reason of the library
    */
   readonly read: <T>(folder: string, scratch: string, use: (database: KeyValues) => Promise<T>) => Promise<T>;
 }
@@ -42,7 +42,10 @@ export const databases: Readonly<Record<ForeignEngine, DatabaseReader>> = {
   },
 };
 
-/** Changes whenever somebody has opened the database; undefined when there is none. */
+/**
+ * Returns a text that changes whenever somebody has opened the database; undefined if there is
+ * none.
+ */
 export async function fingerprint(engine: ForeignEngine, folder: string): Promise<string | undefined> {
   const { isData, isThere } = databases[engine];
   const all = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -58,6 +61,6 @@ export async function fingerprint(engine: ForeignEngine, folder: string): Promis
   return (await Promise.all(lines)).join("\n");
 }
 
-/** Whether another process has it open, as far as the system tells. */
+/** Whether another process has the database open, as far as the system reports it. */
 export const isOpen = async (folder: string): Promise<boolean> =>
   (await isLockedElsewhere(join(folder, "LOCK"))) === true;

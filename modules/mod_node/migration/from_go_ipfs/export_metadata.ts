@@ -1,6 +1,6 @@
 /**
- * Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0, or of Kubo 0.43, so that it can
- * open the repo.
+ * Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0 or Kubo 0.43, so that these
+ * programs can open the repo.
  */
 import { randomBytes } from "node:crypto";
 import { base32upper } from "multiformats/bases/base32";
@@ -18,13 +18,13 @@ import { batches } from "../../util/async/batches.ts";
 import { openLevelDb } from "./leveldb.ts";
 import { goIpfsKeys, nameKey, pinModes } from "./records.ts";
 
-/** Records in one batch. */
+/** Records per batch. */
 const MAX_BATCH = 4096;
 const empty = new Uint8Array();
 
 /**
- * Makes the LevelDB in a folder that has none; durable when it resolves. `namedAfter` is what
- * references of the filestore are kept under: the CID, or for Kubo the multihash.
+ * Creates the LevelDB in a folder that has none; it is durable when the promise resolves.
+ * `namedAfter` returns the key of a filestore reference: the CID, or the multihash for Kubo.
  */
 export async function exportMetadata(
   folder: string,
@@ -65,7 +65,7 @@ async function* recordsOf(
   }
 }
 
-/** The record of a pin under a random id, and its entries in the indexes. */
+/** Yields the record of a pin under a random id, and its entries in the indexes. */
 function* pinRecords(cid: CID, mode: PinMode, name?: Uint8Array): Generator<[string, Uint8Array]> {
   const id = randomBytes(16).toString("hex");
   const cidText = base64url.encode(cid.bytes);

@@ -1,4 +1,4 @@
-/** Copies the blocks of a Kubo that has them in its database, and not in files. */
+/** Copies the blocks of a Kubo repo that stores them in its database instead of in files. */
 import { base32upper } from "multiformats/bases/base32";
 import type { CID } from "multiformats/cid";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
@@ -19,7 +19,7 @@ import { failure } from "../../util/errors.ts";
 import type { KeyValues } from "./databases.ts";
 import { readable } from "./records.ts";
 
-/** Followed by the base32 of a multihash. */
+/** Prefix of the keys of blocks; the base32 of a multihash follows. */
 const prefix = "/blocks/";
 
 export interface BlockImportOptions {
@@ -28,11 +28,10 @@ export interface BlockImportOptions {
 }
 
 /**
- * Stores what `to` lacks: each as a raw block, since the database does not tell codecs. Durable
- * when it resolves.
- *
- * @throws NodeError BLOCK_CORRUPT for one whose bytes have another hash; the signal's reason when
- * it aborts
+ * Stores the blocks that `to` lacks. Each becomes a raw block, because the database does not record
+ * codecs. The blocks are durable when the promise resolves.
+ * @throws NodeError BLOCK_CORRUPT for a block whose bytes have another hash; the signal's reason
+ * when it aborts
  */
 export async function importBlocks(
   database: KeyValues,
@@ -51,7 +50,7 @@ export async function importBlocks(
     if (!(await isHere(to, cid))) {
       if (!(await matches(cid, value))) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
       bytes += value.length;
-      // The value is a part of something larger.
+      // Copied, because the value is a part of a larger buffer.
       await batch.add({ cid, bytes: Buffer.from(value) });
     }
     blocks += 1;
@@ -61,7 +60,10 @@ export async function importBlocks(
   await to.sync();
 }
 
-/** In whatever form: a collection of garbage keeps the one that is referred to. */
+/**
+ * Whether the store has the block under any codec. Garbage collection later retains the CID that is
+ * referred to.
+ */
 const isHere = async (store: BlockStore, cid: CID): Promise<boolean> =>
   (await store.has(cid)) || (await store.forms(cid)).length > 0;
 
@@ -71,8 +73,8 @@ interface Parts {
 }
 
 /**
- * Stores what is pinned, and the files, in the form in which they are referred to: the copied
- * blocks had one for all.
+ * Stores pinned blocks and files again, under the CIDs that refer to them: `importBlocks` has
+ * stored all blocks as raw ones.
  */
 export async function storeForms({ blocks, metadata }: Parts, signal: AbortSignal | undefined): Promise<void> {
   const service = new BlockService(blocks);
@@ -80,7 +82,7 @@ export async function storeForms({ blocks, metadata }: Parts, signal: AbortSigna
   const find = (cid: CID) => service.find(cid);
   const seen = new RetainedBlocks();
   const marking = { buffers: service.buffers, signal };
-  // What is not complete stays so: nobody is told, as it was the same before.
+  // Incomplete trees stay incomplete without a notice: they were incomplete before the import, too.
   for await (const root of pins.list("recursive")) await markPresent(root, seen, find, marking);
   for await (const cid of pins.list("direct")) await find(cid);
   const root = await metadata.get(rootKey);

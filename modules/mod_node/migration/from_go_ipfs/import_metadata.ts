@@ -1,8 +1,8 @@
 /**
- * Imports the pins and MFS of go-ipfs or Kubo from the database of its repo, which is not changed.
- * From then on the metadata of this node counts. When that program has used the repo again, the
- * changes it has made since are applied here. To tell its changes from those of this node, a copy
- * of everything that was imported is kept.
+ * Imports the pins and MFS of go-ipfs or Kubo from the database of its repo, which stays unchanged.
+ * After the first import, the metadata of this node is authoritative. When the other program has
+ * used the repo again, only the changes that it has made since then are applied. To tell its
+ * changes from those of this node, the import stores a copy of everything that it has imported.
  */
 import type { CID } from "multiformats/cid";
 import { Journal, rootKey } from "../../content/mfs/journal.ts";
@@ -14,7 +14,7 @@ import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { ForeignDatabase } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { type FailureCode, failure, NodeError } from "../../util/errors.ts";
 import { seededKey } from "../seed.ts";
 import { databases, fingerprint, isOpen, type KeyValues } from "./databases.ts";
 import { type GoIpfsRecord, nameKey, recordsIn } from "./records.ts";
@@ -24,41 +24,50 @@ export interface ImportOptions {
   readonly metadata: MetadataStore;
   /** Reads a block that is on this machine. */
   readonly find: (cid: CID) => Promise<Uint8Array | undefined>;
-  /** A folder that may be made, and is gone afterwards. */
+  /** Folder for temporary files. It need not exist, and is removed at the end. */
   readonly scratch: string;
   readonly onNotice: (sentence: string) => void;
-  /** Called with the database before anything else is read of it, when it has changed. */
+  /** Called with a changed database before anything else is read from it. */
   readonly onChanged?: ((database: KeyValues) => Promise<void>) | undefined;
   /**
-   * Called when all is in the metadata; if it fails, the same is imported again at the next start.
+   * Called when everything is in the metadata. If it fails, the next start imports the same again.
    */
   readonly onImported?: (() => Promise<void>) | undefined;
-  /** That of both. */
+  /** Signal of both steps. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Prefix of the copies of everything that was imported. */
+/** Prefix of the copies of imported entries. */
 const importedPrefix = "adopted/";
-/** The state of the database when it was last read. */
+/** Key of the database's fingerprint at the last import. */
 const stateKey = "node/adopted";
 /**
- * Prefixes of keys that record what was imported: of no use in a store without that database beside
- * it.
+ * Prefixes of the keys that record what was imported. They are useless in a store without that
+ * database.
  */
 export const importStateKeys = [importedPrefix, stateKey];
 
-/** Those that open what this node opens. */
+/** Versions of the programs that can open what this node opens. */
 const versions = { "go-ipfs": "0.9", Kubo: "0.43" } as const;
 
-/** Records in one transaction. */
+/** Failures of what the database contains; all others are failures of this node. */
+const ofContent: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  "BLOCK_NOT_STORABLE",
+  "CID_NOT_PINNABLE",
+  "DATABASE_RECORD_INVALID",
+  "METADATA_KEY_INVALID",
+]);
+
+/** Records per transaction. */
 const MAX_BATCH = 4096;
 
 const same = (one: Uint8Array | undefined, other: Uint8Array | undefined) =>
   one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 
 /**
- * @throws NodeError DATABASE_IN_USE while another process has the database open, DATABASE_DAMAGED
- * when not all of it can be read; no metadata is changed then
+ * Imports the changes since the last import.
+ * @throws NodeError DATABASE_IN_USE while another process has the database open; DATABASE_DAMAGED
+ * if a part cannot be read, without any change of the metadata
  */
 export async function importMetadata(options: ImportOptions): Promise<void> {
   const { from, metadata, scratch, onNotice, onChanged, onImported, signal } = options;
@@ -67,7 +76,8 @@ export async function importMetadata(options: ImportOptions): Promise<void> {
   const state = await fingerprint(engine, path);
   const before = Buffer.from((await metadata.get(stateKey)) ?? []).toString();
   if (state === undefined) {
-    if (before !== "") onNotice(`the database of ${program} is gone from ${path}: what was taken over from it stays`);
+    if (before !== "")
+      onNotice(`the database of ${program} is missing from ${path}: pins and files that were imported from it remain`);
     return;
   }
   if (state === before) return;
@@ -76,7 +86,7 @@ export async function importMetadata(options: ImportOptions): Promise<void> {
     return follow(database, options);
   };
   const changes = await databases[engine].read(path, scratch, use).catch((error: Error) => {
-    if ((error instanceof NodeError && error.code !== undefined) || signal?.aborted === true) throw error;
+    if ((error instanceof NodeError && !ofContent.has(error.code)) || signal?.aborted === true) throw error;
     throw failure(
       "DATABASE_DAMAGED",
       { path, program, remedy: `${program} ${versions[program]}`, reason: error.message },
@@ -88,17 +98,17 @@ export async function importMetadata(options: ImportOptions): Promise<void> {
     writer.put(stateKey, Buffer.from(state));
     writer.put(seededKey, new Uint8Array([1]));
   });
-  if (before === "") onNotice(`pins and files of ${program} were taken over from ${path}`);
-  else if (changes > 0) onNotice(`${program} has used the repo: ${changes} of its pins and files were taken over`);
+  if (before === "") onNotice(`pins and files of ${program} were imported from ${path}`);
+  else if (changes > 0) onNotice(`${program} has used the repo: ${changes} of its pins and files were imported`);
 }
 
 /**
- * Applies the changes since the last import, and gives their number. It can be repeated after an
- * interruption: each change and the record of it are in one transaction.
+ * Applies the changes since the last import and returns their number. It can run again after an
+ * interruption, because one transaction makes each change and records it.
  */
 async function follow(database: KeyValues, options: ImportOptions): Promise<number> {
   const { metadata } = options;
-  // Everything is read before anything is changed.
+  // Reads everything before it changes anything.
   const known = new Known();
   for await (const record of recordsIn(database)) known.add(record);
   const takesRoot = await mergeRoots(known.root, options);
@@ -113,7 +123,7 @@ async function follow(database: KeyValues, options: ImportOptions): Promise<numb
   return changes;
 }
 
-/** The keys of the database, in little memory. */
+/** A compact set of all keys of the database. */
 class Known {
   readonly #cids = new Map<string, CidSet>();
   readonly #others = new Set<string>();
@@ -125,7 +135,7 @@ class Known {
     else this.#cidsUnder(key).add(cid);
   }
 
-  /** Keys that were imported and are no longer there. */
+  /** Yields the imported keys that the database no longer has. */
   async *missing(adopted: AsyncIterable<readonly [key: string, value: Uint8Array]>): AsyncGenerator<string> {
     for await (const [key] of adopted) {
       const taken = key.slice(importedPrefix.length);
@@ -142,7 +152,7 @@ class Known {
   }
 }
 
-/** The key without the CID, or the like, at its end. */
+/** The key without its last segment, such as a CID. */
 const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf("/") + 1);
 
 function removeGone(writer: MetadataWriter, keys: readonly string[]): number {
@@ -168,19 +178,19 @@ function applyPage(writer: MetadataWriter, records: readonly GoIpfsRecord[], tak
 }
 
 function put(writer: MetadataWriter, { key, value }: GoIpfsRecord, base: Uint8Array | undefined): void {
-  // A name that was published here since then has the later record.
+  // A name that this node has published since then has the later record, and stays.
   if (key.startsWith(nameKey) && !same(writer.get(key), base)) return;
   const direct = pinPrefix("direct");
   const recursive = pinPrefix("recursive");
-  // A CID has one pin mode, and the recursive one counts.
+  // A CID has one pin mode, and recursive takes precedence.
   if (key.startsWith(direct) && writer.has(recursive + key.slice(direct.length))) return;
   if (key.startsWith(recursive)) writer.delete(direct + key.slice(recursive.length));
   writer.put(key, value);
 }
 
 /**
- * Whether the MFS root of that program replaces the one here: when it was changed only there. When
- * both were changed, the one here stays and gets the other as a directory.
+ * Whether the other program's MFS root replaces the root of this node. It does if only that program
+ * has changed it. If both have, the root of this node stays and gets the other one as a directory.
  */
 async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions): Promise<boolean> {
   const { metadata, find, onNotice, from } = options;
@@ -193,6 +203,6 @@ async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions
   const bytes = await find(cid);
   const node = bytes && unixfsNode(cid, bytes);
   await journal.add([{ at: [], put: { name, cid, size: node === undefined ? 0 : cumulativeSize(node) } }]);
-  onNotice(`the files of ${from.program} have changed, and those here, too: the former are in /${name}`);
+  onNotice(`both ${from.program} and this node have changed their files: those of ${from.program} are in /${name}`);
   return false;
 }

@@ -1,4 +1,4 @@
-/** Reads the LevelDB of go-ipfs without changing it: a copy is opened. */
+/** Reads the LevelDB of go-ipfs. It opens a copy, so the database stays unchanged. */
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,13 +10,14 @@ import { tablesOf } from "./manifest.ts";
 export type LevelDb = ClassicLevel<string, Uint8Array>;
 
 /**
- * The files of the database; others are logs for people, locks, and leftovers of an unclean end.
+ * Whether a file belongs to the data. Other files are logs for people, locks, and leftovers of a
+ * crash.
  */
 export const isData = (name: string): boolean => /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/.test(name);
-/** Tables are never changed once they are written. */
+/** Tables are immutable. */
 const isTable = (name: string) => /\.(ldb|sst)$/.test(name);
 
-/** Without the tables that a compaction had made, or was making, when its process died. */
+/** Returns the data files without tables that an interrupted compaction has left behind. */
 async function filesInUse(folder: string): Promise<string[]> {
   const names = (await readdir(folder)).filter(isData).sort();
   if (!names.includes("CURRENT")) return names;
@@ -26,9 +27,8 @@ async function filesInUse(folder: string): Promise<string[]> {
 }
 
 /**
- * Passes a copy of the database to `use`. `scratch` is a folder that may be made and is gone
- * afterwards; in the same file system the copy takes almost no space.
- *
+ * Passes a copy of the database to `use`. It may create the folder `scratch`, and removes it at the
+ * end. In the same file system, the copy takes almost no space.
  * @throws DatabaseDamaged; Error with the library's reason
  */
 export async function readLevelDb<T>(
@@ -59,9 +59,12 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   await link(from, to).catch(() => copyFile(from, to, constants.COPYFILE_FICLONE));
 }
 
-/** @throws Error with the library's reason */
+/**
+ * Opens a LevelDB.
+ * @throws Error with the library's reason
+ */
 export async function openLevelDb(folder: string, { createIfMissing = true } = {}): Promise<LevelDb> {
-  // Loaded on demand: few repos have such a database.
+  // Loaded on demand, because few repos have such a database.
   const { ClassicLevel } = await import("classic-level");
   const levelDb: LevelDb = new ClassicLevel(folder, {
     keyEncoding: "utf8",

@@ -1,29 +1,29 @@
 /**
- * Which tables of a LevelDB are part of it: a crash leaves others behind, some of them half
- * written.
+ * Finds out which tables are part of a LevelDB: a crash leaves others behind, some of them
+ * incomplete.
  */
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { journalEntries } from "./integrity.ts";
 
-/** What an entry of a manifest tells, by the number before it (LevelDB's version edits). */
+/** Readers of LevelDB's version edits, by the tag before each. */
 const readers: Readonly<Record<number, (read: Fields, tables: Set<number>) => void>> = {
-  // The order of keys.
+  // Comparator name.
   1: (read) => void read.text(),
-  // Numbers of the journal, the next file, the last change.
+  // Number of the journal, next file number, last sequence number.
   2: (read) => void read.varint(),
   3: (read) => void read.varint(),
   4: (read) => void read.varint(),
-  // A level, and the key at which its next compaction begins.
+  // Level, and the key at which its next compaction begins.
   5(read) {
     read.varint();
     read.text();
   },
-  // A level, and a table that is gone.
+  // Level and number of a deleted table.
   6(read, tables) {
     read.varint();
     tables.delete(read.varint());
   },
-  // A level, a table, its size, its first and last key.
+  // Level, number, size, first key and last key of a new table.
   7(read, tables) {
     read.varint();
     tables.add(read.varint());
@@ -35,8 +35,8 @@ const readers: Readonly<Record<number, (read: Fields, tables: Set<number>) => vo
 };
 
 /**
- * Numbers of the tables that `manifest`, the bytes of the file at `path`, names. @throws
- * DatabaseDamaged
+ * Returns the numbers of the tables that a manifest lists. `path` is for errors.
+ * @throws DatabaseDamaged
  */
 export function tablesOf(path: string, manifest: Buffer): ReadonlySet<number> {
   const tables = new Set<number>();
@@ -46,7 +46,7 @@ export function tablesOf(path: string, manifest: Buffer): ReadonlySet<number> {
       const tag = read.varint();
       const reader = readers[tag];
       if (reader === undefined)
-        throw new DatabaseDamaged(`${path} is damaged: nothing is known of entries of kind ${tag}`);
+        throw new DatabaseDamaged(`${path} is damaged: it has entries of the unknown kind ${tag}`);
       reader(read, tables);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The records of go-ipfs 0.9.0, and of the Kubo of today, in their database, under the keys that
- * this node has for them.
+ * Reads the records of go-ipfs 0.9.0 and Kubo 0.43 in their database, and maps them to the keys of
+ * this node's metadata.
  */
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
@@ -16,26 +16,26 @@ import { decodeCbor } from "../../formats/dag_cbor/value.ts";
 import { PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
 import { decodeReference } from "../../storage/filestore/reference.ts";
 import { referenceKey } from "../../storage/filestore/reference_store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import type { KeyValues } from "./databases.ts";
 
-/** Keys of go-ipfs. */
+/** Keys in the database of go-ipfs. */
 export const goIpfsKeys = {
-  /** 1 while pins are being changed: the index is not reliable then. */
+  /** 1 while pins are being changed; the index is then unreliable. */
   dirty: "/pins/state/dirty",
-  /** CBOR of `cid` and `mode`, and of `name` where it has one. */
+  /** CBOR of `cid` and `mode`, and of `name` for a named pin. */
   pin: "/pins/pin/",
-  /** The CID of a pin, then the id of its record, both in base64url; no value. */
+  /** CID of a pin, then the id of its record, both in base64url; the value is empty. */
   index: { recursive: "/pins/index/cidRindex/", direct: "/pins/index/cidDindex/" },
-  /** The name of a pin, then the id of its record, both in base64url; no value. */
+  /** Name of a pin, then the id of its record, both in base64url; the value is empty. */
   nameIndex: "/pins/index/nameIndex/",
-  /** Pins before repo version 11, which are in blocks. */
+  /** Pins before repo version 11, which are stored in blocks. */
   oldPins: "/local/pins",
-  /** CID of the root of MFS. */
+  /** CID of the MFS root. */
   root: "/local/filesroot",
-  /** References of the filestore, by the base32 of the CID; today, of its multihash. */
+  /** References of the filestore, by the base32 of the CID; in Kubo 0.43, of its multihash. */
   reference: "/filestore/",
-  /** Published names, by the base32 of the peer id: IPNS records. */
+  /** Published IPNS records, by the base32 of the peer id. */
   name: "/ipns/",
 } as const;
 
@@ -45,16 +45,17 @@ export const pinModes: readonly PinMode[] = ["recursive", "direct"];
 /** Prefix of published names in the metadata; the base32 of the peer id follows. */
 export const nameKey = PUBLISHED_PREFIX;
 
-/** A record of go-ipfs, under the key that it has in the metadata. */
+/** A record of go-ipfs under its key in this node's metadata. */
 export interface GoIpfsRecord {
   readonly key: string;
   readonly value: Uint8Array;
-  /** Undefined when the record does not belong to one block. */
+  /** Undefined if the record does not belong to one block. */
   readonly cid: CID | undefined;
 }
 
 /**
- * @throws NodeError for a record that cannot be read: it is never skipped, since it may be a pin
+ * Yields all records.
+ * @throws NodeError for a record that cannot be read; it is not skipped, because it may be a pin
  */
 export async function* recordsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, undefined> {
   yield* pinsIn(database);
@@ -71,16 +72,16 @@ export async function* recordsIn(database: KeyValues): AsyncGenerator<GoIpfsReco
   }
 }
 
-/** Pins of the records, and those of the index unless it may be out of date. */
+/** Yields pins of the records, and those of the index unless it may be out of date. */
 async function* pinsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, undefined> {
   if ((await database.get(goIpfsKeys.oldPins)) !== undefined) {
-    throw new NodeError(`${goIpfsKeys.oldPins} has pins of a repo before version 11`);
+    throw failure("DATABASE_RECORD_INVALID", { reason: `${goIpfsKeys.oldPins} has pins of a repo before version 11` });
   }
-  const told: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
+  const seen: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
   for await (const [key, value] of under(database, goIpfsKeys.pin)) {
     const { cid, mode, name } = readable(key, () => pinIn(value));
-    const isFirst = !told.recursive.has(cid) && !told.direct.has(cid);
-    told[mode].add(cid);
+    const isFirst = !seen.recursive.has(cid) && !seen.direct.has(cid);
+    seen[mode].add(cid);
     yield { key: pinKey(mode, cid), value: none, cid };
     if (name.length > 0 && isFirst) yield { key: PIN_NAMES + cid, value: name, cid };
   }
@@ -90,14 +91,14 @@ async function* pinsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, 
     for await (const [key] of under(database, prefix)) {
       const [text = ""] = key.slice(prefix.length).split("/");
       const cid = readable(key, () => castCid(base64url.decode(text)));
-      if (!told[mode].has(cid)) yield { key: pinKey(mode, cid), value: none, cid };
+      if (!seen[mode].has(cid)) yield { key: pinKey(mode, cid), value: none, cid };
     }
   }
 }
 
 const none = new Uint8Array();
 
-/** Only raw leaves are referred to, so the multihash says it all. */
+/** The filestore refers only to raw leaves, so the multihash determines the CID. */
 function referredCid(bytes: Uint8Array): CID {
   try {
     return makeCid(1, raw, decodeMultihash(bytes));
@@ -109,7 +110,7 @@ function referredCid(bytes: Uint8Array): CID {
 interface PinRecord {
   readonly cid: CID;
   readonly mode: PinMode;
-  /** Empty without one. */
+  /** Empty for a pin without a name. */
   readonly name: Uint8Array;
 }
 
@@ -119,7 +120,7 @@ function pinIn(value: Uint8Array): PinRecord {
   const mode = record instanceof Map ? pinModes[Number(record.get("mode"))] : undefined;
   const name = record instanceof Map ? (record.get("name") ?? "") : undefined;
   if (!(cid instanceof Uint8Array) || mode === undefined || typeof name !== "string")
-    throw new NodeError("it is no pin");
+    throw failure("DATABASE_RECORD_INVALID", { reason: "it is no pin" });
   return { cid: castCid(cid), mode, name: Buffer.from(name, "latin1") };
 }
 
@@ -127,11 +128,18 @@ const under = (database: KeyValues, prefix: string) => database.iterator({ gte: 
 
 const rest = (key: string) => key.slice(key.lastIndexOf("/") + 1);
 
-/** @throws NodeError that names the record */
+/**
+ * Returns the result of `read`.
+ * @throws NodeError that names the record
+ */
 export function readable<T>(key: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new NodeError(`the record ${key} cannot be read (${(error as Error).message})`, { cause: error });
+    throw failure(
+      "DATABASE_RECORD_INVALID",
+      { reason: `the record ${key} cannot be read (${(error as Error).message})` },
+      error,
+    );
   }
 }

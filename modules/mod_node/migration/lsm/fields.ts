@@ -1,11 +1,9 @@
-/** What the files of LevelDB and of Pebble have in common: numbers, texts and checksums. */
+/** Numbers, strings and checksums as LevelDB and Pebble store them. */
 
-/**
- * A file of a database that does not hold what it must; the message that is shown names the file.
- */
+/** Thrown for a damaged file of a database. The message that users see names the file. */
 export class DatabaseDamaged extends Error {
   override readonly name = "DatabaseDamaged";
-  /** The file, where the message names it: what reads a part of one does not know which it is. */
+  /** The file, if the message names it. Code that reads a part of a file does not know its path. */
   readonly path: string | undefined;
 
   constructor(message: string, path?: string) {
@@ -22,8 +20,8 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * CRC-32C as LevelDB stores it: rotated, plus a constant, since a checksum of checksums says
- * little.
+ * Returns the masked CRC-32C of LevelDB. It is rotated and a constant is added, because LevelDB
+ * avoids checksums of data that contains checksums.
  */
 export function maskedCrc(bytes: Uint8Array): number {
   let crc = -1;
@@ -35,8 +33,8 @@ export function maskedCrc(bytes: Uint8Array): number {
 }
 
 /**
- * Adds up the keys that are made of a block. They have much in common, which is stored once: a
- * small block that was made to do harm would have keys without end.
+ * Limits the total length of the keys of one block. Keys share prefixes that are stored only once,
+ * so a small malicious block could expand to an unlimited amount of memory.
  */
 export class KeyBytes {
   #left: number;
@@ -45,26 +43,30 @@ export class KeyBytes {
     this.#left = block.length * MAX_KEY_RATIO + MAX_SHORT_KEYS;
   }
 
-  /** @throws DatabaseDamaged for more than any block has that Kubo writes */
+  /**
+   * Counts a key of this length.
+   * @throws DatabaseDamaged if the block has more than any block that Kubo writes
+   */
   add(length: number): void {
     this.#left -= length;
-    if (this.#left < 0) throw new DatabaseDamaged("a block has more keys than it can have");
+    if (this.#left < 0) throw new DatabaseDamaged("a block has more keys than its size allows");
   }
 }
 
 /**
- * Bytes of keys for each byte of their block, and of any block. Kubo's keys have about a hundred.
+ * Allowed bytes of keys for each byte of their block, and at least for any block. Kubo's keys need
+ * about a hundred.
  */
 const MAX_KEY_RATIO = 256;
 const MAX_SHORT_KEYS = 64 * 1024;
 
-/** Where a block is in a table. */
+/** Position of a block in a table. */
 export interface Handle {
   readonly offset: number;
   readonly size: number;
 }
 
-/** Reads one field after the other. Every method throws DatabaseDamaged past the end. */
+/** Reads one field after another. Every method throws DatabaseDamaged past the end. */
 export class Fields {
   readonly #bytes: Uint8Array;
   at: number;
@@ -78,7 +80,7 @@ export class Fields {
     return this.at >= this.#bytes.length;
   }
 
-  /** Bytes with their length before them. */
+  /** Reads bytes that follow their length. */
   text(): Uint8Array {
     return this.take(this.varint());
   }

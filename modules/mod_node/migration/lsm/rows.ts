@@ -1,4 +1,4 @@
-/** Blocks of rows, as LevelDB has them, and Pebble before its tables of version 5. */
+/** Reads row blocks of LevelDB, and of Pebble tables before version 5. */
 import { DatabaseDamaged, Fields, KeyBytes } from "./fields.ts";
 
 export interface Row {
@@ -7,14 +7,14 @@ export interface Row {
 }
 
 /**
- * Each row: lengths of the part that its key shares with the previous one, of the rest and of the
- * value; then rest and value. Behind them is a list of offsets and its length, for searching.
- *
+ * Yields the rows of a block. Each row has three lengths: of the key prefix that it shares with the
+ * previous row, of the rest of the key, and of the value. Rest and value follow. The block ends
+ * with a list of restart offsets and its length.
  * @throws DatabaseDamaged
  */
 export function* rowsOf(block: Buffer): Generator<Row> {
   const end = block.length < 4 ? -1 : block.length - 4 - 4 * block.readUInt32LE(block.length - 4);
-  if (end < 0) throw new DatabaseDamaged("a block has no end");
+  if (end < 0) throw new DatabaseDamaged("the end of a block is missing");
   const read = new Fields(block.subarray(0, end));
   const keyBytes = new KeyBytes(block);
   let key = Buffer.alloc(0);

@@ -1,4 +1,6 @@
-/** Copies the content of one pair of stores into another. Repeated, it copies what is missing. */
+/**
+ * Copies the content of one pair of stores into another. Another run copies only what is missing.
+ */
 import { access } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
@@ -13,12 +15,12 @@ import { importForeign, type Notice, openBlocks, openMetadata, type Stores } fro
 import { settleLostMetadata } from "./lost_metadata.ts";
 
 export interface CopyProgress {
-  /** CIDs of blocks that the new stores have, and the bytes that were copied for them. */
+  /** Number of CIDs whose blocks the new stores have, and the bytes that were copied for them. */
   readonly blocks: number;
   readonly bytes: number;
-  /** CIDs of blocks to copy; undefined until they are counted. */
+  /** Number of CIDs to copy; undefined until they are counted. */
   readonly total?: number;
-  /** They are there, and `blocks` of them were looked for once more. */
+  /** Whether all blocks are copied, and `blocks` counts those that were checked since then. */
   readonly isChecking?: boolean;
 }
 
@@ -28,15 +30,15 @@ export interface CopyOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Blocks that are read concurrently. */
+/** Number of blocks to read concurrently. */
 const MAX_CONCURRENT = 16;
-/** Entries in one transaction. */
+/** Entries per transaction. */
 const MAX_BATCH = 4096;
 const PROGRESS_MS = 100;
 
 /**
- * Copies everything in `from` into stores that nobody uses yet. `metadataFolder` is that of `to`.
- * Durable when it resolves.
+ * Copies everything in `from` into stores that are not in use yet. `metadataFolder` is the folder
+ * of `to`'s metadata. Everything is durable when the promise resolves.
  */
 export async function copyStores(
   from: StorePaths,
@@ -45,7 +47,8 @@ export async function copyStores(
   { onNotice = () => {}, ...options }: CopyOptions,
 ): Promise<CopyProgress> {
   const isInDatabase = from.foreign?.hasBlocks === true;
-  // What Kubo has in its database only is copied from there: no store is made in its repo.
+  // If Kubo has blocks only in its database, they are copied from there, and no block store is
+  // created in its repo.
   const blocks = isInDatabase && !(await exists(from.blocks)) ? undefined : await openBlocks(from, onNotice);
   let progress: CopyProgress = { blocks: 0, bytes: 0 };
   try {
@@ -55,11 +58,11 @@ export async function copyStores(
     }
     const { signal, onProgress } = options;
     const before = progress;
-    const tell = (each: CopyProgress) => {
+    const report = (each: CopyProgress) => {
       progress = { blocks: Math.max(before.blocks, each.blocks), bytes: before.bytes + each.bytes };
       onProgress?.(progress);
     };
-    await copyAllMetadata(from, to, metadataFolder, { onNotice, signal, onProgress: tell });
+    await copyAllMetadata(from, to, metadataFolder, { onNotice, signal, onProgress: report });
     if (blocks?.joinsForms === true && to.blocks.joinsForms !== true) await storeForms(to, signal);
     return progress;
   } finally {
@@ -68,7 +71,8 @@ export async function copyStores(
 }
 
 /**
- * Whatever `to` has of it goes first: an earlier attempt may have copied what was removed since.
+ * Replaces all metadata of `to`: an earlier attempt may have copied entries that were removed
+ * since.
  */
 export async function copyAllMetadata(
   from: StorePaths,
@@ -88,7 +92,7 @@ export async function copyAllMetadata(
   for (const prefix of importStateKeys) await removeAll(to.metadata, prefix);
 }
 
-/** As they are at one moment. */
+/** Copies all entries as of one moment. */
 export async function copyEntries(
   from: MetadataStore,
   to: MetadataStore,
@@ -110,15 +114,15 @@ export const exists = (path: string): Promise<boolean> =>
 
 interface BlockCopyOptions extends Omit<CopyOptions, "onNotice"> {
   /**
-   * Called for a block that is listed and cannot be had, to throw what ends the copying; by default
-   * it does.
+   * Called for a block that is listed but cannot be read. It throws to stop the copy, which is the
+   * default.
    */
   readonly onMissing?: ((cid: CID, error: unknown) => undefined) | undefined;
-  /** Bytes that were copied before. */
+  /** Number of bytes that were copied before. */
   readonly bytes?: number | undefined;
 }
 
-/** Copies what `to` lacks. Durable when it resolves. */
+/** Copies the blocks that `to` lacks. They are durable when the promise resolves. */
 export async function copyBlocks(from: BlockStore, to: BlockStore, options: BlockCopyOptions): Promise<CopyProgress> {
   const { onProgress = () => {}, onMissing = raise, signal, bytes: before = 0 } = options;
   onProgress({ blocks: 0, bytes: before });
@@ -126,7 +130,7 @@ export async function copyBlocks(from: BlockStore, to: BlockStore, options: Bloc
   const isThere = await presenceIn(to);
   const batch = new BlockBatch(to);
   let progress: CopyProgress = { blocks: 0, bytes: before, total };
-  const tell = atIntervals(onProgress);
+  const report = atIntervals(onProgress);
   const read = async (cid: CID) => {
     if (await isThere(cid)) return { cid, bytes: undefined };
     return { cid, bytes: await needed(from, cid).catch((error: unknown) => onMissing(cid, error)) };
@@ -135,7 +139,7 @@ export async function copyBlocks(from: BlockStore, to: BlockStore, options: Bloc
     signal?.throwIfAborted();
     if (bytes !== undefined) await batch.add({ cid, bytes });
     progress = { blocks: progress.blocks + 1, bytes: progress.bytes + (bytes?.length ?? 0), total };
-    tell(progress);
+    report(progress);
   }
   await batch.flush();
   await to.sync();
@@ -145,43 +149,45 @@ export async function copyBlocks(from: BlockStore, to: BlockStore, options: Bloc
 }
 
 interface CheckOptions extends Pick<CopyOptions, "onProgress" | "signal"> {
-  /** How many there are, for who is told. */
+  /** Number of blocks to check, for progress reports. */
   readonly total: number;
-  /** Every block is read from the disk or the object store, and compared with its hash. */
+  /**
+   * Whether to read every block from the disk or the object store, and compare it with its hash.
+   */
   readonly read: boolean;
 }
 
-/** Those that `to` does not have, or has damaged. */
+/** Yields the CIDs of blocks that are missing or damaged in `to`. */
 export async function* missingBlocks(
   listed: AsyncIterable<CID>,
   to: BlockStore,
   { onProgress = () => {}, total, read, signal }: CheckOptions,
 ): AsyncGenerator<CID> {
   const isThere = read ? async (cid: CID) => (await to.check(cid)) === true : await presenceIn(to);
-  const tell = atIntervals(onProgress);
+  const report = atIntervals(onProgress);
   let blocks = 0;
   const look = async (cid: CID) => ({ cid, found: await isThere(cid) });
   for await (const { cid, found } of mapConcurrent(listed, MAX_CONCURRENT, look)) {
     signal?.throwIfAborted();
     if (!found) yield cid;
     blocks += 1;
-    tell({ blocks, bytes: 0, total, isChecking: true });
+    report({ blocks, bytes: 0, total, isChecking: true });
   }
 }
 
-/** Where others store blocks as well they are asked once, and not for each block. */
+/** If other hosts store blocks as well, one query for all blocks replaces a query for each. */
 async function presenceIn(store: BlockStore): Promise<(cid: CID) => boolean | Promise<boolean>> {
   if (store.knows === undefined) return (cid) => store.has(cid);
   await store.stat();
   return (cid) => store.knows?.(cid) === true;
 }
 
-function atIntervals(tell: (progress: CopyProgress) => void): (progress: CopyProgress) => void {
-  let told = performance.now();
+function atIntervals(report: (progress: CopyProgress) => void): (progress: CopyProgress) => void {
+  let reportedAt = performance.now();
   return (progress) => {
-    if (performance.now() - told < PROGRESS_MS) return;
-    told = performance.now();
-    tell(progress);
+    if (performance.now() - reportedAt < PROGRESS_MS) return;
+    reportedAt = performance.now();
+    report(progress);
   };
 }
 

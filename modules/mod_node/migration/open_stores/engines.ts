@@ -1,4 +1,4 @@
-/** Opens the engines of stores, by where they are. */
+/** Opens the engines of stores by their paths. */
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import { openFlatfs } from "../../storage/blockstore/flatfs/store.ts";
@@ -20,51 +20,51 @@ import type { BlockImportOptions } from "../from_go_ipfs/import_blocks.ts";
 export interface Stores {
   readonly blocks: BlockStore;
   /**
-   * What goes with the blocks: pins, files, trees of mounts, published names, what is to be
-   * provided, the data of modules.
+   * Metadata that belongs to the blocks: pins, files, trees of mounts, published names, roots to
+   * provide, and data of modules.
    */
   readonly metadata: MetadataStore;
   /**
-   * What concerns this host alone: peers, records of the DHT, when it provided last. By default
-   * `metadata`.
+   * Metadata of this host alone: peers, DHT records, and the time of the last provide run. By
+   * default, `metadata` contains it.
    */
   readonly hostMetadata?: MetadataStore | undefined;
   /**
-   * The log that other hosts work on these blocks and this metadata with; undefined for stores of
-   * this host alone.
+   * The log through which hosts share these blocks and this metadata; undefined for stores of this
+   * host alone.
    */
   readonly shared?: SharedLog | undefined;
-  /** The listener hears of each key of `metadata` that any host has changed; with `shared`. */
+  /**
+   * Calls the listener with each key of `metadata` that any host has changed; only for shared
+   * stores.
+   */
   readonly onMetadata?: ((listener: (key: string) => void) => void) | undefined;
-  /** Removes garbage together with those hosts; with `shared`. */
+  /** Garbage collection together with the other hosts; only for shared stores. */
   readonly collections?: Collections | undefined;
   /**
-   * Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this
-   * machine have none.
+   * Returns why calls currently fail, in a sentence; undefined while the stores work. Only for
+   * shared stores.
    */
   readonly problem?: (() => string | undefined) | undefined;
-  /** What the shared store was asked for; with `shared`. */
-  readonly figures?: (() => SharedStoreMetrics) | undefined;
-  /** Called when the stores are closed: closes what they share. Never rejects. */
+  /** Metrics of the requests to a shared store. */
+  readonly metrics?: (() => SharedStoreMetrics) | undefined;
+  /** Called after the stores are closed, to close what they have in common. Never rejects. */
   readonly close?: () => Promise<void>;
-  /** Keys for names that hosts have in common; the files of the repo otherwise. */
+  /** Keys for names that hosts share; if undefined, the keys are files of the repo. */
   readonly keys?: KeyHolder | undefined;
-  /** Brings the copy of the metadata up to date, where one is kept; never rejects. */
+  /** Brings the copy of the metadata up to date, if there is one; never rejects. */
   readonly copyMetadata?: () => Promise<void>;
 }
 
-/**
- * Stores for `NodeOptions.stores` that are gone with the process: for tests, and for nodes that
- * only fetch.
- */
+/** Creates stores in memory for `NodeOptions.stores`: for tests, and for nodes that only fetch. */
 export const memoryStores = (): Stores => ({ blocks: memoryBlocks(), metadata: memoryMetadata() });
 
-/** Called with a sentence that the operator should read. */
+/** Called with a sentence for the operator. */
 export type Notice = (sentence: string) => void;
 
 /**
- * Blocks are checked whenever they are read, so a damaged one is never passed on. @throws NodeError
- * STORE_FULL, STORE_BROKEN
+ * Opens a block store. It verifies every block that it reads, so it never returns a damaged one.
+ * @throws NodeError STORE_FULL, STORE_BROKEN
  */
 export function openBlocks(
   { kind, blocks, shardFunc, namedAfter }: StorePaths,
@@ -75,26 +75,29 @@ export function openBlocks(
   return openSegmentStore(blocks, { verifyOnRead: true, onNotice, makeRoom });
 }
 
-/** @throws NodeError STORE_BROKEN */
+/**
+ * Opens a metadata store.
+ * @throws NodeError STORE_BROKEN
+ */
 export const openMetadata = (
   { metadata }: Pick<StorePaths, "metadata">,
   onNotice: Notice,
   makeRoom?: MakeRoom,
 ): Promise<MetadataStore> => openLmdbMetadata(metadata, onNotice, makeRoom);
 
-/** The file with the copy of the metadata: beside its folder. */
+/** Path of the copy of the metadata, next to the metadata folder. */
 export const metadataCopy = ({ metadata }: StorePaths): string => `${metadata}.copy`;
 
-/** Beside the blocks: what of them was damaged. */
+/** Path of the folder for damaged blocks, next to the blocks. */
 export { lostAndFound } from "../../storage/blockstore/segments/lost_and_found.ts";
 
 /**
- * A copy from a backup, which becomes the metadata when the stores are opened: beside its folder as
- * well.
+ * Path of metadata from a backup, which replaces the metadata when the stores are opened. It is
+ * next to the metadata folder, too.
  */
 export const metadataToRestore = ({ metadata }: Pick<StorePaths, "metadata">): string => `${metadata}.restore`;
 
-/** The same metadata, of which a copy is kept. */
+/** Opens a metadata store and maintains a copy of it. */
 export async function openCopiedMetadata(
   paths: StorePaths,
   onNotice: Notice,
@@ -118,14 +121,13 @@ export interface ForeignImport extends BlockImportOptions {
 }
 
 /**
- * Brings the metadata up to date with go-ipfs or Kubo, and the blocks where they are in the same
- * database.
- *
+ * Imports the changes that go-ipfs or Kubo has made to the metadata, and the blocks if they are in
+ * the same database.
  * @throws NodeError DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT; the signal's reason when it
  * aborts
  */
 export async function importForeign({ from, metadataFolder, to, onNotice, ...options }: ForeignImport): Promise<void> {
-  // Loaded on demand: most repos have no such database.
+  // Loaded on demand, because most repos have no such database.
   const { importMetadata } = await import("../from_go_ipfs/import_metadata.ts");
   const { importBlocks, storeForms } = await import("../from_go_ipfs/import_blocks.ts");
   const find = async (cid: CID) => (await to.blocks.get(cid)) ?? firstOf(to.blocks, await to.blocks.forms(cid));
@@ -141,5 +143,8 @@ export async function importForeign({ from, metadataFolder, to, onNotice, ...opt
   });
 }
 
-/** Blocks of a database are stored in another form than they are referred to. */
+/**
+ * Returns the first CID under which the store has the block: blocks of a database are stored under
+ * other CIDs than those that refer to them.
+ */
 const firstOf = (blocks: BlockStore, [form]: readonly CID[]) => (form === undefined ? undefined : blocks.get(form));

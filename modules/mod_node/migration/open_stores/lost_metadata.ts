@@ -1,7 +1,4 @@
-/**
- * What happens when a store has blocks, and its metadata is gone: nobody may collect garbage by
- * what is left.
- */
+/** Handles blocks without metadata. Without pins, garbage collection would remove every block. */
 
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -14,7 +11,10 @@ import { counted } from "../../util/counted.ts";
 import { failure } from "../../util/errors.ts";
 import { metadataCopy, metadataToRestore, type Notice, openMetadata } from "./engines.ts";
 
-/** Refuse, put the copy back, or begin without pins, files and names. */
+/**
+ * How to handle lost metadata: refuse to start, restore the copy, or start without pins, files and
+ * names.
+ */
 export type LostMetadata = "refuse" | "restore" | "none";
 
 export interface LostMetadataOptions {
@@ -22,13 +22,12 @@ export interface LostMetadataOptions {
   readonly onNotice: Notice;
 }
 
-/** Entries in one transaction. */
+/** Entries per transaction. */
 const MAX_BATCH = 4096;
 
 /**
- * To be called before the metadata is opened, which makes it when it is missing.
- *
- * @throws NodeError METADATA_LOST with what can be done; for a copy that is damaged
+ * To be called before the metadata is opened, because opening creates it if it is missing.
+ * @throws NodeError METADATA_LOST with the possible remedies; for a damaged copy
  */
 export async function settleLostMetadata(
   paths: StorePaths,
@@ -37,23 +36,23 @@ export async function settleLostMetadata(
 ): Promise<void> {
   const { metadata } = paths;
   await takeRestored(paths, onNotice);
-  if (await isKept(join(metadata, "data.mdb"))) return;
+  if (await hasContent(join(metadata, "data.mdb"))) return;
   const path = metadataCopy(paths);
   const copy = await copyHeader(path);
-  // A repo of go-ipfs or Kubo has its pins in another database, and no metadata before this node
-  // opens it.
+  // A repo of go-ipfs or Kubo has its pins in another database. It has no metadata of this node
+  // before its first start.
   const isFirst = copy === undefined && paths.foreign !== undefined;
   if (isFirst || (await isEmpty(blocks))) return;
   if (lostMetadata === "none") {
-    onNotice(`${metadata} was lost: nothing is pinned, and a collection of garbage removes every block`);
-    // A copy of what was before is kept: it is not written over by that of nothing.
+    onNotice(`${metadata} was lost: nothing is pinned, and garbage collection will remove every block`);
+    // Retains the copy of the lost metadata: the copy of the new metadata gets the original name.
     if (copy !== undefined) await rename(path, `${path}.lost`);
     return;
   }
   if (copy !== undefined && lostMetadata === "restore") {
     const entries = await restore(path, paths, onNotice);
     onNotice(
-      `${metadata} was lost: ${counted(entries, "entry was", "entries were")} put back from the copy of ${copy.made}; later changes are gone`,
+      `${metadata} was lost: ${counted(entries, "entry was", "entries were")} restored from the copy of ${copy.made}; later changes are gone`,
     );
     return;
   }
@@ -61,23 +60,23 @@ export async function settleLostMetadata(
 }
 
 /**
- * What a backup was restored from becomes the metadata, once; the file that it came in goes when
- * that is done.
+ * Turns the metadata of a restored backup into the metadata of this repo, once, and then deletes
+ * the file.
  */
 async function takeRestored(paths: StorePaths, onNotice: Notice): Promise<void> {
   const { metadata } = paths;
   const restored = metadataToRestore(paths);
   const found = await copyHeader(restored);
   if (found === undefined) return;
-  if (!(await isKept(join(metadata, "data.mdb")))) {
+  if (!(await hasContent(join(metadata, "data.mdb")))) {
     const entries = await restore(restored, paths, onNotice);
-    onNotice(`${metadata} is made from a backup of ${found.made}: ${counted(entries, "entry", "entries")}`);
+    onNotice(`${metadata} was restored from a backup of ${found.made}: ${counted(entries, "entry", "entries")}`);
   }
   await rm(restored);
   await syncFolder(dirname(restored));
 }
 
-async function isKept(file: string): Promise<boolean> {
+async function hasContent(file: string): Promise<boolean> {
   try {
     return (await stat(file)).size > 0;
   } catch (error) {
@@ -98,7 +97,7 @@ function remedyFor(made: string | undefined, path: string): string {
     : `Put back a backup of the folder; or start once with --restore-pins (option node_lost_metadata: restore), which takes the copy of ${made} in ${path}; or, ${none}`;
 }
 
-/** All of it or nothing: the store takes its place when it is complete. */
+/** Restores all entries or none: the new store is renamed when it is complete. */
 async function restore(copy: string, paths: StorePaths, onNotice: Notice): Promise<number> {
   const { metadata } = paths;
   const draft = `${metadata}.restoring`;
@@ -124,7 +123,7 @@ async function restore(copy: string, paths: StorePaths, onNotice: Notice): Promi
   return entries;
 }
 
-/** The seal only saves a check. */
+/** The seal may be missing; it only saves a check. */
 const absentSeal = (name: string) => (error: NodeJS.ErrnoException) => {
   if (name !== "closed" || error.code !== "ENOENT") throw error;
 };

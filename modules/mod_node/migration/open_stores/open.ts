@@ -1,4 +1,4 @@
-/** Opens the stores of a repo, and imports what go-ipfs or Kubo has changed in it. */
+/** Opens the stores of a repo, and imports the changes that go-ipfs or Kubo has made in it. */
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { CopiedMetadata } from "../../storage/metadata/copied.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -8,20 +8,20 @@ import { type CopyOptions, copyStores, exists } from "./copy.ts";
 import { importForeign, type Notice, openBlocks, openCopiedMetadata, type Stores } from "./engines.ts";
 import { type LostMetadata, settleLostMetadata } from "./lost_metadata.ts";
 
-/** Set in stores once they have a copy of the blocks that the repo had elsewhere. */
+/** Set once the stores contain the blocks that the repo had elsewhere. */
 const filledKey = "node/filled";
 
 export interface OpenOptions extends Pick<CopyOptions, "onNotice" | "signal"> {
-  /** Called when the disk has no room for a write, which is then tried again. */
+  /** Called when the disk is too full for a write. The write is then tried again. */
   readonly makeRoom?: MakeRoom | undefined;
-  /** What is done when there are blocks, and no metadata: by default the start is refused. */
+  /** How to handle blocks without metadata. By default, opening fails. */
   readonly lostMetadata?: LostMetadata | undefined;
 }
 
 /**
- * Opens the stores of a repo. When it resolves the pins of that program are in the metadata, so
- * before any garbage collection. Stores outside of their repo begin as a copy of what the repo has.
- *
+ * Opens the stores of a repo. When it resolves, pins of go-ipfs or Kubo are in the metadata, so
+ * garbage collection respects them. Stores outside their repo begin as a copy of the repo's
+ * content.
  * @throws NodeError STORE_FULL, STORE_BROKEN, METADATA_LOST, DATABASE_IN_USE, DATABASE_DAMAGED; the
  * signal's reason when it aborts
  */
@@ -40,7 +40,7 @@ export async function openStores(
     await importInto(stores, paths, { onNotice, signal });
     if (repoStores !== undefined && !(await metadata.has(filledKey))) {
       if (repoStores.foreign?.hasBlocks === true || (await exists(repoStores.blocks))) {
-        onNotice(`what ${path} holds is being copied to ${paths.blocks}, once`);
+        onNotice(`copying the content of ${path} to ${paths.blocks}; this happens once`);
         await copyStores(repoStores, stores, metadataFolder, { onNotice, signal });
       }
       await markFilled(metadata);
@@ -53,7 +53,7 @@ export async function openStores(
   }
 }
 
-/** Brings them up to date with the program that made the repo. */
+/** Imports the changes of the program that created the repo. */
 async function importInto(
   stores: Stores,
   { foreign, blocks, metadata: metadataFolder }: StorePaths,
@@ -61,7 +61,8 @@ async function importInto(
 ): Promise<void> {
   if (foreign === undefined) return;
   const isFirst = foreign.hasBlocks === true && !(await stores.metadata.has(filledKey));
-  if (isFirst) onNotice(`the blocks of ${foreign.program} in ${foreign.path} are being copied to ${blocks}, once`);
+  if (isFirst)
+    onNotice(`copying the blocks of ${foreign.program} from ${foreign.path} to ${blocks}; this happens once`);
   await importForeign({ from: foreign, metadataFolder, to: stores, onNotice, signal });
   if (isFirst) await markFilled(stores.metadata);
 }

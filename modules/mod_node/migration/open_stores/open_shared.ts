@@ -28,14 +28,14 @@ import {
 } from "../../storage/shared/settings.ts";
 import { openSqlLog, type SqlLog } from "../../storage/shared/sql/open.ts";
 import { describeAddresses, sqlSettings } from "../../storage/shared/sql/settings.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { exists } from "./copy.ts";
 import { type Notice, openMetadata, type Stores } from "./engines.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
 
 export interface OpenSharedOptions {
   readonly onNotice?: Notice | undefined;
-  /** Called when the disk of this host has no room for a write, which is then tried again. */
+  /** Called when the disk of this host is too full for a write. The write is then tried again. */
   readonly makeRoom?: MakeRoom | undefined;
 }
 
@@ -46,10 +46,10 @@ export interface SharedStores extends Stores {
 }
 
 /**
- * Both stores must be there at the start; afterwards they may go and come back. What this host
- * keeps of them is in a folder for each store, and may be lost.
- *
- * @throws NodeError STORE_UNAVAILABLE, and what says that the settings are wrong
+ * Opens stores that several hosts share. Database and object store must be reachable at the start;
+ * later they may be unavailable for a while. This host caches data of each store in a folder, which
+ * may be lost.
+ * @throws NodeError STORE_UNAVAILABLE; errors that say which setting is wrong
  */
 export async function openSharedStores(
   repo: Pick<Repo, "stores" | "identity">,
@@ -57,7 +57,7 @@ export async function openSharedStores(
   { onNotice = () => {}, makeRoom }: OpenSharedOptions = {},
 ): Promise<SharedStores> {
   const availability = new Availability((problem) =>
-    onNotice(problem === undefined ? "the shared store can be reached, and written to, again" : problem),
+    onNotice(problem === undefined ? "the shared store can be reached and written to again" : problem),
   );
   const engines: (() => Promise<void>)[] = [async () => availability.close()];
   const stores: (() => Promise<void>)[] = [];
@@ -77,8 +77,8 @@ export async function openSharedStores(
     await requirePair(bucket, database);
     let isFollowed = false;
     const log = watchLog(availability, database.log, () => isFollowed);
-    const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
-    const folder = join(place, database.store);
+    const cachePath = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
+    const folder = join(cachePath, database.store);
     const lock = await lockCache(folder, onNotice);
     engines.unshift(() => lock.release());
     const remove = (cids: readonly CID[]) => collections.remove(cids);
@@ -94,10 +94,10 @@ export async function openSharedStores(
     const hostMetadata = await openMetadata(repo.stores, onNotice, makeRoom);
     stores.push(() => hostMetadata.close());
     await collections.start();
-    await tellOfContent(repo, metadata, onNotice);
+    await warnOfUnusedContent(repo, metadata, onNotice);
     const keys = await keysOf(metadata, settings);
-    const places = { objects: bucket.name, database: describeAddresses(sqlSettings(url)) };
-    const figures = figuresOf({ places, availability, bucket, database, blocks, collections });
+    const addresses = { objects: bucket.name, database: describeAddresses(sqlSettings(url)) };
+    const metrics = metricsOf({ addresses, availability, bucket, database, blocks, collections });
     return {
       blocks,
       metadata,
@@ -107,7 +107,7 @@ export async function openSharedStores(
       collections,
       keys,
       problem: () => availability.problem,
-      figures,
+      metrics,
       close: () => closeAll(engines),
     };
   } catch (error) {
@@ -126,7 +126,10 @@ const watchBucket = (availability: Availability, bucket: ObjectStore): ObjectSto
     streams: ["stream"],
   });
 
-/** `isFollowed`: all copies follow the log, so that it may be read. */
+/**
+ * `isFollowed` returns whether all copies follow the log. Until then the probe must not read from
+ * it.
+ */
 const watchLog = (availability: Availability, log: SharedLog, isFollowed: () => boolean): SharedLog =>
   availability.watch(log, {
     name: "database",
@@ -136,39 +139,43 @@ const watchLog = (availability: Availability, log: SharedLog, isFollowed: () => 
     writes: ["commit", "withLock", "markDeleted"],
   });
 
-/** Tells once of each session that another host has under the identity of this one. */
+/** Reports each session of another host with this host's identity once. */
 function twinNotice(peer: string, onNotice: Notice): (name: string, session: number) => void {
-  const told = new Set<number>();
+  const reported = new Set<number>();
   return (name, session) => {
-    if (told.has(session)) return;
-    told.add(session);
+    if (reported.has(session)) return;
+    reported.add(session);
     onNotice(
-      `the host ${name} (session ${session}) has the identity of this one, ${peer}: each ends sessions of the other, and writes fail then. ` +
-        "One repo was copied from the other: stop one of the hosts, and give it a repo of its own, which it makes where there is none",
+      `the host ${name} (session ${session}) has the same identity as this one, ${peer}: each ends the sessions of the other, which makes writes fail. ` +
+        "One repo is a copy of the other: stop one of the hosts and start it without a repo, so that it creates its own",
     );
   };
 }
 
-/** One object of this process, whatever is refused: where nothing may be deleted, too. */
+/**
+ * The object that this process writes to test for write access. It overwrites the same key each
+ * time, because deleting may be forbidden.
+ */
 const testKey = `check/${randomUUID()}`;
 
 async function tryPutting(objects: ObjectStore): Promise<void> {
   await objects.delete([testKey]);
-  await objects.put(testKey, Buffer.from("whether writes are taken again"));
+  await objects.put(testKey, Buffer.from("test of write access"));
   await objects.delete([testKey]);
 }
 
 /**
- * Two hosts in one folder would each take what the other one writes there for their own. @throws
- * NodeError REPO_LOCKED
+ * Locks the cache folder: two hosts with the same folder would each mistake the other's files for
+ * their own.
+ * @throws NodeError REPO_LOCKED
  */
 async function lockCache(folder: string, onNotice: Notice): Promise<RepoLock> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return lockFolders([folder], { onNotice });
 }
 
-interface Told {
-  readonly places: SharedStoreMetrics["addresses"];
+interface MetricSources {
+  readonly addresses: SharedStoreMetrics["addresses"];
   readonly availability: Availability;
   readonly bucket: ObjectStore;
   readonly database: SqlLog;
@@ -176,10 +183,10 @@ interface Told {
   readonly collections: Collections;
 }
 
-const figuresOf =
-  ({ places, availability, bucket, database, blocks, collections }: Told) =>
+const metricsOf =
+  ({ addresses, availability, bucket, database, blocks, collections }: MetricSources) =>
   (): SharedStoreMetrics => ({
-    addresses: places,
+    addresses,
     problems: availability.problems,
     waiting: { bytes: blocks.waiting, calls: database.log.waiting },
     lastCollection: collections.last,
@@ -189,23 +196,23 @@ const figuresOf =
   });
 
 /**
- * Undefined unless a secret for them is named. @throws NodeError KEYS_SECRET_SHORT,
- * KEYS_SECRET_WRONG
+ * Opens the shared keys; undefined unless the settings name a secret for them.
+ * @throws NodeError KEYS_SECRET_SHORT, KEYS_SECRET_WRONG
  */
 async function keysOf(metadata: MetadataStore, settings: SharedStoreSettings): Promise<SharedKeys | undefined> {
   if (settings.keys_secret === undefined) return undefined;
   return SharedKeys.open(metadata, await secretIn(settings.keys_secret, "the secret for keys"));
 }
 
-/** The text of a file, without the line's end. */
+/** Returns the text of a file without the newline at its end. */
 export async function secretIn(path: string, what: string): Promise<string> {
   const text = await readFile(path, "utf8").catch((error: Error) => {
-    throw new NodeError(`the shared store: ${what} cannot be read: ${error.message}`, { cause: error });
+    throw failure("KEYS_SECRET_UNREADABLE", { what, reason: error.message }, error);
   });
   return text.replace(/\r?\n$/, "");
 }
 
-/** With the password of the file, where one is named. */
+/** Returns the database URL with the password from the file, if the settings name one. */
 export async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise<string> {
   if (sql_password === undefined) return sql;
   const password = encodeURIComponent(await secretIn(sql_password, "the password of the database"));
@@ -213,18 +220,22 @@ export async function withPassword({ sql, sql_password }: SharedStoreSettings): 
 }
 
 /**
- * Whoever gives a repo with content a shared store shall not believe that it is lost, or that a
- * part of a repo is all of it.
+ * Tells the operator about content that is not in the shared store: local blocks of this repo, and
+ * repos whose migration is incomplete.
  */
-async function tellOfContent(
+async function warnOfUnusedContent(
   { stores }: Pick<Repo, "stores">,
   metadata: MetadataStore,
   onNotice: Notice,
 ): Promise<void> {
   if (await exists(stores.blocks)) {
-    onNotice(`the blocks in ${stores.blocks} are not used with a shared store: modhost node migrate brings them there`);
+    onNotice(
+      `the blocks in ${stores.blocks} are not used with a shared store: copy them there with modhost node migrate`,
+    );
   }
   for (const folder of await unfinishedMigrations(metadata)) {
-    onNotice(`only a part of the repo ${folder} is in the shared store: modhost node migrate ${folder} shared goes on`);
+    onNotice(
+      `only a part of the repo ${folder} is in the shared store: continue with modhost node migrate ${folder} shared`,
+    );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Looks after a shared store without a repo: joins it as one more host, with copies in a temporary
- * folder, and leaves again.
+ * Maintains a shared store without a repo: joins it temporarily as another host, with caches in a
+ * temporary folder.
  */
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,60 +12,60 @@ import { lockFolders } from "../../storage/repo/repo.ts";
 import type { SegmentFault } from "../../storage/shared/segments/verify.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
 import { inspectDatabase } from "../../storage/shared/sql/inspect.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { openSharedStores, type SharedStores, withPassword } from "./open_shared.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
 
 export interface SharedStoreFigures {
   readonly segments: number;
   readonly blocks: number;
-  /** Of the segments in the object store. */
+  /** Size of the segments in the object store. */
   readonly bytes: number;
-  /** Of those, what stored blocks take: the rest goes when segments are merged. */
+  /** Part of `bytes` that stored blocks take. Merging segments frees the rest. */
   readonly live: number;
-  /** The last commit in the log. */
+  /** Number of the last commit in the log. */
   readonly position: number;
-  /** Hosts that have a session, without this one. */
+  /** Number of hosts that have a session, not counting this one. */
   readonly hosts: number;
-  /** Repos of which only a part was copied here so far. */
+  /** Folders of repos that are only partly copied into this store. */
   readonly unfinished: readonly string[];
 }
 
 export interface SharedStoreVisit {
   stat(): Promise<SharedStoreFigures>;
-  /** What is missing or damaged; `read` compares every block with its hash. */
+  /**
+   * Yields missing and damaged segments. With `read`, it also compares every block with its hash.
+   */
   verify(options?: { readonly read?: boolean; readonly signal?: AbortSignal }): AsyncIterable<SegmentFault>;
   /**
-   * Keys of the objects that hosts left behind that ended before they told of them; `remove`
-   * deletes them.
+   * Returns the keys of objects whose hosts ended before they recorded them in the log; `remove`
+   * deletes these objects.
    */
   orphans(options?: { readonly remove?: boolean; readonly signal?: AbortSignal }): Promise<readonly string[]>;
   /**
-   * What hosts have written through their mounts: a tree for each key, which garbage collection
-   * keeps.
+   * Returns the trees that hosts have written through their mounts, one per key. Garbage collection
+   * retains them.
    */
   mounts(): Promise<readonly HostTree[]>;
   /**
-   * Forgets the trees of the host with this peer ID, which is gone for good; gives those that it
-   * had.
-   *
-   * @throws NodeError when it runs
+   * Removes the trees of the host with this peer ID, which will not return, and returns them.
+   * @throws NodeError if that host is running
    */
   removeMounts(host: string): Promise<readonly HostTree[]>;
 }
 
 export interface VisitOptions {
   readonly onNotice?: ((sentence: string) => void) | undefined;
-  /** Where the temporary folder is made: it takes some 100 bytes for each block of the store. */
+  /** Parent of the temporary folder, which needs about 100 bytes for each block of the store. */
   readonly temporary?: string | undefined;
 }
 
-/** Bytes of objects that are kept while they are read: nobody comes back to them. */
+/** Maximum size of the object cache. It is small, because a visit reads most objects only once. */
 const MAX_CACHE = 256 * 2 ** 20;
 
 /**
- * Hosts may run meanwhile. No key for names is asked for. @throws NodeError STORE_UNAVAILABLE, and
- * what says that the settings are wrong
+ * Opens a shared store for maintenance; hosts may run meanwhile. It needs no secret for keys.
+ * @throws NodeError STORE_UNAVAILABLE; errors that say which setting is wrong
  */
 export function visitSharedStore<T>(
   settings: SharedStoreSettings,
@@ -90,7 +90,8 @@ export function visitSharedStore<T>(
         remove ? blocks.upkeep.deleteOrphans(signal) : blocks.upkeep.orphans(signal),
       mounts: () => hostTrees(metadata),
       async removeMounts(host) {
-        if (await runs(host)) throw new NodeError(`${host} runs: remove what is below its /ipns there`);
+        if (await runs(host))
+          throw failure("MIGRATION_REFUSED", { reason: `${host} runs: remove what is below its /ipns there` });
         const found = (await hostTrees(metadata)).filter((tree) => tree.host === host);
         if (found.length > 0) await removeTrees(treesOf(metadata, host));
         return found;
@@ -100,8 +101,8 @@ export function visitSharedStore<T>(
 }
 
 /**
- * The stores themselves, as a host has them; `folder` is gone afterwards. @throws as
- * `visitSharedStore`
+ * Passes the opened stores to `use`. `folder` is temporary.
+ * @throws as `visitSharedStore`
  */
 export async function withSharedStores<T>(
   settings: SharedStoreSettings,
@@ -133,7 +134,10 @@ export async function withSharedStores<T>(
 }
 
 const PREFIX = "modhost-store-";
-/** Milliseconds in which whoever has made a folder has locked it. */
+/**
+ * Milliseconds after which a folder without a lock counts as abandoned; a running visit has locked
+ * its folder by then.
+ */
 const MAX_UNLOCKED_MS = 60_000;
 
 /** Removes the folders of visits that were killed. */
@@ -141,7 +145,7 @@ async function removeLeftBehind(temporary: string): Promise<void> {
   for (const name of await readdir(temporary)) {
     const folder = join(temporary, name);
     if (!name.startsWith(PREFIX) || Date.now() - (await madeAt(folder)) < MAX_UNLOCKED_MS) continue;
-    // In use, or another user's.
+    // Locking fails if the folder is in use or belongs to another user.
     const lock = await lockFolders([folder]).catch(() => undefined);
     if (lock === undefined) continue;
     await rm(folder, { recursive: true, force: true });

@@ -1,10 +1,10 @@
 /**
- * Blocks of columns, as Pebble has them in its tables since version 5.
+ * Reads column blocks, as in Pebble tables since version 5.
  *
- * Source: the package documentation of Pebble's `sstable/colblk`. A header of the block's own; then
- * version (1 byte), number of columns (2) and of rows (4); for each column its type (1) and where
- * it begins (4); then the columns. All numbers are little-endian, offsets and alignment count from
- * the beginning of the block.
+ * Source: the package documentation of Pebble's `sstable/colblk`. A block begins with a header of
+ * its own kind. Version (1 byte), number of columns (2) and number of rows (4) follow; then type
+ * (1) and offset (4) of each column; then the columns. All numbers are little-endian. Offsets and
+ * alignment count from the beginning of the block.
  */
 import { DatabaseDamaged, KeyBytes } from "../lsm/fields.ts";
 
@@ -13,7 +13,7 @@ const VERSION = 1;
 const headLength = 7;
 const columnHeadLength = 5;
 
-/** The values of a column by row. */
+/** Returns the value of a column in a row. */
 type Column<T> = (row: number) => T;
 
 /**
@@ -24,9 +24,9 @@ export class Columns {
   readonly #head: number;
   readonly rows: number;
 
-  /** `ownHead`: the length of what is before the header. */
+  /** `ownHead` is the length of the header of the block's own kind. */
   constructor(block: Buffer, ownHead = 0) {
-    if (block[ownHead] !== VERSION) throw new DatabaseDamaged("a block of columns has another version");
+    if (block[ownHead] !== VERSION) throw new DatabaseDamaged("a column block has an unsupported version");
     this.#block = block;
     this.#head = ownHead;
     this.rows = bounded(block.readUInt32LE(ownHead + 3), block);
@@ -36,7 +36,7 @@ export class Columns {
     return this.#uintsAt(this.#start(column, types.uint), rows).value;
   }
 
-  /** Numbers that are known to be small: offsets, lengths, indexes. */
+  /** Reads numbers that are known to be small: offsets, lengths, indexes. */
   numbers(column: number, rows = this.rows): Column<number> {
     const value = this.uints(column, rows);
     return (row) => Number(value(row));
@@ -54,8 +54,8 @@ export class Columns {
   }
 
   /**
-   * Keys in order: a prefix of all, one of each bundle of keys, and the rest of each key. A key
-   * whose rest is empty is that before it in its bundle.
+   * Reads sorted keys: a prefix of all keys, one prefix per bundle of keys, and the rest of each
+   * key. An empty rest means the same key as the one before it in the bundle.
    */
   prefixBytes(column: number): Column<Buffer> {
     const start = this.#start(column, types.prefixBytes);
@@ -79,21 +79,21 @@ export class Columns {
   #start(column: number, type: number): number {
     const head = this.#head + headLength + column * columnHeadLength;
     if (column >= this.#block.readUInt16LE(this.#head + 1) || this.#block[head] !== type) {
-      throw new DatabaseDamaged("a block has other columns than it must");
+      throw new DatabaseDamaged("a block has unexpected columns");
     }
     return this.#block.readUInt32LE(head + 1);
   }
 
   /**
-   * A byte with the width, and a high bit where a base comes next; the numbers, aligned to their
-   * width.
+   * Reads a column of numbers. It begins with a byte for their width, whose highest bit says that a
+   * base follows; then come the numbers, aligned to their width.
    */
   #uintsAt(start: number, rows: number): { value: Column<bigint>; end: number } {
     if (rows === 0) return { value: () => 0n, end: start };
     const encoding = this.#block.readUInt8(start);
     const hasBase = encoding >= 0x80;
     const width = encoding & 0x7f;
-    if (![0, 1, 2, 4, 8].includes(width)) throw new DatabaseDamaged("a column has numbers of an unknown width");
+    if (![0, 1, 2, 4, 8].includes(width)) throw new DatabaseDamaged("a column has numbers of an unsupported width");
     const base = hasBase ? this.#block.readBigUInt64LE(start + 1) : 0n;
     const first = align(start + 1 + (hasBase ? 8 : 0), width || 1);
     const end = first + rows * width;
@@ -104,7 +104,8 @@ export class Columns {
   }
 
   /**
-   * The offsets of all slices and of their end, then the slices. `begin`: what is before the first.
+   * Reads a column of byte slices: the offsets of all slices and of their end, then the slices.
+   * `begin` returns the bytes before the first slice.
    */
   #bytesAt(start: number, count: number): { value: Column<Buffer>; begin: () => Buffer } {
     const { value: offset, end } = this.#uintsAt(start, count + 1);
@@ -119,15 +120,15 @@ export class Columns {
   }
 }
 
-/** Bundles of up to 2^10 keys are read; those that Kubo writes have 16. */
+/** Bundles of up to 2^10 keys are supported; Kubo writes bundles of 16. */
 const MAX_BUNDLE_SHIFT = 10;
 
 /**
- * Refuses counts that the block cannot hold: each row takes at least one byte. @throws
- * DatabaseDamaged
+ * Checks a row count against the size of the block: each row takes at least one byte.
+ * @throws DatabaseDamaged
  */
 export function bounded(rows: number, block: Buffer): number {
-  if (rows > block.length) throw new DatabaseDamaged("a block has more rows than it can have");
+  if (rows > block.length) throw new DatabaseDamaged("a block has more rows than its size allows");
   return rows;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads a Pebble, the database of Kubo's `pebbleds`, as it is on the disk. Nothing is written, not
- * even a lock: whoever opens it sees to it that nobody else has it open.
+ * Reads a Pebble database, as Kubo's `pebbleds` has it, from the disk. It writes nothing, not even
+ * a lock. The caller makes sure that nobody else has the database open.
  */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,9 +11,7 @@ import { type Changes, readLog } from "./log.ts";
 import { readManifest, type TableFile } from "./manifest.ts";
 import { Table } from "./table.ts";
 
-/**
- * Versions of the format that are read: from the first that Pebble 2 opens to that of Kubo 0.43.
- */
+/** Supported versions of the format: from the first that Pebble 2 opens to the one of Kubo 0.43. */
 const oldestFormat = 13;
 const newestFormat = 24;
 const bytewise = "leveldb.BytewiseComparator";
@@ -23,22 +21,22 @@ export interface KeyRange {
   readonly lt: string;
 }
 
-/** Whether a folder with files of these names has one. */
+/** Whether a folder with files of these names contains a Pebble database. */
 export const isPebble = (names: readonly string[]): boolean => markIn(names, "manifest") !== undefined;
 
-/** Its keys and values. Methods throw DatabaseDamaged for what cannot be read. */
+/** Reads keys and values. Methods throw DatabaseDamaged for data that cannot be read. */
 export class PebbleDatabase {
   readonly #folder: string;
   /**
-   * Tables whose keys overlap, and the latest change may be in any: one list for each. Others, in
-   * order.
+   * Lists of tables that do not overlap each other, in order. Tables of the first level may
+   * overlap, so each has a list of its own.
    */
   readonly #runs: readonly (readonly TableFile[])[];
-  /** In order. */
+  /** Sorted. */
   readonly #recent: readonly Entry[];
   readonly #tombstones: readonly Tombstone[];
 
-  /** `entries` are in order. */
+  /** `entries` are sorted. */
   private constructor(folder: string, tables: readonly TableFile[], { entries, tombstones }: Changes) {
     this.#folder = folder;
     this.#runs = runsOf(tables);
@@ -46,11 +44,14 @@ export class PebbleDatabase {
     this.#tombstones = tombstones;
   }
 
-  /** @throws DatabaseDamaged */
+  /**
+   * Opens a database.
+   * @throws DatabaseDamaged
+   */
   static async open(folder: string): Promise<PebbleDatabase> {
     const names = await namesIn(folder);
     const manifest = markIn(names, "manifest");
-    if (manifest === undefined) throw new DatabaseDamaged(`${folder} has no Pebble`);
+    if (manifest === undefined) throw new DatabaseDamaged(`${folder} has no Pebble database`);
     const format = Number(markIn(names, "format-version"));
     if (!(format >= oldestFormat && format <= newestFormat)) {
       throw new DatabaseDamaged(
@@ -75,7 +76,7 @@ export class PebbleDatabase {
     return undefined;
   }
 
-  /** In order. */
+  /** Yields entries in the order of their keys. */
   async *iterator({ gte, lt }: KeyRange): AsyncGenerator<[key: string, value: Uint8Array]> {
     const from = Buffer.from(gte);
     const to = Buffer.from(lt);
@@ -86,7 +87,7 @@ export class PebbleDatabase {
       for (let source = await first(sources); source !== undefined; source = await first(sources)) {
         const entry = source.take();
         if (Buffer.compare(entry.key, to) >= 0) return;
-        // The latest change of a key comes first, and counts.
+        // The latest change of a key comes first and hides the earlier ones.
         if (before !== undefined && entry.key.equals(before)) continue;
         before = entry.key;
         if (entry.value !== undefined && !this.#isCovered(entry)) yield [entry.key.toString(), entry.value];
@@ -115,7 +116,7 @@ export class PebbleDatabase {
   }
 }
 
-/** Changes in order that come by block. */
+/** Sorted changes that are read block by block. */
 class Source {
   readonly #blocks: Iterator<readonly Entry[]> | AsyncIterator<readonly Entry[]>;
   readonly #from: Buffer;
@@ -127,7 +128,7 @@ class Source {
     this.#from = from;
   }
 
-  /** The next from `from` on; a promise where a block has to be read. */
+  /** Returns the next change from `from` on, or a promise of it if a block has to be read. */
   peek(): Entry | undefined | Promise<Entry | undefined> {
     const entry = this.#block[this.#at];
     return entry === undefined || Buffer.compare(entry.key, this.#from) < 0 ? this.#seek() : entry;
@@ -154,7 +155,7 @@ class Source {
   }
 }
 
-/** Where the keys from `from` on begin, in entries in order. */
+/** Returns the index of the first entry with a key of at least `from`. */
 function firstFrom(entries: readonly Entry[], at: number, from: Buffer): number {
   let low = at;
   let high = entries.length;
@@ -166,7 +167,7 @@ function firstFrom(entries: readonly Entry[], at: number, from: Buffer): number 
   return low;
 }
 
-/** The one whose change is to be looked at next; undefined when nothing is left. */
+/** Returns the source with the next change; undefined when all are exhausted. */
 async function first(sources: readonly Source[]): Promise<Source | undefined> {
   let least: Source | undefined;
   let leastEntry: Entry | undefined;
@@ -180,7 +181,10 @@ async function first(sources: readonly Source[]): Promise<Source | undefined> {
   return least;
 }
 
-/** Tables of the first level may overlap; those of one deeper level do not. */
+/**
+ * Each table of the first level is a list of its own, because these tables may overlap; those of
+ * one deeper level do not.
+ */
 function runsOf(tables: readonly TableFile[]): TableFile[][] {
   const runs = tables.filter(({ level }) => level === 0).map((table) => [table]);
   const deeper = Map.groupBy(
@@ -193,7 +197,10 @@ function runsOf(tables: readonly TableFile[]): TableFile[][] {
   return runs;
 }
 
-/** Those that are needed, the earliest first; only the last may have been cut off by a crash. */
+/**
+ * Reads the logs from `firstLog` on, the earliest first. A crash may have cut off only the last
+ * one.
+ */
 async function readLogs(folder: string, names: readonly string[], firstLog: number): Promise<Changes> {
   const changes: Changes = { entries: [], tombstones: [] };
   const logs = names.flatMap((name) => {
@@ -202,7 +209,7 @@ async function readLogs(folder: string, names: readonly string[], firstLog: numb
   });
   logs.sort((one, other) => one.number - other.number);
   for (const { name, number, part } of logs) {
-    if (part !== undefined) throw new DatabaseDamaged(`${folder} has ${name}: logs in parts are not read here`);
+    if (part !== undefined) throw new DatabaseDamaged(`${folder} has ${name}: logs in several parts are not supported`);
     const path = join(folder, name);
     const mayEndEarly = number === logs.at(-1)?.number;
     await reading(path, readLog(path, await needed(path), { log: number, mayEndEarly }, changes));
@@ -212,7 +219,7 @@ async function readLogs(folder: string, names: readonly string[], firstLog: numb
 
 const tablePath = (folder: string, number: number): string => join(folder, `${number.toString().padStart(6, "0")}.sst`);
 
-/** What the latest file `marker.NAME.NUMBER.VALUE` says. */
+/** Returns VALUE of the latest file that is named `marker.NAME.NUMBER.VALUE`. */
 function markIn(names: readonly string[], mark: string): string | undefined {
   let found: { readonly number: number; readonly value: string } | undefined;
   for (const name of names) {
@@ -229,20 +236,21 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** Bytes of a log or a manifest: those of Kubo have some tens of megabytes at most. */
+/** Maximum size of a log or manifest; those of Kubo have some tens of megabytes. */
 const MAX_JOURNAL = 2 ** 30;
 
 async function needed(path: string): Promise<Buffer> {
   try {
     const { size } = await stat(path);
-    if (size > MAX_JOURNAL) throw new DatabaseDamaged(`${path} has ${size} bytes, and at most ${MAX_JOURNAL} are read`);
+    if (size > MAX_JOURNAL)
+      throw new DatabaseDamaged(`${path} has ${size} bytes, but only ${MAX_JOURNAL} are supported`);
     return await readFile(path);
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === "ENOENT" ? new DatabaseDamaged(`${path} is missing`) : error;
   }
 }
 
-/** Errors of what is read name the file. */
+/** Runs the steps and adds the path to the message of errors. */
 async function reading<T>(path: string, steps: Steps<T>): Promise<T> {
   try {
     return await inSlices(steps);

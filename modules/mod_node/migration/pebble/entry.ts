@@ -1,4 +1,4 @@
-/** Changes of keys, as logs and tables of a Pebble have them. */
+/** Changes of keys, as the logs and tables of Pebble store them. */
 import { DatabaseDamaged } from "../lsm/fields.ts";
 
 /** Kinds of changes (Pebble's `internal/base`). */
@@ -12,18 +12,18 @@ export const kinds = {
   deleteSized: 23,
 } as const;
 
-/** Set in tables where a later change in the same table counts instead. */
+/** Flag in tables: a later change in the same table replaces this one. */
 const OBSOLETE = 64;
 
 export interface Entry {
   readonly key: Buffer;
-  /** Of two changes of a key, that of the larger number counts. */
+  /** The change of a key with the largest number counts. */
   readonly sequence: number;
-  /** Undefined: it was removed. */
+  /** Undefined if the key was removed. */
   readonly value: Buffer | undefined;
 }
 
-/** Removes the keys from `start` to before `end` that were set by earlier changes. */
+/** Removes the keys from `start` to before `end` that earlier changes have set. */
 export interface Tombstone {
   readonly start: Buffer;
   readonly end: Buffer;
@@ -32,10 +32,10 @@ export interface Tombstone {
 
 /** Kinds of changes that remove a key. */
 const removalKinds: ReadonlySet<number> = new Set([kinds.delete, kinds.singleDelete, kinds.deleteSized]);
-/** Kinds of changes that give a key a value. */
+/** Kinds of changes that set a key. */
 const setKinds: ReadonlySet<number> = new Set([kinds.set, kinds.setWithDelete]);
 
-/** By key; of one key, the latest change first. */
+/** Sorts by key; for one key, the latest change comes first. */
 export const compareEntries = (one: Entry, other: Entry): number =>
   Buffer.compare(one.key, other.key) || other.sequence - one.sequence;
 
@@ -45,14 +45,17 @@ export interface Trailer {
 }
 
 /**
- * The 8 bytes behind a key in a table: the kind in the lowest, the number of the change in the
- * others.
+ * Parses the 8 bytes after a key in a table: the lowest byte is the kind, the others are the number
+ * of the change.
  */
 export function trailerOf(trailer: bigint): Trailer {
   return { sequence: Number(trailer >> 8n), kind: Number(trailer & 0xffn) & ~OBSOLETE };
 }
 
-/** @throws DatabaseDamaged for kinds that Kubo does not write */
+/**
+ * Creates an entry.
+ * @throws DatabaseDamaged for kinds that Kubo does not write
+ */
 export function entryOf(key: Buffer, { sequence, kind }: Trailer, value: Buffer): Entry {
   if (setKinds.has(kind)) return { key, sequence, value };
   if (removalKinds.has(kind)) return { key, sequence, value: undefined };

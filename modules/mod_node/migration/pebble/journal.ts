@@ -1,18 +1,19 @@
 /**
- * The records of Pebble's manifests and logs.
+ * Reads the records of Pebble's manifests and logs.
  *
- * Source: the package documentation of Pebble's `record`. Files are blocks of 32 KiB with chunks:
- * checksum (4 bytes), length (2), kind (1), of logs their number (4), of newer logs how far they
- * were safely on the disk (8); then the data. A record is one chunk, or a first, middle ones and a
- * last one. Log files are used again: chunks of another number are of an earlier log.
+ * Source: the package documentation of Pebble's `record`. A file consists of blocks of 32 KiB,
+ * which contain chunks. A chunk has a checksum (4 bytes), a length (2) and a kind (1); in logs also
+ * the number of the log (4), and in newer logs the offset up to which the log is durable (8); then
+ * the data. A record is one chunk, or a first one, middle ones and a last one. Pebble reuses log
+ * files: chunks with another number belong to an earlier log.
  */
 import { DatabaseDamaged, maskedCrc } from "../lsm/fields.ts";
 
 const BLOCK = 32 * 1024;
 const CRC_LENGTH = 6;
 /**
- * Lengths of heads, by `Math.floor((kind - 1) / 4)`: of manifests, of logs, and of logs that tell
- * what was synced.
+ * Header lengths, by `Math.floor((kind - 1) / 4)`: in manifests, in logs, and in logs that record
+ * which part is durable.
  */
 const headLengths = [7, 11, 19] as const;
 const whole = 0;
@@ -20,22 +21,23 @@ const first = 1;
 const last = 3;
 
 export interface JournalOptions {
-  /** The number of a log. */
+  /** Number of the log; undefined for a manifest. */
   readonly log?: number | undefined;
-  /** A crash may have cut off its end. */
+  /** Whether a crash may have cut off the end. */
   readonly mayEndEarly: boolean;
 }
 
 interface Chunk {
-  /** Whole, first, middle or last: 0 to 3. */
+  /** Position in the record: whole, first, middle or last as 0 to 3. */
   readonly position: number;
   readonly data: Buffer;
   readonly end: number;
 }
 
 /**
- * Its records; undefined now and then in between, for a pause. `path` is for errors. @throws
- * DatabaseDamaged
+ * Yields the records, and undefined from time to time, so that the caller can pause. `path` is for
+ * errors.
+ * @throws DatabaseDamaged
  */
 export function* journalRecords(
   path: string,
@@ -53,7 +55,7 @@ export function* journalRecords(
     if (chunk === "end" && pieces === undefined) return;
     if (chunk === "end" || chunk === undefined) {
       if (!options.mayEndEarly || (yield* hasChunkAfter(journal, at, options.log))) {
-        throw new DatabaseDamaged(`${path} is damaged: the record at ${at} is wrong`, path);
+        throw new DatabaseDamaged(`${path} is damaged: the record at ${at} is invalid`, path);
       }
       return;
     }
@@ -69,13 +71,16 @@ export function* journalRecords(
   if (pieces !== undefined && !options.mayEndEarly) throw new DatabaseDamaged(`${path} is cut off`, path);
 }
 
-/** The rest of a block into which no head fits is zeros. */
+/** The end of a block is zeros if it is too short for a header. */
 function isPadding(journal: Buffer, at: number, left: number): boolean {
   const reachesBlockEnd = (at + left) % BLOCK === 0;
   return reachesBlockEnd && left < headLengths[2] && journal.subarray(at, at + left).every((byte) => byte === 0);
 }
 
-/** Undefined where none is; "end" is the mark of a log that was closed. */
+/**
+ * Returns the chunk at an offset, and undefined if there is none. "end" is the mark of a closed
+ * log.
+ */
 function chunkAt(journal: Buffer, at: number, log: number | undefined): Chunk | "end" | undefined {
   const left = Math.min(BLOCK - (at % BLOCK), journal.length - at);
   if (left < headLengths[0]) return undefined;
@@ -94,8 +99,8 @@ function chunkAt(journal: Buffer, at: number, log: number | undefined): Chunk | 
 }
 
 /**
- * Whether something of this log is behind what is wrong: then it is damage and not an end. In the
- * same block it may be anywhere; further blocks begin with a chunk.
+ * Whether a chunk of this log follows the invalid data. In that case the log is damaged; otherwise
+ * it ends here. A chunk may begin anywhere in the same block; further blocks begin with a chunk.
  */
 function* hasChunkAfter(
   journal: Buffer,

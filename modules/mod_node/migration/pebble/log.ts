@@ -1,15 +1,15 @@
 /**
- * What was changed last in a Pebble, and is in no table yet: batches in its logs. Source: Pebble's
- * `batchrepr`.
+ * Reads the latest changes of a Pebble database, which are not in tables yet, from the batches in
+ * its logs. Source: Pebble's `batchrepr`.
  */
 import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { type Entry, entryOf, kinds, type Tombstone } from "./entry.ts";
 import { type JournalOptions, journalRecords } from "./journal.ts";
 
-/** The number of the first change (8 bytes), and how many there are (4). */
+/** Length of a batch header: number of the first change (8 bytes), and number of changes (4). */
 const headLength = 12;
-/** Changes that have a value. */
+/** Kinds of changes that have a value. */
 const valued: ReadonlySet<number> = new Set([kinds.set, kinds.rangeDelete, kinds.deleteSized]);
 
 export interface Changes {
@@ -17,7 +17,10 @@ export interface Changes {
   readonly tombstones: Tombstone[];
 }
 
-/** Adds to `changes` what is in a log; `path` is for errors. @throws DatabaseDamaged */
+/**
+ * Adds the changes in a log to `changes`. `path` is for errors.
+ * @throws DatabaseDamaged
+ */
 export function* readLog(path: string, log: Buffer, options: JournalOptions, changes: Changes): Steps<void> {
   for (const batch of journalRecords(path, log, options)) {
     yield;

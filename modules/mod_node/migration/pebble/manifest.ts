@@ -1,6 +1,6 @@
 /**
- * Which tables and logs a Pebble consists of: its manifest, a journal of changes. Source: Pebble's
- * `internal/manifest`.
+ * Reads which tables and logs a Pebble database consists of from its manifest, a journal of
+ * changes. Source: Pebble's `internal/manifest`.
  */
 import type { Steps } from "../../util/async/steps.ts";
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
@@ -9,15 +9,15 @@ import { journalRecords } from "./journal.ts";
 export interface TableFile {
   readonly level: number;
   readonly number: number;
-  /** First and last key, both included. */
+  /** First and last key, both inclusive. */
   readonly smallest: Buffer;
   readonly largest: Buffer;
 }
 
 export interface Manifest {
-  /** The order of keys by its name. */
+  /** Name of the key comparator. */
   readonly comparer: string;
-  /** The number of the first log that is needed; what was in earlier ones is in tables. */
+  /** Number of the first log that is needed. Changes of earlier logs are in tables. */
   readonly firstLog: number;
   readonly tables: readonly TableFile[];
 }
@@ -25,20 +25,23 @@ export interface Manifest {
 interface Draft {
   comparer: string;
   firstLog: number;
-  /** By level and number. */
+  /** Tables by level and number. */
   readonly tables: Map<string, TableFile>;
 }
 
 type ReadChange = (read: Fields, draft: Draft) => void;
 
-/** What this node does not read, and Kubo does not write. @throws DatabaseDamaged */
+/**
+ * Rejects a feature that this node does not support and Kubo does not use.
+ * @throws DatabaseDamaged
+ */
 const unknown = (what: string) => () => {
   throw new DatabaseDamaged(`it has ${what}, which Kubo does not write`);
 };
 
 const skipNumber: ReadChange = (read) => void read.varint();
 
-/** What a change tells, by the number before it. */
+/** Readers of the parts of a change, by the tag before each. */
 const changes: Readonly<Record<number, ReadChange>> = {
   1(read, draft) {
     draft.comparer = Buffer.from(read.text()).toString();
@@ -46,10 +49,10 @@ const changes: Readonly<Record<number, ReadChange>> = {
   2(read, draft) {
     draft.firstLog = read.varint();
   },
-  // The next file, the last change.
+  // Next file number, last sequence number.
   3: skipNumber,
   4: skipNumber,
-  // A level, and the key at which its next compaction begins.
+  // Level, and the key at which its next compaction begins.
   5(read) {
     read.varint();
     read.text();
@@ -69,12 +72,12 @@ const changes: Readonly<Record<number, ReadChange>> = {
 };
 
 interface TableForm {
-  /** Numbers of changes between which its own are. */
+  /** Count of numbers that delimit the sequence numbers in the table. */
   readonly numbers: number;
   readonly hasTags: boolean;
 }
 
-/** The end of the tags; those from 64 on change what the table means. */
+/** Tag that ends the list. Tags from 64 on change the meaning of the table. */
 const lastTag = 1;
 const firstTagThatCounts = 64;
 
@@ -86,18 +89,21 @@ function addTable(read: Fields, draft: Draft, { numbers, hasTags }: TableForm): 
   const largest = userKey(read.text());
   for (let index = 0; index < numbers; index += 1) read.varint();
   for (let tag = hasTags ? read.varint() : lastTag; tag !== lastTag; tag = read.varint()) {
-    if (tag >= firstTagThatCounts) unknown(`tables of a kind of their own (${tag})`)();
+    if (tag >= firstTagThatCounts) unknown(`tables of the unsupported kind ${tag}`)();
     read.text();
   }
   draft.tables.set(`${level}/${number}`, { level, number, smallest, largest });
 }
 
-/** Keys in tables have the number of their change and its kind behind them. */
+/** In tables, each key is followed by the number of its change and its kind. */
 const trailerLength = 8;
 
 const userKey = (key: Uint8Array): Buffer => Buffer.from(key.subarray(0, Math.max(0, key.length - trailerLength)));
 
-/** `path` is for errors. @throws DatabaseDamaged */
+/**
+ * Reads a manifest. `path` is for errors.
+ * @throws DatabaseDamaged
+ */
 export function* readManifest(path: string, manifest: Buffer): Steps<Manifest> {
   const draft: Draft = { comparer: "", firstLog: 0, tables: new Map() };
   for (const record of journalRecords(path, manifest, { mayEndEarly: true })) {
@@ -108,7 +114,7 @@ export function* readManifest(path: string, manifest: Buffer): Steps<Manifest> {
       const tag = read.varint();
       const change = changes[tag];
       if (change === undefined)
-        throw new DatabaseDamaged(`${path} is damaged: nothing is known of changes ${tag}`, path);
+        throw new DatabaseDamaged(`${path} is damaged: it has changes of the unknown kind ${tag}`, path);
       change(read, draft);
     }
   }

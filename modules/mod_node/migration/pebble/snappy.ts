@@ -1,9 +1,12 @@
 /**
- * Expands a block of Snappy (https://github.com/google/snappy/blob/main/format_description.txt).
+ * Decompresses Snappy blocks (https://github.com/google/snappy/blob/main/format_description.txt).
  */
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 
-/** @throws DatabaseDamaged */
+/**
+ * Decompresses a block.
+ * @throws DatabaseDamaged
+ */
 export function expandSnappy(compressed: Uint8Array): Buffer {
   const read = new Fields(compressed);
   const expanded = Buffer.alloc(lengthOf(read, compressed.length));
@@ -21,21 +24,21 @@ export function expandSnappy(compressed: Uint8Array): Buffer {
     const length = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1;
     const back = kind === 1 ? (tag >> 5) * 256 + read.byte() : little(read, kind === 2 ? 2 : 4);
     if (back === 0 || back > at || at + length > expanded.length) throw wrong();
-    // It may overlap itself: then it repeats.
+    // Source and target may overlap; the bytes then repeat.
     for (const end = at + length; at < end; at += 1) expanded[at] = expanded[at - back] as number;
   }
   if (at !== expanded.length) throw wrong();
   return expanded;
 }
 
-/** At most 64 bytes come of each tag of 2. */
+/** Returns the uncompressed length. It checks that each tag of 2 bytes yields at most 64 bytes. */
 function lengthOf(read: Fields, compressed: number): number {
   const length = read.varint();
   if (length > compressed * 64) throw wrong();
   return length;
 }
 
-/** Up to 60 it is in the tag; larger ones are in 1 to 4 bytes behind it. */
+/** Lengths up to 60 are in the tag; larger ones follow it in 1 to 4 bytes. */
 const literalLength = (read: Fields, high: number): number => (high < 60 ? high : little(read, high - 59)) + 1;
 
 function little(read: Fields, bytes: number): number {

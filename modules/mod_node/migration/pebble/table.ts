@@ -1,9 +1,9 @@
 /**
- * The tables of a Pebble: files with keys in order that never change.
+ * Reads the tables of a Pebble database: immutable files with sorted keys.
  *
- * Source: Pebble's `sstable/table.go` and `sstable/format.go`. The footer leads to an index of the
- * blocks with keys and values, and to one of blocks about the table. Each block is followed by the
- * kind of its compression (1 byte) and a checksum (4).
+ * Source: Pebble's `sstable/table.go` and `sstable/format.go`. The footer points to the index of
+ * the data blocks and to the index of the meta blocks. Each block is followed by its compression
+ * kind (1 byte) and a checksum (4).
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { DatabaseDamaged, Fields, type Handle, maskedCrc } from "../lsm/fields.ts";
@@ -15,28 +15,24 @@ const magicLength = 8;
 const crc32c = 1;
 const rocksDb = Buffer.from("f7cff485b741e288", "hex");
 const pebble = Buffer.from("f09faab3f09faab3", "hex");
-/**
- * Lengths of footers: up to version 5, and those of 6 and 7, which have a checksum before version
- * and magic.
- */
+/** Footer lengths by version. Versions 6 and 7 have a checksum before version and magic. */
 const footerLengths: Readonly<Record<number, number>> = { 6: 57, 7: 61 };
 const oldFooterLength = 53;
 const newestVersion = 7;
-/** In the footer of version 7: bits of what the table has. */
+/** Feature bits in the footer of version 7. */
 const twoLevels = 1 << 5;
 
 const names = {
   properties: "rocksdb.properties",
   rangeDeletions: ["rocksdb.range_del", "rocksdb.range_del2"],
   indexType: "rocksdb.block.based.table.index.type",
-  /** Blocks that Kubo does not let Pebble write. */
+  /** Kinds of blocks that Kubo's configuration of Pebble never writes. */
   refused: ["pebble.range_key", "pebble.value_index", "pebble.blob_ref_index"],
 } as const;
 const twoLevelIndex = 2;
 
 /**
- * One table that is open. Every method throws DatabaseDamaged, with the path, for what cannot be
- * read.
+ * An open table. Every method throws DatabaseDamaged, with the path, for data that cannot be read.
  */
 export class Table {
   readonly #path: string;
@@ -71,7 +67,10 @@ export class Table {
     return this.#file.close();
   }
 
-  /** Its changes by block, from the block on that has `from`, or what comes behind it. */
+  /**
+   * Yields the changes block by block, beginning with the block that contains `from` or the first
+   * key after it.
+   */
   async *blocks(from: Buffer): AsyncGenerator<Entry[]> {
     const index = await this.#named(() => this.#block(this.#index));
     const outerOrder = this.#ordered();
@@ -89,8 +88,8 @@ export class Table {
   }
 
   /**
-   * Throws for a block that is not behind the one before: an index that leads to the same ones
-   * again and again has no end.
+   * Returns a check that each block lies behind the previous one. Without it, an index that points
+   * to the same blocks repeatedly would never end.
    */
   #ordered(): (handle: Handle) => void {
     let end = 0;
@@ -129,14 +128,14 @@ export class Table {
     const end = await this.#read(this.#size - longest, longest);
     const magic = end.subarray(-magicLength);
     if (end.length < oldFooterLength || !(magic.equals(pebble) || magic.equals(rocksDb))) {
-      throw new DatabaseDamaged("it has no end");
+      throw new DatabaseDamaged("its footer is missing");
     }
     const version = end.readUInt32LE(end.length - magicLength - 4);
-    if (version > newestVersion) throw new DatabaseDamaged(`it has the version ${version}, which is not known`);
+    if (version > newestVersion) throw new DatabaseDamaged(`it has the unknown version ${version}`);
     const ownVersion = magic.equals(pebble) ? version : 0;
     this.#format = blockFormat(ownVersion);
     const footer = end.subarray(-(footerLengths[ownVersion] ?? oldFooterLength));
-    if (footer[0] !== crc32c) throw new DatabaseDamaged(`it has checksums of the kind ${footer[0]}`);
+    if (footer[0] !== crc32c) throw new DatabaseDamaged(`it has checksums of the unsupported kind ${footer[0]}`);
     const checksum = footer.length - magicLength - 8;
     if (footer.length > oldFooterLength) {
       const checked = Buffer.concat([footer.subarray(0, checksum), footer.subarray(checksum + 4)]);
@@ -169,10 +168,10 @@ export class Table {
     return buffer;
   }
 
-  /** Errors of what was read name the file. */
+  /** Runs `read` and adds the path to the message of errors. */
   #named<T>(read: () => T): T {
     const name = (error: unknown): never => {
-      // Offsets that lead out of a block.
+      // A RangeError means that an offset points outside a block.
       const isDamage = error instanceof DatabaseDamaged || error instanceof RangeError;
       throw isDamage ? new DatabaseDamaged(`${this.#path} cannot be read: ${error.message}`) : error;
     };

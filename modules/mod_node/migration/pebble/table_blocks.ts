@@ -1,4 +1,4 @@
-/** What is in a block of a Pebble's table, once it is read. */
+/** Parses the blocks of a Pebble table. */
 import { zstdDecompressSync } from "node:zlib";
 import { DatabaseDamaged, Fields, type Handle } from "../lsm/fields.ts";
 import { rowsOf } from "../lsm/rows.ts";
@@ -7,39 +7,39 @@ import { type Entry, entryOf, kinds, type Tombstone, trailerOf } from "./entry.t
 import { expandSnappy } from "./snappy.ts";
 
 /**
- * Larger blocks are made only for larger values; Kubo has none of this size. Compressed ones say
- * how large they are.
+ * Maximum size of a block. Only larger values would need larger blocks, and Kubo has none of this
+ * size. Compressed blocks declare their size.
  */
 export const MAX_BLOCK = 2 ** 30;
 const MAX_EXPANDED = 2 ** 27;
 const keyTrailerLength = 8;
 /**
- * The first versions whose values begin with a byte, that have columns, and whose lists of blocks
- * have columns.
+ * The first versions whose values begin with a prefix byte, which have column blocks, and whose
+ * block lists have columns.
  */
 const withPrefixes = 3;
 const withColumns = 5;
 const withColumnarMeta = 6;
 
 export interface IndexEntry {
-  /** No key in the block comes behind it. */
+  /** Upper bound of the keys in the block. */
   readonly last: Buffer;
   readonly handle: Handle;
 }
 
 /**
- * How a version of tables has its blocks. All throw DatabaseDamaged, or RangeError for offsets that
- * lead out of a block.
+ * Parser for one version of tables. All methods throw DatabaseDamaged, or RangeError for offsets
+ * that point outside a block.
  */
 export interface BlockFormat {
   index(block: Buffer): IndexEntry[];
   entries(block: Buffer): Entry[];
   tombstones(block: Buffer): Tombstone[];
-  /** Names and values: of blocks, and up to version 6 of properties. */
+  /** Yields names and values: of meta blocks, and up to version 6 of properties. */
   meta(block: Buffer): Iterable<[string, Buffer]>;
 }
 
-/** `version` is 0 for tables of RocksDB. */
+/** Returns the parser for a version; 0 means a table of RocksDB. */
 export function blockFormat(version: number): BlockFormat {
   const hasColumns = version >= withColumns;
   return {
@@ -72,11 +72,14 @@ const uncompressed = 0;
 const snappy = 1;
 const zstd = 7;
 
-/** `kind` of compression is behind the block. @throws DatabaseDamaged */
+/**
+ * Decompresses a block; `kind` is the byte behind it.
+ * @throws DatabaseDamaged
+ */
 export function expand(kind: number, block: Buffer): Buffer {
   if (kind === uncompressed) return block;
   if (kind === snappy) return expandSnappy(block);
-  if (kind !== zstd) throw new DatabaseDamaged(`a block is compressed in a way that is not read here (${kind})`);
+  if (kind !== zstd) throw new DatabaseDamaged(`a block has the unsupported compression ${kind}`);
   const read = new Fields(block);
   const length = read.varint();
   if (length > MAX_EXPANDED) throw new DatabaseDamaged("a compressed block is damaged");
@@ -98,10 +101,10 @@ export function* rowPairs(block: Buffer): Generator<[string, Buffer]> {
   for (const { key, value } of rowsOf(block)) yield [key.toString(), value];
 }
 
-/** Which of the first bits of a value's first byte say that it is elsewhere. */
+/** Bits of a value's first byte that say that the value is stored elsewhere. */
 const ELSEWHERE = 0xc0;
 
-function inPlace(value: Buffer): Buffer {
+function inlineValue(value: Buffer): Buffer {
   if (value.length === 0) throw new DatabaseDamaged("a value is cut off");
   if ((value.readUInt8(0) & ELSEWHERE) !== 0) throw elsewhere();
   return value.subarray(1);
@@ -120,7 +123,7 @@ function rowEntries(block: Buffer, version: number): Entry[] {
     const { user, trailer } = splitKey(key);
     const change = trailerOf(trailer);
     const hasPrefix = version >= withPrefixes && change.kind === kinds.set;
-    return entryOf(user, change, hasPrefix ? inPlace(value) : value);
+    return entryOf(user, change, hasPrefix ? inlineValue(value) : value);
   });
 }
 
@@ -131,12 +134,12 @@ function rowTombstones(block: Buffer): Tombstone[] {
   });
 }
 
-/** Before the header is the length of the longest key. */
+/** Length of the field before the header: the length of the longest key. */
 const dataHead = 4;
 
 /**
- * Columns: keys in two parts, trailers, a bit for searching, values, whether they are elsewhere,
- * whether later ones count.
+ * Reads a data block. Its columns are: both parts of the keys, trailers, a search bitmap, values,
+ * whether the value is elsewhere, and whether a later change replaces this one.
  */
 function columnEntries(block: Buffer): Entry[] {
   const columns = new Columns(block, dataHead);
@@ -154,8 +157,8 @@ function columnEntries(block: Buffer): Entry[] {
 }
 
 /**
- * Before the header is the number of bounds. Columns: bounds, of each the first of its changes;
- * trailers of the changes.
+ * Reads a block of range tombstones. The number of bounds is before the header. The columns are the
+ * bounds, the index of the first change of each bound, and the trailers of the changes.
  */
 function columnTombstones(block: Buffer): Tombstone[] {
   const bounds = bounded(block.readUInt32LE(0), block);

@@ -1,41 +1,48 @@
-/** What of two stores cannot both be kept, and who decides. */
+/** Finds content of two stores that cannot be joined, and applies the user's decision. */
 import type { CID } from "multiformats/cid";
 import { Journal, type MfsState } from "../../content/mfs/journal.ts";
 import type { KeyHolder } from "../../storage/keystore/key_holder.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type MergeOptions, metadataConflicts, type OnConflict } from "./merge_metadata.ts";
 import { emptyDirectory, type Source } from "./source.ts";
 
-/** Conflicts that are told. */
-const MAX_TOLD = 10;
+/** Maximum number of conflicts to report. */
+const MAX_REPORTED = 10;
 
 export interface Contents {
   readonly source: Pick<Source, "metadata" | "root">;
   readonly sourceKeys: KeyHolder;
   readonly metadata: MetadataStore;
-  /** Undefined where keys are not copied. */
+  /** Undefined if keys are not copied. */
   readonly keys: KeyHolder | undefined;
 }
 
-/** @throws NodeError that names what is in the way, and how to go on */
+/**
+ * Refuses content that cannot be joined.
+ * @throws NodeError that names the conflicts and says how to continue
+ */
 export async function refuseConflicts(
   { source, sourceKeys, metadata, keys }: Contents,
   onConflict: OnConflict,
 ): Promise<void> {
   if (keys !== undefined) await refuseOtherKeys(sourceKeys, keys);
   if (onConflict !== "refuse") return;
-  const told = await metadataConflicts(source.metadata, metadata, MAX_TOLD);
+  const conflicts = await metadataConflicts(source.metadata, metadata, MAX_REPORTED);
   const files = await filesConflict(source.root, metadata);
-  if (files !== undefined) told.unshift(files);
-  if (told.length === 0) return;
-  throw new NodeError(
-    `nothing was copied, as both have:\n${told.map((each) => `  ${each}\n`).join("")}` +
+  if (files !== undefined) conflicts.unshift(files);
+  if (conflicts.length === 0) return;
+  throw failure("MIGRATION_REFUSED", {
+    reason:
+      `nothing was copied, as both have:\n${conflicts.map((each) => `  ${each}\n`).join("")}` +
       "Say which one counts: --on-conflict keep (what is there) or --on-conflict replace",
-  );
+  });
 }
 
-/** @throws NodeError when the same name is that of another key */
+/**
+ * Refuses keys with the same name and different content.
+ * @throws NodeError with their names
+ */
 export async function refuseOtherKeys(from: KeyHolder, to: KeyHolder): Promise<void> {
   const found: string[] = [];
   for (const name of await from.names()) {
@@ -44,12 +51,12 @@ export async function refuseOtherKeys(from: KeyHolder, to: KeyHolder): Promise<v
     if (ours !== undefined && theirs !== undefined && Buffer.compare(ours, theirs) !== 0) found.push(name);
   }
   if (found.length === 0) return;
-  throw new NodeError(
-    `nothing was copied, as both have a key of this name, and not the same: ${found.join(", ")}. Rename one (modhost node key rename)`,
-  );
+  throw failure("MIGRATION_REFUSED", {
+    reason: `nothing was copied, as both have a key of this name, and not the same: ${found.join(", ")}. Rename one (modhost node key rename)`,
+  });
 }
 
-/** Gives those that are missing. Call `refuseConflicts` before. */
+/** Adds the keys that are missing. The caller has called `refuseConflicts` before. */
 export async function mergeKeys(from: KeyHolder, to: KeyHolder): Promise<number> {
   const names = await from.names();
   for (const name of names) {
@@ -68,8 +75,8 @@ async function filesConflict(root: CID | undefined, metadata: MetadataStore): Pr
 }
 
 /**
- * Makes it the root of the files. @throws NodeError with `refuse`, where others were stored
- * meanwhile; what `check` throws
+ * Replaces the MFS root.
+ * @throws NodeError with `refuse`, if somebody has stored other files meanwhile; errors of `check`
  */
 export async function giveRoot(
   root: CID,
@@ -82,9 +89,11 @@ export async function giveRoot(
   };
   const isGiven = await new Journal(metadata).replace(root, isMeant);
   if (!isGiven && onConflict === "refuse")
-    throw new NodeError("files were stored meanwhile: start again with --on-conflict keep or replace");
+    throw failure("MIGRATION_REFUSED", {
+      reason: "files were stored meanwhile: start again with --on-conflict keep or replace",
+    });
 }
 
-/** Whether nothing is lost where that root is stored. */
-const isFreeFor = (root: CID, { root: held = emptyDirectory, changes }: MfsState): boolean =>
-  changes.length === 0 && (held.equals(root) || held.equals(emptyDirectory));
+/** Whether storing that root loses nothing. */
+const isFreeFor = (root: CID, { root: current = emptyDirectory, changes }: MfsState): boolean =>
+  changes.length === 0 && (current.equals(root) || current.equals(emptyDirectory));

@@ -1,4 +1,4 @@
-/** Copies the content of a store that several hosts share into a new repo. */
+/** Copies the content of a shared store into a new repo. */
 
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -23,24 +23,23 @@ import { type Migrated, requireBlocks, requireEntries } from "./migrated.ts";
 import { sourceOf } from "./source.ts";
 
 export interface FromSharedOptions extends CopyOptions {
-  /** Of the new repo; segments by default. */
+  /** Kind of the new repo's stores; segments by default. */
   readonly kind?: StoreKind | undefined;
   /**
-   * A repo whose configuration, identity and keys the new one gets, and what its host has written
-   * through mounts; a new identity otherwise.
+   * A repo whose configuration, identity and keys the new one gets, together with the files that
+   * its host has written through mounts. By default, the new repo gets a new identity.
    */
   readonly like?: string | undefined;
-  /** Read every block in the new repo at the end, and compare it with its hash. */
+  /** Whether to read every block in the new repo at the end, and compare it with its hash. */
   readonly verify?: boolean | undefined;
 }
 
 /**
- * Copies blocks, pins, files, published names, keys for names (where hosts share them) and the
- * state of modules into a new folder. Hosts may use the store meanwhile: it is copied as it is at a
- * moment towards the end. The folder is not a repo before everything is there; after an
- * interruption the same call continues.
- *
- * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, STORE_FULL; when `to` has other
+ * Copies blocks, pins, files, published names, keys for names (if hosts share them) and the state
+ * of modules into a new folder. Hosts may use the store meanwhile: the copy is of a moment towards
+ * the end. The folder becomes a repo only when everything has been copied; after an interruption,
+ * the same call continues.
+ * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, STORE_FULL; if `to` has other
  * content; the signal's reason when it aborts
  */
 export async function migrateFromShared(
@@ -50,14 +49,14 @@ export async function migrateFromShared(
 ): Promise<Migrated> {
   const path = resolve(to);
   const { onNotice = () => {} } = options;
-  if (like !== undefined && !(await isRepo(like))) throw new NodeError(`there is no repo ${like}`);
+  if (like !== undefined && !(await isRepo(like))) throw new NodeError("REPO_NOT_FOUND", `there is no repo ${like}`);
   const lock = await lockFolders([path]);
   try {
     return await withSharedStores(
       settings,
       (shared, folder) =>
         makeCopy({ path, kind, from: settings.s3, onNotice }, async (stores) => {
-          await tellOfKeys(shared, onNotice);
+          await warnOfUncopiedKeys(shared, onNotice);
           if (like !== undefined && shared.keys !== undefined)
             await refuseOtherKeys(shared.keys, new KeyFiles(join(like, "keystore")));
           const config = like === undefined ? undefined : readConfig(await readFile(join(like, "config"), "utf8"));
@@ -87,7 +86,8 @@ async function copyContent(from: SharedStores, to: Stores, folder: string, optio
   const { onProgress, onNotice = () => {}, signal, verify = false, host } = options;
   const { blocks, metadata, collections, shared, keys } = from;
   await removeAll(to.metadata, "");
-  // Much may go while this is copied: what is needed at the end is what counts.
+  // Garbage collection may remove blocks during this first pass. Only the blocks of the second
+  // pass, with garbage collection paused, are required.
   const first = await copyBlocks(blocks, to.blocks, { onProgress, signal, onMissing: requireGone });
   const copy = await openMetadata({ metadata: folder }, onNotice);
   try {
@@ -117,11 +117,11 @@ function requireGone(_cid: unknown, error: unknown): undefined {
   if (!NodeError.is(error) || error.code !== "BLOCKSTORE_NOT_FOUND") throw error;
 }
 
-async function tellOfKeys({ keys, metadata }: SharedStores, onNotice: Notice): Promise<void> {
+async function warnOfUncopiedKeys({ keys, metadata }: SharedStores, onNotice: Notice): Promise<void> {
   if (keys !== undefined) return;
   const { length } = await Array.fromAsync(metadata.range({ prefix: keysPrefix }));
   if (length > 0)
     onNotice(
-      `${counted(length, "key for names is", "keys for names are")} not copied: they can be read where node_store has their keys_secret`,
+      `${counted(length, "key for names is", "keys for names are")} not copied: only a node_store with their keys_secret can read them`,
     );
 }

@@ -1,7 +1,4 @@
-/**
- * Adds metadata to that of a store which may have some of its own: what is the same in both, what
- * is joined, what is refused.
- */
+/** Merges metadata into a store that may have some of its own. */
 import { mergePin, PIN_NAMES, type PinMode, pinPrefix } from "../../content/pins/pins.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { nameOfPublished, PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
@@ -12,36 +9,40 @@ import { seededKey } from "../seed.ts";
 import { emptyDirectory } from "./source.ts";
 
 /**
- * Where both have files, or the same name with another path: refuse, keep those of the target,
- * replace them.
+ * How to resolve conflicts, which are different files, or different paths of the same name: fail,
+ * keep the target's, or replace them.
  */
 export type OnConflict = "refuse" | "keep" | "replace";
 
 type Choice = "take" | "keep" | "conflict";
 
 /**
- * A part of the metadata that goes with the content. All others are of one host, or of one kind of
- * store.
+ * A part of the metadata that is copied with the content. All other metadata belongs to one host or
+ * to one kind of store.
  */
 interface Part {
   readonly prefix: string;
-  /** For an entry of which the target has another value. */
-  readonly choose: (value: Uint8Array, held: Uint8Array) => Choice;
-  /** An entry in conflict, in words. */
-  readonly tell: (key: string, value: Uint8Array, held: Uint8Array) => string;
+  /** Decides about an entry for which the target has another value. */
+  readonly choose: (value: Uint8Array, existing: Uint8Array) => Choice;
+  /** Describes an entry in conflict. */
+  readonly describe: (key: string, value: Uint8Array, existing: Uint8Array) => string;
 }
 
 const MODULES = "modules/";
-/** Entries in one transaction. */
+/** Entries per transaction. */
 const MAX_BATCH = 2048;
 
 const parts: readonly Part[] = [
-  { prefix: PUBLISHED_PREFIX, choose: chooseRecord, tell: tellRecord },
-  { prefix: MODULES, choose: () => "conflict", tell: (key) => `the entry ${key.slice(MODULES.length)} of a module` },
-  { prefix: PIN_NAMES, choose: () => "keep", tell: (key) => key },
-  // Roots that are to be provided: the value only repeats the key.
-  { prefix: "routing/queue/", choose: () => "keep", tell: (key) => key },
-  { prefix: seededKey, choose: () => "keep", tell: (key) => key },
+  { prefix: PUBLISHED_PREFIX, choose: chooseRecord, describe: describeConflict },
+  {
+    prefix: MODULES,
+    choose: () => "conflict",
+    describe: (key) => `the entry ${key.slice(MODULES.length)} of a module`,
+  },
+  { prefix: PIN_NAMES, choose: () => "keep", describe: (key) => key },
+  // Roots to provide; the value only repeats the key.
+  { prefix: "routing/queue/", choose: () => "keep", describe: (key) => key },
+  { prefix: seededKey, choose: () => "keep", describe: (key) => key },
 ];
 const pinModes: readonly PinMode[] = ["recursive", "direct"];
 
@@ -52,22 +53,22 @@ export interface Merged {
 
 export interface MergeOptions {
   readonly onConflict: OnConflict;
-  /** Called within each transaction, to throw what comes in the way. */
+  /** Called within each transaction; throws to stop the merge. */
   readonly check?: () => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Entries of which each has another value, in words; not more than `most`. */
+/** Returns descriptions of at most `most` entries that have different values in both stores. */
 export async function metadataConflicts(from: MetadataStore, to: MetadataStore, most: number): Promise<string[]> {
   const found: string[] = [];
-  for (const { prefix, choose, tell } of parts) {
+  for (const { prefix, choose, describe } of parts) {
     for await (const page of batches(from.range({ prefix }), MAX_BATCH)) {
       const there = await to.transaction((writer) => page.map(([key]) => writer.get(key)));
       for (const [at, [key, value]] of page.entries()) {
-        const held = there[at];
+        const existing = there[at];
         if (found.length === most) return found;
-        if (held !== undefined && !isSame(value, held) && choose(value, held) === "conflict")
-          found.push(tell(key, value, held));
+        if (existing !== undefined && !isSame(value, existing) && choose(value, existing) === "conflict")
+          found.push(describe(key, value, existing));
       }
     }
   }
@@ -75,8 +76,8 @@ export async function metadataConflicts(from: MetadataStore, to: MetadataStore, 
 }
 
 /**
- * In several transactions: repeated, it does the same. Where both differ, `onConflict` decides;
- * `refuse` keeps what is there.
+ * Merges in several transactions; running it again has no further effect. If both values differ,
+ * `onConflict` decides; `refuse` keeps the target's.
  */
 export async function mergeMetadata(
   from: MetadataStore,
@@ -105,8 +106,8 @@ export async function mergeMetadata(
   }
   for (const { prefix, choose } of parts) {
     const entries = await each(prefix, (writer, key, value) => {
-      const held = writer.get(key);
-      if (held === undefined || (!isSame(value, held) && isTaken(choose(value, held), onConflict)))
+      const existing = writer.get(key);
+      if (existing === undefined || (!isSame(value, existing) && isTaken(choose(value, existing), onConflict)))
         writer.put(key, value);
     });
     if (prefix === PUBLISHED_PREFIX) names += entries;
@@ -115,8 +116,8 @@ export async function mergeMetadata(
 }
 
 /**
- * Whether all entries are there; gives the keys of those that are not. Values may have changed
- * since they were merged.
+ * Returns the keys that `to` lacks. It ignores values, because they may have changed since the
+ * merge.
  */
 export async function missingEntries(from: MetadataStore, to: MetadataStore): Promise<string[]> {
   const missing: string[] = [];
@@ -129,7 +130,7 @@ export async function missingEntries(from: MetadataStore, to: MetadataStore): Pr
   return missing;
 }
 
-/** A direct pin may be a recursive one there. */
+/** A direct pin counts as present if the target has a recursive one. */
 const isMoreThan = (writer: MetadataWriter, key: string): boolean =>
   key.startsWith(pinPrefix("direct")) && writer.has(pinPrefix("recursive") + key.slice(pinPrefix("direct").length));
 
@@ -139,12 +140,12 @@ const isTaken = (choice: Choice, onConflict: OnConflict): boolean =>
 const isSame = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
 /**
- * A name has the later of two records of the same path. The one that every new repo publishes says
- * nothing.
+ * Prefers the later of two records with the same path. The record that every new repo publishes
+ * counts least.
  */
-function chooseRecord(value: Uint8Array, held: Uint8Array): Choice {
+function chooseRecord(value: Uint8Array, existing: Uint8Array): Choice {
   const ours = recordIn(value);
-  const theirs = recordIn(held);
+  const theirs = recordIn(existing);
   if (ours === undefined) return "keep";
   if (theirs === undefined) return "take";
   if (isSame(ours.value, theirs.value)) return ours.sequence > theirs.sequence ? "take" : "keep";
@@ -152,12 +153,12 @@ function chooseRecord(value: Uint8Array, held: Uint8Array): Choice {
   return isOfNewRepo(ours) ? "keep" : "conflict";
 }
 
-function tellRecord(key: string, value: Uint8Array, held: Uint8Array): string {
+function describeConflict(key: string, value: Uint8Array, existing: Uint8Array): string {
   const path = (bytes: Uint8Array) => Buffer.from(recordIn(bytes)?.value ?? []).toString();
-  return `the name ${nameOfPublished(key)} is published for ${path(value)} and for ${path(held)}`;
+  return `the name ${nameOfPublished(key)} is published for ${path(value)} and for ${path(existing)}`;
 }
 
-/** The empty directory, under the first number. */
+/** Whether it is the first record of a new repo: the empty directory with sequence number 0. */
 const isOfNewRepo = ({ value, sequence }: IpnsRecord): boolean =>
   sequence === 0n && Buffer.from(value).toString() === `/ipfs/${emptyDirectory}`;
 

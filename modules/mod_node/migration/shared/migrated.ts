@@ -1,32 +1,37 @@
-/** What a migration to or from a shared store has done, and whether all of it is there. */
+/**
+ * Describes the result of a migration to or from a shared store, and checks that it is complete.
+ */
 
 import type { CID } from "multiformats/cid";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { counted } from "../../util/counted.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { type CopyOptions, type CopyProgress, missingBlocks } from "../open_stores/copy.ts";
 import { type Merged, missingEntries } from "./merge_metadata.ts";
 
 export interface Migrated extends CopyProgress, Merged {
-  /** Keys for names that both have now. */
+  /** Number of keys for names that both have now. */
   readonly keys: number;
-  /** The root of the files that were copied; undefined where there are none. */
+  /** Root of the files that were copied; undefined if there are none. */
   readonly files: CID | undefined;
 }
 
 interface RequireBlocksOptions extends Pick<CopyOptions, "onProgress" | "signal"> {
-  /** About how many they are. */
+  /** Approximate number of blocks. */
   readonly total: number;
-  /** Of blocks that could not be copied, which was told. */
+  /** Whether a block could not be copied; the user was notified of it. */
   readonly isLost?: (cid: CID) => boolean;
-  /** Read every block, and compare it with its hash. */
+  /** Whether to read every block and compare it with its hash. */
   readonly verify: boolean;
 }
 
 const remedy = "start again, unless others have removed that meanwhile";
 
-/** @throws NodeError when some of them are not there, or damaged */
+/**
+ * Checks that blocks were copied.
+ * @throws NodeError if some are missing or damaged
+ */
 export async function requireBlocks(
   listed: AsyncIterable<CID>,
   to: BlockStore,
@@ -40,14 +45,19 @@ export async function requireBlocks(
     missing += 1;
   }
   if (missing > 0)
-    throw new NodeError(`${counted(missing, "block was", "blocks were")} not copied, ${first} among them: ${remedy}`);
+    throw failure("MIGRATION_INCOMPLETE", {
+      reason: `${counted(missing, "block was", "blocks were")} not copied, ${first} among them: ${remedy}`,
+    });
 }
 
-/** @throws NodeError when pins or published names of the one are not in the other */
+/**
+ * Checks that pins and published names were copied.
+ * @throws NodeError if some are missing
+ */
 export async function requireEntries(from: MetadataStore, to: MetadataStore): Promise<void> {
   const [entry, ...more] = await missingEntries(from, to);
   if (entry !== undefined)
-    throw new NodeError(
-      `${counted(more.length + 1, "pin or name was", "pins or names were")} not copied, ${entry} among them: ${remedy}`,
-    );
+    throw failure("MIGRATION_INCOMPLETE", {
+      reason: `${counted(more.length + 1, "pin or name was", "pins or names were")} not copied, ${entry} among them: ${remedy}`,
+    });
 }

@@ -1,4 +1,4 @@
-/** What is copied from a store that others may go on using: its content at one moment. */
+/** The content to copy from a store that others may continue to use, as of one moment. */
 import type { CID } from "multiformats/cid";
 import { Journal } from "../../content/mfs/journal.ts";
 import { Namespace } from "../../content/mfs/namespace.ts";
@@ -11,25 +11,27 @@ import { NodeLog } from "../../util/log.ts";
 import { memoryStores } from "../open_stores/engines.ts";
 
 export interface Source {
-  /** To be read, with the directories of the files that were in no block yet. */
+  /** Blocks to read, including directories of the files that were not stored as blocks yet. */
   readonly blocks: BlockStore;
-  /** A copy, of that moment. */
+  /** A copy of the metadata, as of that moment. */
   readonly metadata: MetadataStore;
-  /** Of the files, with all changes; undefined where there are none. */
+  /** Root of the files with all changes; undefined if there are none. */
   readonly root: CID | undefined;
 }
 
-/** What the files are in a new repo. */
+/** Root of the files in a new repo. */
 export const emptyDirectory = parseCid("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 
-/** `metadata` is a copy, and `blocks` has all that it refers to; neither is written to. */
+/**
+ * `metadata` is a copy, and `blocks` contains everything that it refers to. Neither is written to.
+ */
 export async function sourceOf(
   blocks: BlockStore,
   metadata: MetadataStore,
   sharded: () => boolean = () => false,
 ): Promise<Source> {
   const made = memoryStores();
-  // At most as many changes as a journal has.
+  // Contains at most as many changes as a journal has.
   const files = await Array.fromAsync(metadata.range({ prefix: "files/" }));
   if (files.length === 0) return { blocks, metadata, root: undefined };
   await made.metadata.transaction((writer) => {
@@ -42,7 +44,7 @@ export async function sourceOf(
   return { blocks: both, metadata, root: root?.equals(emptyDirectory) ? undefined : root };
 }
 
-/** Blocks that are only read, and a few more, in memory. */
+/** Adds a few blocks in memory to a block store that is only read. */
 class WithMore implements BlockStore {
   readonly #main: BlockStore;
   readonly #more: BlockStore;
@@ -105,6 +107,6 @@ class WithMore implements BlockStore {
     return this.#main.check(cid);
   }
 
-  /** Those that it was made of are closed by whoever opened them. */
+  /** The caller closes the underlying stores. */
   async close(): Promise<void> {}
 }

@@ -1,4 +1,4 @@
-/** Copies the content of a repo into a store that several hosts share, and may be using. */
+/** Copies the content of a repo into a shared store, which hosts may be using. */
 
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
@@ -24,21 +24,23 @@ import { type Migrated, requireBlocks, requireEntries } from "./migrated.ts";
 import { type Source, sourceOf } from "./source.ts";
 
 export interface ToSharedOptions extends CopyOptions, Pick<RepoOptions, "data"> {
-  /** Default: refuse, before anything is written. */
+  /** How to resolve conflicts; by default, the migration fails before it writes anything. */
   readonly onConflict?: OnConflict | undefined;
-  /** Store what the filestore and the urlstore refer to; refused otherwise. */
+  /**
+   * Whether to store the content that filestore and urlstore refer to; by default, such references
+   * are an error.
+   */
   readonly copyReferences?: boolean | undefined;
-  /** Read every block in the shared store at the end, and compare it with its hash. */
+  /** Whether to read every block in the shared store at the end, and compare it with its hash. */
   readonly verify?: boolean | undefined;
 }
 
 /**
- * Copies blocks, pins, files, what was written through mounts, published names, keys for names
- * (where hosts share them) and the state of modules. The repo is not changed. Hosts may use the
- * store meanwhile: what they have stays. After an interruption the same call goes on.
- *
- * @throws NodeError REPO_LOCKED, STORE_UNAVAILABLE, SESSION_LOST, BLOCK_CORRUPT; for content that
- * both have and that cannot be joined; the signal's reason when it aborts
+ * Copies blocks, pins, files, trees written through mounts, published names, keys for names (if
+ * hosts share them) and the state of modules. The repo stays unchanged. Hosts may use the store
+ * meanwhile, and their content stays. After an interruption, the same call continues.
+ * @throws NodeError REPO_LOCKED, STORE_UNAVAILABLE, SESSION_LOST, BLOCK_CORRUPT; for content of
+ * both that cannot be joined; the signal's reason when it aborts
  */
 export async function migrateToShared(
   from: string,
@@ -64,7 +66,7 @@ class Copying {
   readonly #options: Omit<ToSharedOptions, "data">;
   readonly #onNotice: Notice;
   readonly #keys: KeyFiles;
-  /** Blocks whose references lead nowhere. */
+  /** Blocks whose reference points to missing content. */
   readonly #lost = new Set<string>();
 
   constructor(repo: Repo, to: SharedStores, options: Omit<ToSharedOptions, "data">) {
@@ -82,9 +84,10 @@ class Copying {
     const blocks = await openBlocks(stores, onNotice);
     try {
       if (blocks.joinsForms === true || stores.foreign?.hasBlocks === true) {
-        throw new NodeError(
-          "a repo of Kubo does not tell the codecs of its blocks: copy it to a folder first, with `modhost node migrate FROM TO`, and that one then",
-        );
+        throw failure("MIGRATION_REFUSED", {
+          reason:
+            "a repo of Kubo does not tell the codecs of its blocks: copy it to a folder first, with `modhost node migrate FROM TO`, and that one then",
+        });
       }
       await settleLostMetadata(stores, blocks, { onNotice });
       const metadata = await openMetadata({ ...stores, metadata: folder }, onNotice);
@@ -106,10 +109,11 @@ class Copying {
     const count = await new ReferenceStore(metadata).count();
     if (count === 0) return blocks;
     if (this.#options.copyReferences !== true) {
-      throw new NodeError(
-        `${this.#repo.path} refers to files or URLs for ${counted(count, "block")} (filestore, urlstore), which a shared store cannot: ` +
+      throw failure("MIGRATION_REFUSED", {
+        reason:
+          `${this.#repo.path} refers to files or URLs for ${counted(count, "block")} (filestore, urlstore), which a shared store cannot: ` +
           "--copy-references stores what they refer to",
-      );
+      });
     }
     return new Filestore(blocks, metadata, { root: dirname(this.#repo.path), files: true, urls: true });
   }
@@ -120,18 +124,19 @@ class Copying {
     const { onProgress, signal, verify = false } = this.#options;
     const noteKey = migratingKey(identity.peerId.toString());
     const begun = unfinishedMigration(noteKey, await metadata.get(noteKey));
-    // What an earlier attempt has brought is there, as hosts have changed it since.
+    // If an earlier attempt has begun to merge, its entries stay as hosts have changed them since.
     const { onConflict = begun?.isMerging === true ? "keep" : "refuse" } = this.#options;
     await refuseConflicts({ source, sourceKeys: this.#keys, metadata, keys }, onConflict);
     const note = (unfinished: Unfinished) =>
       metadata.transaction((writer) => writer.put(noteKey, Buffer.from(JSON.stringify(unfinished))));
     if (begun === undefined) await note({ folder: path });
-    // No host removes what is being copied, or what was there and is not copied again.
+    // Protects all blocks of the source from garbage collection on other hosts, including blocks
+    // that the store already has.
     collections.serve({
       alone: (run) => run(),
       voidCalls: () => {},
       mark: async () => {
-        throw new Error("it collects nothing");
+        throw new Error("a migration does not collect garbage");
       },
       guarded: () => source.blocks.keys(),
     });
@@ -150,7 +155,7 @@ class Copying {
     await copyTrees(treesOf(source.metadata), treesOf(metadata, identity.peerId.toString()), check);
     const named = await this.#giveKeys();
     await requireEntries(source.metadata, metadata);
-    // Last: whoever sees the files has all the rest.
+    // The root comes last: whoever can see the files then finds everything that they refer to.
     if (source.root !== undefined) await giveRoot(source.root, metadata, merging);
     await metadata.transaction((writer) => {
       check();
@@ -165,7 +170,7 @@ class Copying {
     const { length } = await this.#keys.names();
     if (length > 0) {
       this.#onNotice(
-        `${counted(length, "key for names stays", "keys for names stay")} in ${join(this.#repo.path, "keystore")}: hosts share keys where node_store has a keys_secret`,
+        `${counted(length, "key for names stays", "keys for names stay")} in ${join(this.#repo.path, "keystore")}: hosts share keys only if node_store has a keys_secret`,
       );
     }
     return 0;

@@ -18,7 +18,7 @@ export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Reads from this machine only. */
   readonly offline?: boolean | undefined;
-  /** Does not ask `pending`; `pending` itself reads with this option. */
+  /** Skips `pending`; `pending` itself reads with this option. */
   readonly storedOnly?: boolean | undefined;
   /**
    * Reads denied blocks as well, for callers that give the bytes to nobody, such as garbage
@@ -54,7 +54,7 @@ export interface BlockSource {
  * made on demand.
  */
 export interface PendingBlocks {
-  /** Returns the bytes of a block that the store did not have when it was asked. */
+  /** Returns the bytes of a pending block; undefined if the block is not pending. */
   find(cid: CID): Promise<Uint8Array | undefined>;
   /** Resolves when everything is in the store, as far as the disk has room. */
   settle(): Promise<void>;

@@ -24,7 +24,7 @@ export class PreemptibleBatch {
   readonly #unlinked = new Set<CID>();
   /** Steps that a collection must not interrupt. */
   readonly #steps = new Set<Promise<unknown>>();
-  /** Resolves when the lock is held again. */
+  /** Resolves when the lock is acquired again. */
   #reacquired: Promise<void> | undefined;
   #left = false;
   /** The `voids` of the lock when the batch began. */

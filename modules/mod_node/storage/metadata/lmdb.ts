@@ -115,7 +115,7 @@ class LmdbMetadata implements MetadataStore {
     below.apply(overlay);
     this.#nextCommit ??= { overlay: below, written: Promise.withResolvers() };
     const { written } = this.#nextCommit;
-    if (this.#currentCommit === undefined) this.#gathering.ask();
+    if (this.#currentCommit === undefined) this.#gathering.request();
     await written.promise;
     return result;
   }

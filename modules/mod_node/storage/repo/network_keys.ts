@@ -56,7 +56,7 @@ export const networkKeys = {
     "live",
     flag,
     undefined,
-    "False: the node answers bitswap requests of peers as if it had no blocks.",
+    "False: the node responds to bitswap requests of peers as if it had no blocks.",
   ),
   "Pubsub.SeenMessagesTTL": key(
     "start",

@@ -2,7 +2,7 @@
  * All keys of the configuration with kind, initial value and meaning. The document of a new repo,
  * the decoder and the reference page are derived from this table.
  */
-import { NodeError } from "../../util/errors.ts";
+import { failure } from "../../util/errors.ts";
 import { autoConfKeys } from "./autoconf/keys.ts";
 import { type ConfigKey, experiment, key, laterSections, structNames } from "./config_key.ts";
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
@@ -273,13 +273,13 @@ export const configKeys = {
     "live",
     natMode,
     undefined,
-    "`enabled` or `disabled`: tell other nodes whether they are reachable. Enabled by default.",
+    "`enabled` or `disabled`: check for other nodes whether they are reachable. Enabled by default.",
   ),
   "AutoNAT.Throttle": key(
     "live",
     throttle,
     undefined,
-    "`{GlobalLimit, PeerLimit, Interval}`: limits for these answers to other nodes; 0 is no limit.",
+    "`{GlobalLimit, PeerLimit, Interval}`: how many of these checks are made per interval, in total and per peer; 0 is no limit.",
   ),
   "Pubsub.Router": key("start", text, "", "`gossipsub` (default) or `floodsub`."),
   "Pubsub.DisableSigning": key(
@@ -388,7 +388,7 @@ export function decodeConfig(value: unknown): Document {
   try {
     return whole.decode(value, { struct: "Config", path: [] }, whole.zero);
   } catch (error) {
-    throw new NodeError(`failure to decode config: ${(error as Error).message}`, { cause: error });
+    throw failure("CONFIG_INVALID", { reason: `failure to decode config: ${(error as Error).message}` }, error);
   }
 }
 

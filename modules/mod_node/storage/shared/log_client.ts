@@ -36,8 +36,8 @@ type Outcome = { readonly call: Call } & ({ readonly draft: Draft<unknown> } | {
 
 export class LogClient implements SharedLog {
   /**
-   * Commits written, calls that they answered, attempts that came too late, reads of the log,
-   * snapshots taken, and lost sessions.
+   * Commits written, calls whose changes they contain, attempts that came too late, reads of the
+   * log, snapshots taken, and lost sessions.
    */
   readonly counts = { commits: 0, calls: 0, races: 0, reads: 0, snapshots: 0, sessionsLost: 0 };
   readonly #engine: LogEngine;

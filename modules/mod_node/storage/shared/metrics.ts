@@ -27,7 +27,7 @@ export interface SharedStoreMetrics {
     /** Connections that were lost or could not be opened. */
     readonly faults: number;
     readonly commits: number;
-    /** Calls that these commits answered. */
+    /** Calls whose changes these commits contain. */
     readonly calls: number;
     /** Commits that were calculated again because another host committed first. */
     readonly races: number;

@@ -1,6 +1,7 @@
 /**
- * The result of `work`, unless the signal aborts before; the work itself goes on. @throws the
- * signal's reason
+ * Resolves with the result of `work`, unless the signal aborts before. Aborting does not stop the
+ * work itself.
+ * @throws the signal's reason
  */
 export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
@@ -16,12 +17,12 @@ export async function raceSignal<T>(work: Promise<T>, signal: AbortSignal | unde
 }
 
 /**
- * Sources that are read until the signal aborts, one at a time. They share one listener, since
- * there may be very many small ones: `end` removes it.
+ * Reads sources, one at a time, until the signal aborts. All sources share one abort listener,
+ * because there may be very many small ones; `end` removes it.
  */
 export class AbortableSources {
   readonly #signal: AbortSignal | undefined;
-  /** Ends the wait that is under way. */
+  /** Rejects the pending read. */
   #giveUp: ((reason: unknown) => void) | undefined;
 
   constructor(signal: AbortSignal | undefined) {
@@ -31,14 +32,14 @@ export class AbortableSources {
 
   readonly #leave = () => this.#giveUp?.(this.#signal?.reason);
 
-  /** To be called when none of them is read any more. */
+  /** To be called after the last source has been read. */
   end(): void {
     this.#signal?.removeEventListener("abort", this.#leave);
   }
 
   /**
-   * The values of `source`, until the signal aborts. The source is then told to end, but a silent
-   * one is not awaited. `next` rejects with the signal's reason, or with what the source throws.
+   * Yields the values of `source` until the signal aborts. Then it ends the source without waiting
+   * for a pending value. `next` rejects with the signal's reason, or with the error of the source.
    */
   read<T>(source: AsyncIterable<T>): AsyncIterableIterator<T, undefined, undefined> {
     const iterator = source[Symbol.asyncIterator]();
@@ -51,11 +52,11 @@ export class AbortableSources {
       await end();
       throw reason;
     };
-    const ask = () =>
+    const pull = () =>
       new Promise<IteratorResult<T, undefined>>((resolve, reject) => {
         const leave = (reason: unknown) => {
           reject(reason);
-          // A generator that waits for a value would end only after it.
+          // Not awaited: a generator that waits for a value ends only after that value.
           end().catch(() => {});
         };
         this.#giveUp = leave;
@@ -71,7 +72,7 @@ export class AbortableSources {
       },
       next: () => {
         if (over) return Promise.resolve({ done: true, value: undefined });
-        return this.#signal?.aborted ? refuse(this.#signal.reason) : ask();
+        return this.#signal?.aborted ? refuse(this.#signal.reason) : pull();
       },
       async return() {
         if (!over) await end();

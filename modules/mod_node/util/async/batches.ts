@@ -1,5 +1,5 @@
 /**
- * Groups values into batches, for work that costs as much for many values as for one. The last
+ * Groups values into batches, for work that costs the same for one value as for many. The last
  * batch may be smaller.
  */
 export async function* batches<T>(source: AsyncIterable<T>, size: number): AsyncGenerator<T[], void, undefined> {

@@ -1,32 +1,32 @@
-/** Work that is done for all who ask for it at about the same time. */
+/** Runs one piece of work for all callers that request it at about the same time. */
 
-/** Milliseconds that the first of them waits at most, however many come. */
+/** Milliseconds that the first request waits at most, however many others follow. */
 const LONGEST_MS = 2;
 
 /**
- * Begins once a turn of the event loop has brought nobody else who asks. Those who ask while the
- * process is busy with calls of their kind share what costs a thread and the disk as much for one
- * as for many; who asks alone waits for one turn.
+ * Calls `begin` after a turn of the event loop without a further request. A group commit, for
+ * example, costs a thread and the disk the same for one caller as for many, so concurrent callers
+ * share it. A single caller waits for one turn only.
  */
 export class Gathering {
   readonly #begin: () => void;
   #turn: NodeJS.Immediate | undefined;
-  /** Somebody has asked since the last turn. */
-  #grows = false;
+  /** Whether a request has come since the last turn. */
+  #hasNewRequest = false;
   #until = 0;
 
   constructor(begin: () => void) {
     this.#begin = begin;
   }
 
-  ask(): void {
-    this.#grows = true;
+  request(): void {
+    this.#hasNewRequest = true;
     if (this.#turn !== undefined) return;
     this.#until = performance.now() + LONGEST_MS;
     this.#next();
   }
 
-  /** It does not begin for those who have asked. */
+  /** Drops the pending requests: `begin` is not called for them. */
   stop(): void {
     clearImmediate(this.#turn);
     this.#turn = undefined;
@@ -34,8 +34,8 @@ export class Gathering {
 
   #next(): void {
     this.#turn = setImmediate(() => {
-      if (this.#grows && performance.now() < this.#until) {
-        this.#grows = false;
+      if (this.#hasNewRequest && performance.now() < this.#until) {
+        this.#hasNewRequest = false;
         this.#next();
         return;
       }

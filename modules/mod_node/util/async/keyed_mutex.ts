@@ -1,7 +1,7 @@
-/** A mutex for each of many names, first come, first served. */
+/** A mutex per name; waiters get it in the order in which they came. */
 import { type Release, SharedLock } from "./shared_lock.ts";
 
-/** Waiting can be aborted by a signal; the holder keeps the mutex until it releases it. */
+/** A signal can abort the wait. It does not take the mutex away from its holder. */
 export class KeyedMutex {
   readonly #locks = new Map<string, { readonly lock: SharedLock; users: number }>();
 
@@ -25,7 +25,7 @@ export class KeyedMutex {
     }
   }
 
-  /** Runs `work` while holding the mutex of that name. */
+  /** Runs `work` while holding the mutex with this name. */
   async runExclusive<T>(name: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const release = await this.acquire(name, signal);
     try {

@@ -1,4 +1,4 @@
-/** Works on several values concurrently, and gives the results in order. */
+/** Maps several values concurrently and yields the results in order. */
 
 interface Pulled<T> {
   readonly next?: IteratorResult<T>;
@@ -6,9 +6,9 @@ interface Pulled<T> {
 }
 
 /**
- * The result of `map` for each value, in order and as soon as it is ready, with at most `atOnce`
- * calls under way. No work is under way after it has ended. @throws what the source or `map`
- * throws, after the results before it
+ * Yields the result of `map` for each value, in order and as soon as it is ready. At most `atOnce`
+ * calls run at the same time, and none runs after the generator has ended.
+ * @throws the error of the source or of `map`, after the results before it
  */
 export async function* mapConcurrent<T, U>(
   source: AsyncIterable<T> | Iterable<T>,
@@ -17,29 +17,31 @@ export async function* mapConcurrent<T, U>(
 ): AsyncGenerator<U, void, undefined> {
   const iterator = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   const running: Promise<U>[] = [];
-  let asking: Promise<Pulled<T>> | undefined;
+  let pulling: Promise<Pulled<T>> | undefined;
   let end: Pulled<T> | undefined;
-  const take = (asked: Pulled<T>) => {
-    asking = undefined;
-    if (asked.next === undefined || asked.next.done === true) {
-      end = asked;
+  const take = (pulled: Pulled<T>) => {
+    pulling = undefined;
+    if (pulled.next === undefined || pulled.next.done === true) {
+      end = pulled;
       return;
     }
-    const result = map(asked.next.value);
-    // The rejection is seen when the result is awaited in order.
+    const result = map(pulled.next.value);
+    // The error is thrown when the loop below awaits this result in order.
     result.catch(() => {});
     running.push(result);
   };
   try {
     for (;;) {
-      if (end === undefined && running.length < atOnce) asking ??= pull(iterator);
+      if (end === undefined && running.length < atOnce) pulling ??= pull(iterator);
       const [head] = running;
-      if (head === undefined && asking === undefined) break;
-      // Whichever comes first: a slow source delays no result, and a slow result delays no value
-      // that there is room for.
-      const asked = await (head === undefined ? asking : asking && Promise.race([asking, head.then(settled, settled)]));
-      if (asked !== undefined) {
-        take(asked);
+      if (head === undefined && pulling === undefined) break;
+      // Waits for the next value or for the first result, whichever comes first. So a slow source
+      // delays no result, and a slow result does not keep the next value from starting.
+      const pulled = await (head === undefined
+        ? pulling
+        : pulling && Promise.race([pulling, head.then(settled, settled)]));
+      if (pulled !== undefined) {
+        take(pulled);
         continue;
       }
       yield (await running[0]) as U;
@@ -47,9 +49,9 @@ export async function* mapConcurrent<T, U>(
     }
     if (end?.failure !== undefined) throw end.failure.reason;
   } finally {
-    // A generator that waits for a value would end only after it.
+    // Not awaited while a value is pending: the generator ends only after that value.
     const ended = end === undefined ? iterator.return?.() : undefined;
-    if (asking === undefined) await ended;
+    if (pulling === undefined) await ended;
     else Promise.resolve(ended).catch(() => {});
     await Promise.allSettled(running);
   }

@@ -1,8 +1,8 @@
 /** Merges several streams into one. */
 
 /**
- * The values of all sources as they come; `stop` is called when sources that have not ended are no
- * longer wanted.
+ * Yields the values of all sources as they arrive. When the consumer leaves early, or a source
+ * fails, it calls `stop` to end the other sources.
  */
 export async function* merge<T>(
   sources: readonly AsyncIterable<T>[],
@@ -12,7 +12,7 @@ export async function* merge<T>(
   const steps = new Map<AsyncIterator<T>, Promise<Step>>();
   const advance = (iterator: AsyncIterator<T>) => {
     const step = iterator.next().then((result) => ({ iterator, result }));
-    // Nobody may be waiting when it fails.
+    // Marks the promise as handled: it may reject while nobody awaits it.
     step.catch(() => undefined);
     steps.set(iterator, step);
   };

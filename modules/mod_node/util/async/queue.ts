@@ -1,6 +1,6 @@
-/** A queue between a producer and a consumer of different speed. */
+/** A queue between a producer and a consumer that run at different speeds. */
 
-/** For one reader. Values that were pushed before the end are still read. */
+/** Serves one reader. It still reads the values that were pushed before the end. */
 export class Queue<T> implements AsyncIterable<T> {
   #items: T[] = [];
   #at = 0;
@@ -28,7 +28,7 @@ export class Queue<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** Ends the queue; the reader gets `reason` after the remaining values. */
+  /** Ends the queue; the reader gets `reason` as an error after the remaining values. */
   fail(reason: unknown): void {
     this.#over ??= { failure: { reason } };
     this.#wake?.();
@@ -48,7 +48,7 @@ export class Queue<T> implements AsyncIterable<T> {
   #take(): T {
     const value = this.#items[this.#at] as T;
     this.#at += 1;
-    // Not by shifting one value at a time, which moves all others.
+    // Removing values one by one with `shift` would move all the others each time.
     if (this.#at * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#at);
       this.#at = 0;

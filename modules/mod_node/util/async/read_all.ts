@@ -1,4 +1,4 @@
-/** The bytes of a source in one array, but no more than the first `most`. */
+/** Returns the first `most` bytes of a source, or all of a shorter one, in one array. */
 export async function readUpTo(
   source: AsyncIterable<Uint8Array>,
   most = Number.POSITIVE_INFINITY,
@@ -15,7 +15,8 @@ export async function readUpTo(
 }
 
 /**
- * All bytes of a source in one array. @throws what `tooLong` makes when there are more than `most`
+ * Returns all bytes of a source in one array.
+ * @throws the error that `tooLong` creates when there are more than `most` bytes
  */
 export async function readAll(
   source: AsyncIterable<Uint8Array>,
@@ -32,22 +33,21 @@ export async function readAll(
   return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, length);
 }
 
-/** A first piece of so many bytes is likely to be one of several. */
+/** A source whose first piece is at least this long probably has several pieces. */
 const LONG_PIECE = 48 * 1024;
-/** Bytes of most blocks that come in several pieces. */
+/** Length of most blocks that arrive in several pieces. */
 const LIKELY_LENGTH = 256 * 1024;
 
-/** Arrays to gather bytes in, as a pool gives them. */
+/** A pool of arrays to gather bytes in. */
 export interface Arrays {
   take(length: number): Uint8Array;
   release(array: Uint8Array): void;
 }
 
 /**
- * All bytes of a source in one of the arrays, or a part of it. They are copied as they come: a
- * piece may serve again when the next one is asked for.
- *
- * @throws what `tooLong` makes when there are more than `most`
+ * Returns all bytes of a source in an array of the pool, or a part of one. It copies each piece
+ * when it arrives, because the source may reuse the memory for the next piece.
+ * @throws the error that `tooLong` creates when there are more than `most` bytes
  */
 export async function gatherAll(
   source: AsyncIterable<Uint8Array>,
@@ -78,8 +78,8 @@ export async function gatherAll(
 }
 
 /**
- * Frees the memory of an array unless other views share it. Otherwise what passes through makes the
- * garbage collector mark the whole heap for every few dozen MiB.
+ * Frees the memory of an array unless it is a view of a larger buffer. Without this, buffers of
+ * streamed data make V8 mark the whole heap after every few dozen MiB.
  */
 export function detach({ buffer, length }: Uint8Array): void {
   if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);

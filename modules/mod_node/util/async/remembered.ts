@@ -1,5 +1,6 @@
 /**
- * A value that takes long to find out: it is asked for in the background, and given as it was last.
+ * Caches a value that takes long to determine. It refreshes the value in the background and
+ * meanwhile returns the previous one.
  */
 export class Remembered<T> {
   readonly #read: () => Promise<T>;
@@ -8,18 +9,21 @@ export class Remembered<T> {
   #known: { readonly value: T; readonly since: number } | undefined;
   #reading: Promise<void> | undefined;
 
-  /** Asked again once it is older than `maxAgeMs`; whoever wants it waits up to `maxWaitMs`. */
+  /**
+   * Refreshes the value once it is older than `maxAgeMs`; a caller waits for that for at most
+   * `maxWaitMs`.
+   */
   constructor(read: () => Promise<T>, maxAgeMs: number, maxWaitMs: number) {
     this.#read = read;
     this.#maxAgeMs = maxAgeMs;
     this.#maxWaitMs = maxWaitMs;
   }
 
-  /** Undefined where it is not known yet. */
+  /** Undefined while the value is not known yet. */
   async value(): Promise<T | undefined> {
     const isFresh = this.#known !== undefined && performance.now() - this.#known.since < this.#maxAgeMs;
     if (!isFresh) {
-      this.#reading ??= this.#ask();
+      this.#reading ??= this.#refresh();
       const waited = Promise.withResolvers<void>();
       const timer = setTimeout(waited.resolve, this.#maxWaitMs);
       await Promise.race([this.#reading, waited.promise]);
@@ -28,11 +32,11 @@ export class Remembered<T> {
     return this.#known?.value;
   }
 
-  async #ask(): Promise<void> {
+  async #refresh(): Promise<void> {
     try {
       this.#known = { value: await this.#read(), since: performance.now() };
     } catch {
-      // Asked again the next time.
+      // The next call tries again.
     } finally {
       this.#reading = undefined;
     }

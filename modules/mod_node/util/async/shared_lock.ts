@@ -1,33 +1,36 @@
 /**
- * A shared/exclusive lock, which keeps garbage collection apart from everything that adds blocks.
+ * A shared/exclusive lock. It separates garbage collection from every operation that adds blocks.
  */
 import { failure } from "../errors.ts";
 
-/** To be called once, when the holder is done. */
+/** Releases the lock. Later calls have no effect. */
 export type Release = () => void;
 
 /**
- * Shared and exclusive holders, in the order in which they came: whoever wants it exclusively waits
- * for the present holders, and later callers wait behind.
+ * Grants the lock in the order of the requests. An exclusive request waits for the current holders,
+ * and all later requests wait behind it.
  */
 export class SharedLock {
   #shared = 0;
   #exclusive = false;
-  /** How often it was held exclusively. */
+  /** How often the lock was held exclusively. */
   #exclusions = 0;
-  /** How often what calls had done without it became void. */
+  /** How often `voidCalls` was called. */
   #voids = 0;
   readonly #listeners = new Set<() => void>();
   readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
 
-  /** Somebody wants it exclusively: long-term holders should release it and acquire it again. */
+  /**
+   * Whether somebody waits for exclusive use. Long-term holders should then release the lock and
+   * acquire it again.
+   */
   get contended(): boolean {
     return this.#waiting.some(({ exclusive }) => exclusive);
   }
 
   /**
-   * `hear` is called whenever somebody begins to wait for exclusive use. The returned function ends
-   * that.
+   * Calls `listener` whenever somebody begins to wait for exclusive use; the returned function
+   * unsubscribes it.
    */
   onExclusiveWaiting(listener: () => void): () => void {
     const holder = () => listener();
@@ -39,23 +42,24 @@ export class SharedLock {
     return this.#acquire(false, signal);
   }
 
-  /** For `acquireSharedAgain`; to be read by a holder of a share. */
+  /** Number to remember for `acquireSharedAgain`; to be read while holding a share. */
   get voids(): number {
     return this.#voids;
   }
 
   /**
-   * To be called by who holds it exclusively, when this host has begun anew in a store that it
-   * shares: garbage collection did not ask for what calls protect that have given up their share
-   * for a while, so they must not go on.
+   * Invalidates all calls that have given up their share for a while: their `acquireSharedAgain`
+   * fails. The exclusive holder calls this when this host has lost its session in a shared store
+   * and joined it again. Garbage collection on other hosts did not know of the blocks that these
+   * calls protect.
    */
   voidCalls(): void {
     this.#voids += 1;
   }
 
   /**
-   * For a call that had a share when `voids` was this, and gave it up for a while. @throws
-   * NodeError SESSION_LOST
+   * Acquires a share again, for a call that had one when `voids` had this value.
+   * @throws NodeError SESSION_LOST if `voidCalls` was called since
    */
   async acquireSharedAgain(voids: number, signal?: AbortSignal): Promise<Release> {
     const release = await this.acquireShared(signal);
@@ -68,7 +72,7 @@ export class SharedLock {
     return this.#acquire(true, signal);
   }
 
-  /** Runs `run` while holding a share of the lock. */
+  /** Runs `run` while holding a share. */
   async withShared<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const release = await this.acquireShared(signal);
     try {
@@ -79,13 +83,12 @@ export class SharedLock {
   }
 
   /**
-   * Runs `work` without the lock, so that it may take long, then `finish` with a share of it. When
-   * somebody has held the lock exclusively meanwhile, the result of `work` may be invalid, and both
-   * are repeated.
+   * Runs `work`, which may take long, without the lock, and then `finish` with a share. If somebody
+   * held the lock exclusively meanwhile, the result of `work` may be invalid, and both run again.
    */
   async retryOptimistically<T>(work: () => Promise<void>, finish: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (;;) {
-      // Waits for the present exclusive holder.
+      // Waits until no exclusive holder is left.
       (await this.acquireShared(signal))();
       const before = this.#exclusions;
       await work();
@@ -101,10 +104,10 @@ export class SharedLock {
     signal?.throwIfAborted();
     if (this.#waiting.length > 0 || !this.#free(exclusive)) await this.#wait(exclusive, signal);
     else this.#enter(exclusive);
-    let held = true;
+    let isReleased = false;
     return () => {
-      if (!held) return;
-      held = false;
+      if (isReleased) return;
+      isReleased = true;
       if (exclusive) this.#exclusive = false;
       else this.#shared -= 1;
       this.#admit();
@@ -113,7 +116,7 @@ export class SharedLock {
 
   #wait(exclusive: boolean, signal: AbortSignal | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const place = {
+    const waiter = {
       exclusive,
       enter: () => {
         signal?.removeEventListener("abort", leave);
@@ -121,13 +124,13 @@ export class SharedLock {
       },
     };
     const leave = () => {
-      this.#waiting.splice(this.#waiting.indexOf(place), 1);
+      this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
       this.#admit();
       reject(signal?.reason);
     };
     signal?.addEventListener("abort", leave, { once: true });
-    this.#waiting.push(place);
-    if (exclusive) for (const hear of this.#listeners) hear();
+    this.#waiting.push(waiter);
+    if (exclusive) for (const listener of this.#listeners) listener();
     return promise;
   }
 

@@ -1,15 +1,15 @@
-/** Work on large inputs, done in pieces so that the event loop serves others in between. */
+/** Splits long computations so that the event loop can serve others in between. */
 
-/** Work that may be interrupted at each `yield`. */
+/** A computation that can pause at each `yield`. */
 export type Steps<T> = Generator<void, T, undefined>;
 
-/** Items that are worked on from one `yield` to the next. */
+/** Number of items to process between two `yield`s. */
 export const ITEMS_PER_STEP = 1024;
 
-/** Milliseconds of work until the event loop has its turn. */
+/** Milliseconds of work between two turns of the event loop. */
 const SLICE_MS = 2;
 
-/** All of it in one go. */
+/** Runs all steps synchronously. */
 export function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const next = steps.next();
@@ -18,8 +18,8 @@ export function atOnce<T>(steps: Steps<T>): T {
 }
 
 /**
- * Whoever waits for a slice. One of them has it in each turn of the event loop: others wait for one
- * slice, and not for those of all.
+ * Computations that wait for their next slice. Each turn of the event loop resumes one of them, so
+ * that other work waits for one slice and not for a slice of each.
  */
 const waiting: (() => void)[] = [];
 
@@ -36,13 +36,16 @@ function giveSlice(): void {
 }
 
 /**
- * For work that goes on and on without waiting for anything: it gives the event loop a turn after
- * every few milliseconds.
+ * For computations that never wait for anything: gives the event loop a turn every few
+ * milliseconds.
  */
 export class TimeSlices {
   #until = performance.now() + SLICE_MS;
 
-  /** Undefined while there is time; otherwise to be awaited, which takes a turn. */
+  /**
+   * Undefined while there is time left; otherwise a promise to await, which gives the event loop a
+   * turn.
+   */
   due(): Promise<void> | undefined {
     return performance.now() < this.#until ? undefined : this.#taken();
   }
@@ -53,7 +56,7 @@ export class TimeSlices {
   }
 }
 
-/** A turn of the event loop after every few milliseconds. */
+/** Runs the steps and gives the event loop a turn every few milliseconds. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   for (const slices = new TimeSlices(); ; ) {
     const next = steps.next();
@@ -63,7 +66,7 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
-/** As `map`, in steps. */
+/** Like `Array.prototype.map`, in steps. */
 export function* mapSteps<T, U>(items: Iterable<T>, map: (item: T) => U): Steps<U[]> {
   const mapped: U[] = [];
   for (const item of items) {
@@ -73,10 +76,13 @@ export function* mapSteps<T, U>(items: Iterable<T>, map: (item: T) => U): Steps<
   return mapped;
 }
 
-/** Items that are sorted in one go; runs of so many are merged. */
+/**
+ * Number of items to sort synchronously; larger arrays are sorted in runs of this size, which are
+ * then merged.
+ */
 const SORTED_AT_ONCE = 4096;
 
-/** As `toSorted`, in steps. */
+/** Like `Array.prototype.toSorted`, in steps. */
 export function* sortedSteps<T>(items: readonly T[], compare: (one: T, other: T) => number): Steps<T[]> {
   if (items.length <= SORTED_AT_ONCE) return items.toSorted(compare);
   let runs: T[][] = [];
@@ -96,7 +102,7 @@ export function* sortedSteps<T>(items: readonly T[], compare: (one: T, other: T)
   return runs[0] as T[];
 }
 
-/** Of equal items those of `one` come first. */
+/** Merges two sorted arrays. Equal items of `one` come before those of `other`. */
 function* mergedSteps<T>(one: readonly T[], other: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
   const merged: T[] = [];
   for (let a = 0, b = 0; a < one.length || b < other.length; ) {
@@ -107,7 +113,10 @@ function* mergedSteps<T>(one: readonly T[], other: readonly T[], compare: (a: T,
   return merged;
 }
 
-/** Collects text piece by piece: joining many pieces takes as long as making them. */
+/**
+ * Collects text piece by piece. It joins the pieces from time to time, because joining many at once
+ * takes as long as making them.
+ */
 export class TextCollector {
   #pieces: string[] = [];
   #text = "";

@@ -1,4 +1,4 @@
-/** A semaphore that counts bytes; callers that want more than is free wait in line. */
+/** A semaphore that counts bytes. Callers that want more than is free wait in line. */
 export class WeightedSemaphore {
   #available: number;
   readonly #capacity: number;
@@ -9,24 +9,24 @@ export class WeightedSemaphore {
     this.#available = bytes;
   }
 
-  /** At least half of the capacity is free. */
+  /** Whether at least half of the capacity is free. */
   get isHalfFree(): boolean {
     return this.#available * 2 >= this.#capacity;
   }
 
-  /** Somebody is waiting. */
+  /** Whether somebody is waiting. */
   get hasWaiters(): boolean {
     return this.#waiters.length > 0;
   }
 
-  /** Whether `acquire` would grant so many at once. */
+  /** Whether `acquire` would grant this number of bytes immediately. */
   isFree(bytes: number): boolean {
     return this.#waiters.length === 0 && this.#fits(bytes);
   }
 
   /**
-   * To be given back by `release`. A request beyond the capacity is granted when nothing else is
-   * held.
+   * Acquires bytes until `release` returns them. A request that exceeds the capacity is granted
+   * once nothing else is acquired.
    */
   acquire(bytes: number): Promise<void> | undefined {
     if (this.isFree(bytes)) {

@@ -1,12 +1,12 @@
-/** Waiting that ends after a time; what is waited for goes on. */
+/** Waits for a promise for a limited time; the underlying work goes on after that. */
 
 /**
- * What `ending` resolves with. @throws what it rejects with, or an Error after that many
- * milliseconds
+ * Resolves or rejects as `ending` does.
+ * @throws Error if `ending` has not settled after that many milliseconds
  */
 export async function within<T>(milliseconds: number, ending: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("there was no answer in time")), Math.max(0, milliseconds));
+  const timer = setTimeout(() => late.reject(new Error("there was no response in time")), Math.max(0, milliseconds));
   ending.catch(() => {});
   try {
     return await Promise.race([ending, late.promise]);

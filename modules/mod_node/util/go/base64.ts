@@ -1,5 +1,5 @@
-/** Base64 as Go decodes it: padding is required, line ends may be anywhere. */
-import { NodeError } from "../errors.ts";
+/** Decodes base64 as Go does: padding is required, and line breaks may be anywhere. */
+import { failure } from "../errors.ts";
 
 const isLetter = new Uint8Array(128);
 for (const letter of Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
@@ -8,10 +8,13 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const padding = 0x3d;
 
-/** @throws NodeError with the offset of the first invalid character */
+/**
+ * Decodes a text.
+ * @throws NodeError with the offset of the first invalid character
+ */
 export function decodeBase64(text: string): Uint8Array {
   const bad = faultIn(text);
-  if (bad !== undefined) throw new NodeError(`illegal base64 data at input byte ${bad}`);
+  if (bad !== undefined) throw failure("BASE64_INVALID", { offset: bad });
   return Buffer.from(text, "base64");
 }
 
@@ -29,7 +32,7 @@ function faultIn(text: string): number | undefined {
   return group === 0 ? undefined : text.length - group;
 }
 
-/** From the first `=` on. */
+/** Returns the offset of the first invalid character from the first `=` on. */
 function faultInPadding(text: string, first: number, group: number): number | undefined {
   let at = afterLineEnds(text, first + 1);
   if (group === 2) {

@@ -1,9 +1,9 @@
-/** Durations as Go prints and parses them. */
+/** Prints and parses durations as Go does. */
 
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { quote } from "./text.ts";
 
-/** In milliseconds. */
+/** Length of each unit in milliseconds. */
 const units: ReadonlyMap<string, number> = new Map([
   ["ns", 1e-6],
   ["us", 1e-3],
@@ -15,12 +15,15 @@ const units: ReadonlyMap<string, number> = new Map([
   ["h", 3_600_000],
 ]);
 
-/** Largest duration, in milliseconds: 63 bits of nanoseconds. */
+/** Largest duration in milliseconds: Go counts nanoseconds in 63 bits. */
 const MAX_MILLISECONDS = 2 ** 63 / 1e6;
 
-/** Milliseconds of `1h30m`, `1.5s`, `-10ms`, `0`. @throws NodeError with Go's text */
+/**
+ * Returns the milliseconds of `1h30m`, `1.5s`, `-10ms` or `0`.
+ * @throws NodeError with Go's text
+ */
 export function parseDuration(text: string): number {
-  const invalid = () => new NodeError(`time: invalid duration ${quote(text)}`);
+  const invalid = () => failure("DURATION_INVALID", { reason: `time: invalid duration ${quote(text)}` });
   const [, sign, rest = ""] = /^([+-]?)(.*)$/s.exec(text) ?? [];
   if (rest === "0") return 0;
   if (rest === "") throw invalid();
@@ -31,9 +34,10 @@ export function parseDuration(text: string): number {
     if (!/[0-9]/.test(number)) throw invalid();
     left = left.slice(whole.length);
     const unit = /^[^.0-9]*/.exec(left)?.[0] ?? "";
-    if (unit === "") throw new NodeError(`time: missing unit in duration ${quote(text)}`);
+    if (unit === "") throw failure("DURATION_INVALID", { reason: `time: missing unit in duration ${quote(text)}` });
     const size = units.get(unit);
-    if (size === undefined) throw new NodeError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`);
+    if (size === undefined)
+      throw failure("DURATION_INVALID", { reason: `time: unknown unit ${quote(unit)} in duration ${quote(text)}` });
     total += Number(number) * size;
     left = left.slice(unit.length);
   }
@@ -41,7 +45,7 @@ export function parseDuration(text: string): number {
   return sign === "-" ? -total : total;
 }
 
-/** `1h0m0s`, `1.5s`, `20ms`, `0s`: milliseconds as Go prints them. */
+/** Prints milliseconds as Go does: `1h0m0s`, `1.5s`, `20ms`, `0s`. */
 export function formatDuration(milliseconds: number): string {
   const nanoseconds = Math.round(Math.abs(milliseconds) * 1e6);
   const sign = milliseconds < 0 ? "-" : "";
@@ -59,7 +63,7 @@ export function formatDuration(milliseconds: number): string {
   return `${sign}${whole}${seconds}s`;
 }
 
-/** For durations under a second. */
+/** Units for durations under a second. */
 const smallUnits = [
   ["ns", 1],
   ["µs", 1e3],

@@ -1,13 +1,13 @@
 /**
- * Reads JSON as Go does, byte by byte and with its error texts; iterative, so that nesting takes no
- * stack.
+ * Reads JSON byte by byte with Go's error texts. It is iterative, so that deep nesting cannot
+ * overflow the stack.
  */
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { validUtf8 } from "./text.ts";
 
 export type JsonToken = "{" | "}" | "[" | "]" | "key" | "text" | "number" | "true" | "false" | "null" | "end";
 
-/** Maximum nesting. */
+/** Maximum nesting depth. */
 const MAX_DEPTH = 10_000;
 
 const quote = 0x22;
@@ -32,7 +32,7 @@ const letters: ReadonlyMap<number, number> = new Map([
 
 type State = "value" | "first item" | "first key" | "key" | "after";
 
-/** The tokens of one value. */
+/** Yields the tokens of one JSON value. */
 export class JsonReader {
   readonly #bytes: Buffer;
   readonly #whole: boolean;
@@ -40,18 +40,23 @@ export class JsonReader {
   readonly #open: boolean[] = [];
   #at = 0;
   #state: State = "value";
-  /** The key or text that was read last: unescaped, in UTF-8. */
+  /** The key or string that was read last: unescaped, in UTF-8. */
   text: Uint8Array = new Uint8Array();
   /** The number that was read last, as written. */
   number = "";
 
-  /** `document`: nothing may follow the value. `first`: what follows is not read. */
+  /**
+   * With `document`, nothing may follow the value. With `first`, the reader stops after the value.
+   */
   constructor(bytes: Uint8Array, extent: "document" | "first") {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#whole = extent === "document";
   }
 
-  /** Gives `end` after the value. @throws NodeError with Go's text */
+  /**
+   * Returns the next token, and `end` after the value.
+   * @throws NodeError with Go's text
+   */
   next(): JsonToken {
     switch (this.#state) {
       case "value":
@@ -149,8 +154,8 @@ export class JsonReader {
     return "number";
   }
 
-  #digits(place: string): void {
-    if (!isDigit(this.#here())) this.#unexpected(place);
+  #digits(context: string): void {
+    if (!isDigit(this.#here())) this.#unexpected(context);
     while (isDigit(this.#bytes[this.#at] ?? 0)) this.#at += 1;
   }
 
@@ -172,7 +177,7 @@ export class JsonReader {
     this.#at += 1;
   }
 
-  /** Moves to the last byte of an escape. */
+  /** Moves to the last byte of an escape sequence. */
   #escape(): void {
     this.#at += 1;
     const letter = this.#here();
@@ -190,24 +195,28 @@ export class JsonReader {
     while (isBlank(this.#bytes[this.#at] ?? 0)) this.#at += 1;
   }
 
-  /** The next byte that is not a space. */
+  /** Skips blanks and returns the next byte. */
   #peek(): number {
     this.#skip();
     return this.#bytes[this.#at] ?? this.#cut();
   }
 
-  /** The current byte of a token: at the end of a document Go sees a space. */
+  /** Returns the current byte of a token. At the end of a document Go reports a space. */
   #here(): number {
     return this.#bytes[this.#at] ?? (this.#whole ? blank : this.#cut());
   }
 
-  /** The end of a stream and that of a document have different error texts. */
+  /**
+   * Throws the error for input that ends early; its text differs between a stream and a document.
+   */
   #cut(): never {
-    throw new NodeError(this.#whole ? "unexpected end of JSON input" : "unexpected EOF");
+    throw failure("JSON_INVALID", { reason: this.#whole ? "unexpected end of JSON input" : "unexpected EOF" });
   }
 
-  #unexpected(place: string): never {
-    throw new NodeError(`invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${place}`);
+  #unexpected(context: string): never {
+    throw failure("JSON_INVALID", {
+      reason: `invalid character ${quotedByte(this.#bytes[this.#at] ?? blank)} ${context}`,
+    });
   }
 }
 
@@ -220,7 +229,7 @@ const names: ReadonlyMap<number, string> = new Map([
   ),
 ]);
 
-/** A byte as the character of that code. */
+/** Quotes the character whose code is this byte. */
 function quotedByte(byte: number): string {
   const isPlain = (byte >= 0x20 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
   const hex = byte.toString(16);
@@ -228,9 +237,9 @@ function quotedByte(byte: number): string {
   return `'${names.get(byte) ?? (isPlain ? String.fromCharCode(byte) : code)}'`;
 }
 
-/** Resolves escapes. Unpaired surrogates become U+FFFD. */
+/** Resolves escape sequences. Unpaired surrogates become U+FFFD. */
 function unescaped(bytes: Buffer): Uint8Array {
-  // No escape is shorter than what it stands for.
+  // Unescaping never makes a text longer.
   const into = Buffer.allocUnsafe(bytes.length);
   let length = 0;
   for (let at = 0; at < bytes.length; ) {
@@ -256,7 +265,7 @@ function unescaped(bytes: Buffer): Uint8Array {
   return into.subarray(0, length);
 }
 
-/** Of `\\u00e9`; -1 where there is none. */
+/** Returns the code of an escape such as `\\u00e9`; -1 if there is none. */
 function codeAt(bytes: Buffer, at: number): number {
   if (bytes[at] !== backslash || bytes[at + 1] !== 0x75) return -1;
   let code = 0;
@@ -268,14 +277,14 @@ function codeAt(bytes: Buffer, at: number): number {
   return code;
 }
 
-/** -1 for what is none. */
+/** Returns the value of a hexadecimal digit; -1 for any other byte. */
 function hexDigit(byte: number): number {
   if (isDigit(byte)) return byte - digit0;
   const value = (byte | 0x20) - 0x61 + 10;
   return value >= 10 && value <= 15 ? value : -1;
 }
 
-/** In UTF-8; gives the offset after it. */
+/** Writes a character in UTF-8 and returns the offset after it. */
 function writeLetter(into: Buffer, from: number, code: number): number {
   let at = from;
   if (code < 0x80) {

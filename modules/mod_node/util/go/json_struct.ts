@@ -1,19 +1,23 @@
 /**
- * Decodes JSON into structs as Go does: keys in any case, `null` for nothing, and Go's error texts.
+ * Decodes JSON into structs as Go does: keys are case-insensitive, `null` leaves a field unset, and
+ * error texts are Go's.
  */
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
-import { NodeError } from "../errors.ts";
+import { failure, type NodeError } from "../errors.ts";
 import { JsonReader, type JsonToken } from "./json.ts";
 import { quote } from "./text.ts";
 
-/** The place of a field, as Go names it: the struct, and the path from the root of the document. */
+/**
+ * Position of a field as Go's errors name it: the struct, and the path from the root of the
+ * document.
+ */
 export interface FieldPath {
   readonly struct: string;
   readonly path: string;
 }
 
-/** Takes the value that begins with a token; a struct or a list in steps. */
-type ReadValue = (token: JsonToken, place: FieldPath) => Steps<void> | void;
+/** Reads the value that begins with this token; structs and lists are read in steps. */
+type ReadValue = (token: JsonToken, fieldPath: FieldPath) => Steps<void> | void;
 type Fields = Readonly<Record<string, ReadValue>>;
 
 const kinds: Readonly<Partial<Record<JsonToken, string>>> = {
@@ -27,21 +31,25 @@ const kinds: Readonly<Partial<Record<JsonToken, string>>> = {
 
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-/** Reads one document. The first misfit is reported at the end, if the whole is JSON. */
+/**
+ * Reads one document. It reports the first value of a wrong type at the end, and only if the whole
+ * document is valid JSON.
+ */
 export class StructReader {
-  /** Reads all of it beforehand, to see whether it is JSON. */
+  /** Reads the whole document first, to check that it is valid JSON. */
   readonly #whole: JsonReader;
   readonly #reader: JsonReader;
   readonly #strict: boolean;
   #fault: NodeError | undefined;
   #stop: NodeError | undefined;
   /**
-   * The first token of a value that does not fit: its rest is skipped before anything else is read.
+   * The first token of a value that is to be ignored. The rest of the value is skipped before the
+   * next one is read.
    */
   #refused: JsonToken | undefined;
   #read = 0;
 
-  /** `strict`: unknown keys are refused. */
+  /** With `strict`, unknown keys are errors. */
   constructor(bytes: Uint8Array, extent: "document" | "first", strict = false) {
     this.#whole = new JsonReader(bytes, extent);
     this.#reader = new JsonReader(bytes, extent);
@@ -49,9 +57,8 @@ export class StructReader {
   }
 
   /**
-   * `name` and `type` of the struct in Go; fields by their names.
-   *
-   * @throws NodeError with Go's text, for malformed JSON too
+   * Reads the document. `name` and `type` are those of the struct in Go.
+   * @throws NodeError with Go's text, also for malformed JSON
    */
   *document(name: string, type: string, fields: Fields): Steps<void> {
     while (this.#whole.next() !== "end") if (this.#isStep()) yield;
@@ -62,14 +69,14 @@ export class StructReader {
 
   *struct(
     token: JsonToken,
-    place: FieldPath,
+    fieldPath: FieldPath,
     type: string,
     name: string,
     fields: Fields,
-    prefix = place.path === "" ? "" : `${place.path}.`,
+    prefix = fieldPath.path === "" ? "" : `${fieldPath.path}.`,
   ): Steps<void> {
     if (token !== "{") {
-      this.#refuse(token, place, type);
+      this.#refuse(token, fieldPath, type);
       return;
     }
     for (let next = this.#reader.next(); next !== "}"; next = this.#reader.next()) {
@@ -88,9 +95,14 @@ export class StructReader {
     }
   }
 
-  *list(token: JsonToken, place: FieldPath, type: string, take: (token: JsonToken) => Steps<void> | void): Steps<void> {
+  *list(
+    token: JsonToken,
+    fieldPath: FieldPath,
+    type: string,
+    take: (token: JsonToken) => Steps<void> | void,
+  ): Steps<void> {
     if (token !== "[") {
-      this.#refuse(token, place, type);
+      this.#refuse(token, fieldPath, type);
       return;
     }
     for (let next = this.#reader.next(); next !== "]"; next = this.#reader.next()) {
@@ -101,42 +113,42 @@ export class StructReader {
     }
   }
 
-  /** Its UTF-8 bytes; undefined for null, and for a misfit. */
-  text(token: JsonToken, place: FieldPath, type = "string"): Uint8Array | undefined {
+  /** Returns the UTF-8 bytes of a string; undefined for null and for values of another type. */
+  text(token: JsonToken, fieldPath: FieldPath, type = "string"): Uint8Array | undefined {
     if (token === "text") return this.#reader.text;
-    this.#refuse(token, place, type);
+    this.#refuse(token, fieldPath, type);
     return undefined;
   }
 
-  uint64(token: JsonToken, place: FieldPath): number | undefined {
+  uint64(token: JsonToken, fieldPath: FieldPath): number | undefined {
     if (token !== "number") {
-      this.#refuse(token, place, "uint64");
+      this.#refuse(token, fieldPath, "uint64");
       return undefined;
     }
     const { number } = this.#reader;
     const value = /^\d{1,20}$/.test(number) ? BigInt(number) : undefined;
-    if (value === undefined || value > MAX_UINT64) this.#misfit(`number ${number}`, place, "uint64");
+    if (value === undefined || value > MAX_UINT64) this.#misfit(`number ${number}`, fieldPath, "uint64");
     else if (value > Number.MAX_SAFE_INTEGER) this.fail(`the size ${number} is more than any tree has`);
     return Number(value ?? 0n);
   }
 
-  /** Whether `stop` was called: nothing more needs to be looked at. */
+  /** Whether `stop` was called: the caller can skip the remaining values. */
   get stopped(): boolean {
     return this.#stop !== undefined;
   }
 
-  /** Records a fault in the content of a value; it comes before all misfits. */
+  /** Records an error in the content of a value. It takes precedence over type errors. */
   stop(message: string): void {
-    this.#stop ??= new NodeError(message);
+    this.#stop ??= failure("JSON_INVALID", { reason: message });
   }
 
   fail(message: string): void {
-    this.#fault ??= new NodeError(message);
+    this.#fault ??= failure("JSON_INVALID", { reason: message });
   }
 
-  /** Null fits everything. */
-  #refuse(token: JsonToken, place: FieldPath, type: string): void {
-    if (token !== "null") this.#misfit(kinds[token] as string, place, type);
+  /** Records a type error, unless the value is null, and skips the value. */
+  #refuse(token: JsonToken, fieldPath: FieldPath, type: string): void {
+    if (token !== "null") this.#misfit(kinds[token] as string, fieldPath, type);
     this.#refused = token;
   }
 
@@ -145,13 +157,13 @@ export class StructReader {
   }
 
   #misfit(found: string, { struct, path }: FieldPath, type: string): void {
-    // Errors cost more than values, and only the first is told.
+    // Creating an error is slow, and only the first one is reported.
     if (this.#fault !== undefined) return;
     const into = path === "" ? "value" : `struct field ${struct}.${path}`;
     this.fail(`json: cannot unmarshal ${found} into Go ${into} of type ${type}`);
   }
 
-  /** Skips the rest of a value. */
+  /** Skips the rest of the value that begins with this token. */
   *#skip(token: JsonToken): Steps<void> {
     this.#refused = undefined;
     let depth = 0;
@@ -163,14 +175,16 @@ export class StructReader {
     }
   }
 
-  /** Counts what is read. */
+  /** Counts a token; true when it is time to yield. */
   #isStep(): boolean {
     this.#read += 1;
     return this.#read % ITEMS_PER_STEP === 0;
   }
 }
 
-/** Case does not matter. Of fields that differ in nothing else the first is taken. */
+/**
+ * Finds a field, ignoring case. Among fields whose names differ only in case, the first one wins.
+ */
 function fieldNamed(fields: Fields, key: string): string | undefined {
   const folded = key.toLowerCase();
   for (const name in fields) if (name.toLowerCase() === folded) return name;

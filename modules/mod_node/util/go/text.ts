@@ -1,9 +1,9 @@
-/** Text as Go prints it. */
+/** Formats text as Go does. */
 import { isUtf8 } from "node:buffer";
 
 const quoted = /["\\]|\p{C}|(?! )\p{Z}/u;
 
-/** As `%q`: quotes, backslashes and unprintable characters are escaped. */
+/** Quotes a text like Go's `%q`, escaping quotes, backslashes and unprintable characters. */
 export function quote(text: string): string {
   return `"${quoted.test(text) ? escapedText(text) : text}"`;
 }
@@ -29,8 +29,8 @@ const [hexEscape, shortUnicodeEscape, longUnicodeEscape] = ["\\x", "\\u", "\\U"]
 ];
 
 /**
- * Code units that are written before they become a text: one for each character would take too
- * long.
+ * Number of code units to buffer before they become a string; converting each character by itself
+ * would be slow.
  */
 const MAX_UNITS = 64 * 1024;
 const LONGEST_ESCAPE = 10;
@@ -55,7 +55,7 @@ function escapedText(text: string): string {
   return escaped + bytes.toString("utf16le", 0, 2 * length);
 }
 
-/** What is known of characters: 1 for those that are escaped, 2 for the others. */
+/** Caches by character whether it is escaped: 1 if it is, 2 if not, 0 if not yet known. */
 let known: Uint8Array | undefined;
 
 function isQuoted(code: number): boolean {
@@ -66,7 +66,7 @@ function isQuoted(code: number): boolean {
 function writeEscape(into: Uint16Array, at: number, code: number): number {
   const short = shortEscapes[code];
   if (short !== undefined) return write(into, at, short);
-  // A lone surrogate stands for a byte that is not UTF-8 (`byteText`).
+  // A lone surrogate represents a byte that is not UTF-8 (see `byteText`).
   if (code >= 0xdc80 && code <= 0xdcff) return write(into, at, Uint16Array.of(...hexEscape, ...hexByte(code & 0xff)));
   const digits = code < 0x20 ? 2 : code > 0xffff ? 8 : 4;
   let next = write(into, at, digits === 2 ? hexEscape : digits === 8 ? longUnicodeEscape : shortUnicodeEscape);
@@ -92,7 +92,7 @@ export function printable(text: string): string {
 
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** The surrogates stand for bytes that are not UTF-8, or for nothing. */
+/** Lone surrogates represent bytes that are not UTF-8, or are invalid themselves. */
 const unsafe = /[<>&\u2028\u2029]|\\[\\bf]|\\ud[89a-f][0-9a-f]{2}/g;
 
 const goEscapes: Readonly<Record<string, string>> = {
@@ -109,9 +109,9 @@ const goEscapes: Readonly<Record<string, string>> = {
 const escaped = (found: string): string => goEscapes[found] ?? "\\ufffd";
 
 /**
- * Compact JSON as Go writes it: `<`, `>`, `&` and line separators are escaped, control characters
- * by number except `\n`, `\r`, `\t`. BigInts are integers. Keys keep their order, as those of Go
- * structs do; whoever makes a value for a Go map sorts them.
+ * Returns compact JSON as Go writes it: `<`, `>`, `&` and line separators are escaped, control
+ * characters except `\n`, `\r` and `\t` by number. BigInts become integers. Keys keep their order,
+ * as in Go structs; for a Go map, the caller sorts them.
  */
 export function goJson(value: unknown): string {
   if (value instanceof JsonText) return value.text;
@@ -125,16 +125,16 @@ export function goJson(value: unknown): string {
   return text.length < MIN_LONG ? text.replace(unsafe, escaped) : escapedLong(text);
 }
 
-/** Printable, and written as they are. */
+/** Matches strings that need no escaping. */
 const plain = /^[ !#-%'-;=?-[\]-~]*$/;
 
-/** As `goJson` of a text, for many short ones. */
+/** Same result as `goJson` of a string, but faster for many short strings. */
 export const goJsonText = (text: string): string => (plain.test(text) ? `"${text}"` : goJson(text));
 
-/** Characters of a text in which a call for each that is escaped would take too long. */
+/** Length from which `escapedLong` is faster than a callback per escaped character. */
 const MIN_LONG = 64 * 1024;
 
-/** As replacing `unsafe` does it, byte by byte. */
+/** Same result as replacing `unsafe` by a regular expression, byte by byte. */
 function escapedLong(text: string): string {
   if (text.search(unsafe) < 0) return text;
   const bytes = Buffer.from(text);
@@ -163,7 +163,7 @@ function escapedLong(text: string): string {
 }
 
 const backslash = 0x5c;
-/** By the letter behind a backslash, and by themselves. */
+/** Escapes of control characters: a letter behind a backslash. */
 const controlEscapes: Readonly<Record<number, Uint8Array>> = {
   98: Buffer.from("\\u0008"),
   102: Buffer.from("\\u000c"),
@@ -182,7 +182,7 @@ export class JsonText {
   }
 }
 
-/** Bytes that are used as text, like Go's strings. In JSON each invalid byte is `\ufffd`. */
+/** Bytes that are used as text, like Go's strings. In JSON, each invalid byte becomes `\ufffd`. */
 export class GoText {
   readonly bytes: Uint8Array;
 
@@ -199,10 +199,10 @@ export class GoText {
   }
 }
 
-/** UTF-8 bytes as a JSON string. */
+/** Returns UTF-8 bytes as a JSON string. */
 export function quotedJson(bytes: Uint8Array): string {
   if (isUtf8(bytes)) return goJson(utf8(bytes));
-  // No byte becomes more than six.
+  // A byte becomes at most six.
   const into = Buffer.allocUnsafe(bytes.length * ESCAPED_LENGTH + 2);
   into[0] = 0x22;
   let length = 1;
@@ -220,7 +220,7 @@ export function quotedJson(bytes: Uint8Array): string {
 
 const ESCAPED_LENGTH = 6;
 const invalid = Buffer.from("\\ufffd");
-/** How Go writes each ASCII character that it escapes. */
+/** Go's escape of each ASCII character that it escapes. */
 const jsonEscapes: readonly (Uint8Array | undefined)[] = Array.from({ length: 0x80 }, (_, code) => {
   const letter = String.fromCharCode(code);
   const written = goJson(letter).slice(1, -1);
@@ -229,16 +229,16 @@ const jsonEscapes: readonly (Uint8Array | undefined)[] = Array.from({ length: 0x
 const lineSeparator = Buffer.from("\\u2028");
 const paragraphSeparator = Buffer.from("\\u2029");
 
-/** The escape of U+2028 or U+2029, when it is there. */
+/** Returns the escape of U+2028 or U+2029 if one of them is at this offset. */
 function separatorAt(bytes: Uint8Array, at: number): Uint8Array | undefined {
   if (bytes[at] !== 0xe2 || bytes[at + 1] !== 0x80) return undefined;
   return bytes[at + 2] === 0xa8 ? lineSeparator : bytes[at + 2] === 0xa9 ? paragraphSeparator : undefined;
 }
 
-/** The same bytes with U+FFFD for each byte that is not valid UTF-8. */
+/** Returns the bytes with U+FFFD in place of each byte that is not valid UTF-8. */
 export function validUtf8(bytes: Uint8Array): Uint8Array {
   if (isUtf8(bytes)) return bytes;
-  // No byte becomes more than three.
+  // A byte becomes at most three.
   const into = Buffer.allocUnsafe(bytes.length * 3);
   let length = 0;
   for (let at = 0; at < bytes.length; ) {
@@ -256,7 +256,7 @@ export function validUtf8(bytes: Uint8Array): Uint8Array {
 
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
 
-/** Second bytes that may follow a first one, where not all do. */
+/** For these first bytes, only this range of second bytes is valid. */
 const secondBytes: ReadonlyMap<number, readonly [least: number, most: number]> = new Map([
   [0xe0, [0xa0, 0xbf]],
   [0xed, [0x80, 0x9f]],
@@ -264,13 +264,13 @@ const secondBytes: ReadonlyMap<number, readonly [least: number, most: number]> =
   [0xf4, [0x80, 0x8f]],
 ]);
 
-/** Bytes of the character at an offset; 0 when it is invalid. */
+/** Returns the length of the character at an offset, in bytes; 0 if it is invalid. */
 export function letterLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;
   const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  // No second byte may make what a shorter character says, a surrogate, or more than U+10FFFF.
+  // Excludes overlong encodings, surrogates and code points above U+10FFFF.
   const [least = 0x80, most = 0xbf] = secondBytes.get(first) ?? [];
   const second = bytes[at + 1] ?? 0;
   if (second < least || second > most) return 0;

@@ -1,13 +1,14 @@
 /**
- * Reads one XML element as Go does, with its error texts. No document types, no limit of nesting.
+ * Reads one XML element as Go does, with its error texts. It does not support document types and
+ * does not limit nesting.
  */
 import { isUtf8 } from "node:buffer";
 import { ITEMS_PER_STEP, type Steps } from "../async/steps.ts";
-import { NodeError } from "../errors.ts";
+import { failure } from "../errors.ts";
 import { quote } from "./text.ts";
 
 export interface XmlVisitor {
-  /** Local names. */
+  /** Called with the local name. */
   start(name: string): void;
   text(text: string): void;
   end(): void;
@@ -23,14 +24,15 @@ const blanks = /\s*/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const illegal = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udfff]/u;
 
-/** Characters whose entities are resolved in one go. */
+/** Number of characters whose entities are resolved in one step. */
 const TEXT_AT_ONCE = 64 * 1024;
 
 /**
- * In steps. What is before and after the first element is skipped. @throws NodeError with Go's text
+ * Visits the first element in steps, and skips everything before and after it.
+ * @throws NodeError with Go's text
  */
 export function* visitXml(bytes: Uint8Array, visitor: XmlVisitor): Steps<void> {
-  if (!isUtf8(bytes)) throw new NodeError("XML syntax error on line 1: invalid UTF-8");
+  if (!isUtf8(bytes)) throw failure("XML_INVALID", { reason: "XML syntax error on line 1: invalid UTF-8" });
   yield* new Reader(Buffer.from(bytes).toString().replace(/\r\n?/g, "\n"), visitor).read();
 }
 
@@ -81,7 +83,7 @@ class Reader {
     if (this.#open.length > 0 && text !== "") this.#visitor.text(text);
   }
 
-  /** The text up to the next tag, or a part of it that ends where an entity begins. */
+  /** Reads the text before the next tag. It ends at an entity once the text is long. */
   #characters(): void {
     const next = this.#text.indexOf("<", this.#at);
     const end = next < 0 ? this.#text.length : next;
@@ -112,7 +114,7 @@ class Reader {
     if (!this.#consume(">")) this.#fail('invalid sequence "--" not allowed in comments');
   }
 
-  /** A document type declaration and the like, with balanced quotes and brackets. */
+  /** Skips a document type declaration or another directive, with balanced quotes and brackets. */
   #directive(): void {
     if (this.#text[this.#at] === "-") this.#fail("invalid sequence <!- not part of <!--");
     if (this.#text[this.#at] === "[") this.#fail("invalid <![ sequence");
@@ -131,11 +133,15 @@ class Reader {
     if (target !== "xml") return;
     const [, version = "1.0"] = /\sversion=["']([^"']*)["']/.exec(content) ?? [];
     if (version !== "1.0") {
-      throw new NodeError(`xml: unsupported version ${quote(version)}; only version 1.0 is supported`);
+      throw failure("XML_INVALID", {
+        reason: `xml: unsupported version ${quote(version)}; only version 1.0 is supported`,
+      });
     }
     const [, encoding = "utf-8"] = /\sencoding=["']([^"']*)["']/.exec(content) ?? [];
     if (encoding.toLowerCase() !== "utf-8") {
-      throw new NodeError(`xml: encoding ${quote(encoding)} declared but Decoder.CharsetReader is nil`);
+      throw failure("XML_INVALID", {
+        reason: `xml: encoding ${quote(encoding)} declared but Decoder.CharsetReader is nil`,
+      });
     }
   }
 
@@ -144,7 +150,7 @@ class Reader {
     this.#tag = this.#name("expected element name after <");
   }
 
-  /** An attribute, or the end of the tag. */
+  /** Reads an attribute, or the end of the tag. */
   #inTag(element: string): void {
     this.#blanks();
     if (this.#consume("/>")) {
@@ -199,7 +205,7 @@ class Reader {
     name.lastIndex = this.#at;
     if (name.exec(this.#text)?.[0] !== found) this.#fail(`invalid XML name: ${found}`);
     this.#at += found.length;
-    // A prefix may be empty.
+    // An empty prefix is valid.
     return found.replace(/^:/, "");
   }
 
@@ -225,7 +231,7 @@ class Reader {
 
   #fail(reason: string): never {
     const line = this.#text.slice(0, this.#at).split("\n").length;
-    throw new NodeError(`XML syntax error on line ${line}: ${reason}`);
+    throw failure("XML_INVALID", { reason: `XML syntax error on line ${line}: ${reason}` });
   }
 }
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { rm, utimes } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -9,9 +10,7 @@ import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { folderOf, write } from "#test/unit/core/module/support.ts";
 
 // It has no types: any Node.js can run it.
-const { digestOf, isFresh, RECORD } = (await import(
-  new URL("../../../../config/build/fresh.mjs", import.meta.url).href
-)) as {
+const { digestOf, isFresh, RECORD } = createRequire(import.meta.url)("../../../../config/build/fresh.mjs") as {
   digestOf(folder: string): string;
   isFresh(folder: string, needed?: { declarations: boolean }): boolean;
   RECORD: string;

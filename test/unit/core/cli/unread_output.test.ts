@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, mkdtempSync, openSync, readSync } from "node:fs";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { closeSync, constants, mkdtempSync, openSync, readSync, writeFileSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -23,7 +23,7 @@ after(async () => {
 });
 
 /** Logs 100 KB for each request. It writes its port to a file, since nobody may read its output. */
-await writeFile(
+writeFileSync(
   join(folder, "mod_talk.mjs"),
   `import { renameSync, writeFileSync } from "node:fs";
    export default function talk(module) {

@@ -185,7 +185,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     await writeFile(join(server.program.folder, "mod_http_a.mjs"), own("new"));
     const { result, steps } = await commanded(server, "reload", "http_a");
     assert.equal(result, "done");
-    assert.equal(steps.at(-1).what, "process 2 has followed");
+    assert.equal(steps.at(-1).what, "process 2 has made the change");
     const after = await Promise.all(Array.from({ length: 12 }, () => server.get("/a/text")));
     assert.deepEqual(new Set(after.map(({ text }) => text)), new Set(["new"]));
     await writeFile(
@@ -252,8 +252,8 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     server.kill("SIGTERM");
     const { stderr, code } = await server.ended;
     assert.equal(code, 0);
-    assert.match(stderr, /Process 2 of 2 \(\d+\) has ended with SIGKILL: another one takes its place/);
-    assert.match(stderr, /Process 1 of 2 \(\d+\) has ended with SIGKILL: another one takes its place/);
+    assert.match(stderr, /Process 2 of 2 \(\d+\) has ended with SIGKILL: another one replaces it/);
+    assert.match(stderr, /Process 1 of 2 \(\d+\) has ended with SIGKILL: another one replaces it/);
   });
 });
 

@@ -1,12 +1,13 @@
 /** Names in a configuration: merged, repeated, and misspelt ones of options with `protects`. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { type Config, configFrom, loadConfig, positionIn } from "#core/config/index.ts";
 
-const folder = await mkdtemp(join(tmpdir(), "modhost-names-"));
+const folder = mkdtempSync(join(tmpdir(), "modhost-names-"));
 after(() => rm(folder, { recursive: true }));
 
 /** Loads the configuration from a file with this text. */

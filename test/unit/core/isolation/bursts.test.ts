@@ -25,7 +25,7 @@ export default (module) => {
 };
 
 for (const ends of [false, true]) {
-  test(`${ends ? "the last events of a worker that ends" : "a burst of events"} are heard in several turns of the event loop`, async (t) => {
+  test(`${ends ? "the last events of a worker that ends" : "a burst of events"} are delivered in several turns of the event loop`, async (t) => {
     const heard: { n: number; turn: number }[] = [];
     const wantBurst = (_data: { ends: boolean }) => undefined;
     const globals = Object.assign(globalThis, { burstEvents: heard, burstTurn: 0, wantBurst });

@@ -1,4 +1,4 @@
-/** An isolated module: the same contract, in a worker of its own, whose end is nobody else's. */
+/** Isolated modules: they follow the same contract, and their worker ends alone. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
@@ -85,13 +85,13 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 async function body(running: TestHost, path: string): Promise<string> {
-  const answer = await running.inject(path);
-  assert.equal(answer.status, 200, `${path}: ${answer.status} ${answer.body}`);
-  return answer.body;
+  const response = await running.inject(path);
+  assert.equal(response.status, 200, `${path}: ${response.status} ${response.body}`);
+  return response.body;
 }
 
 describe("an isolated module", () => {
-  test("answers as any other does", { timeout: 120_000 }, async (t) => {
+  test("responds as any other does", { timeout: 120_000 }, async (t) => {
     const running = await pluginHost(t, { ...files, "mod_user.js": user }, config);
     assert.equal(stateOf(running, "shop")?.note, undefined);
     assert.equal(await body(running, "/shop"), "hello");
@@ -153,7 +153,7 @@ describe("an isolated module", () => {
     assert.equal((await running.inject("/shop")).status, 404);
   });
 
-  test("has websockets and streams, which its end cuts, and a reload closes as any other", {
+  test("has websockets and streams, which are cut when it ends, and closed by a reload as those of others", {
     timeout: 120_000,
   }, async (t) => {
     const running = await pluginHost(t, files, config);
@@ -180,7 +180,7 @@ describe("an isolated module", () => {
     assert.equal(await body(running, "/shop"), "hello");
   });
 
-  test("goes no faster than its clients read, and hears when they leave", { timeout: 120_000 }, async (t) => {
+  test("sends no faster than its clients read, and is notified when they leave", { timeout: 120_000 }, async (t) => {
     const running = await pluginHost(t, files, config);
     const events = await running.stream("/shop/events");
     for await (const piece of events.body) {
@@ -202,13 +202,13 @@ describe("an isolated module", () => {
     );
     // The host asks for more of a body only as the handler takes it.
     const big = Buffer.alloc(3 * 2 ** 20, "x");
-    const answer = await running.inject({ method: "POST", path: "/shop", body: big });
-    assert.equal(answer.body.length, big.length);
+    const response = await running.inject({ method: "POST", path: "/shop", body: big });
+    assert.equal(response.body.length, big.length);
     const tooBig = await running.inject({ method: "POST", path: "/shop", body: Buffer.alloc(11 * 2 ** 20) });
     assert.equal(tooBig.status, 413);
   });
 
-  test("is told at load what cannot cross a thread", { timeout: 120_000 }, async (t) => {
+  test("is refused calls that cannot cross a thread while it loads", { timeout: 120_000 }, async (t) => {
     const wrong = {
       shares: "module.shared('x')",
       hooks: "module.hook('http-error', () => '')",
@@ -253,9 +253,9 @@ describe("an isolated module", () => {
   for (const [path, reason, own] of [
     ["/shop/leak", /out of memory|memory limit/i, {}],
     ["/shop/exit", /process\.exit\(3\)/, {}],
-    ["/shop/loop", /did not answer for \d+ s/, { isolated_timeout: 2 }],
+    ["/shop/loop", /did not respond for \d+ s/, { isolated_timeout: 2 }],
   ] as const) {
-    test(`that ends by ${path} is started again; its request gets 503`, { timeout: 120_000 }, async (t) => {
+    test(`is restarted after it ended by ${path}, and its request gets 503`, { timeout: 120_000 }, async (t) => {
       const running = await pluginHost(t, files, { ...config, ...own });
       const ended = await running.inject(path);
       assert.equal(ended.status, 503);

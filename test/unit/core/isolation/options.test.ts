@@ -1,4 +1,4 @@
-/** What an isolated module is handed of the configuration. */
+/** Options of the configuration that an isolated module gets. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventually } from "#test/support/eventually.ts";
@@ -26,7 +26,7 @@ export const options = {
 export default () => {};
 `;
 
-test("a worker has the options of its own module, and of others none, nor secrets of the host", async (t) => {
+test("a worker has the options of its own module, but none of other modules and no secrets of the host", async (t) => {
   const running = await pluginHost(
     t,
     { "mod_reader.js": reader, "mod_other.js": other },

@@ -1,6 +1,5 @@
 /**
- * An isolated module whose code, or a library of it, uses the ports and streams of its thread for
- * itself.
+ * Isolated modules whose code, or a library of theirs, uses the ports and streams of the thread.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -60,8 +59,9 @@ test("messages that an isolated module posts to its parent thread only cause one
   assert.equal(await get("/evil/heard"), '[[],["source","loadTimeout"]]');
   assert.equal(await get("/evil/post"), "posted");
   assert.equal(await get("/evil/flood"), "posted");
-  const told = () => logged(running, "warn").filter(({ msg, module }) => module === "evil" && /parentPort/.test(msg));
-  await eventually("it is told", () => told().length > 0);
+  const warnings = () =>
+    logged(running, "warn").filter(({ msg, module }) => module === "evil" && /parentPort/.test(msg));
+  await eventually("a warning is logged", () => warnings().length > 0);
   assert.equal((await running.inject("/evil/forged")).status, 404);
   assert.equal(await get("/evil/nested"), "from below");
   assert.equal(await get("/evil/print"), "printed");
@@ -71,7 +71,7 @@ test("messages that an isolated module posts to its parent thread only cause one
   assert.match(long(), /^x{65536}\.\.\. \(4934464 more characters are left out\)$/);
   assert.equal(await get("/evil/close"), "closed");
   assert.equal(await get("/evil"), "fine");
-  assert.equal(told().length, 1);
+  assert.equal(warnings().length, 1);
   await running.host.reload("evil");
   assert.equal(await get("/evil"), "fine");
   assert.equal(
@@ -120,14 +120,17 @@ test("raw responses that an isolated module writes affect only the request that 
   const count = Number((await running.inject("/raw/count")).body);
   assert.ok(count > 40);
   for (let at = 0; at < count; at += 1) {
-    const answer = await running.inject(`/raw/raw?${at}`).catch((error: unknown) => error);
-    const { status } = answer as { status?: number };
-    assert.ok(answer instanceof Error || (status !== undefined && status >= 200 && status < 1000), `${at}: ${status}`);
+    const response = await running.inject(`/raw/raw?${at}`).catch((error: unknown) => error);
+    const { status } = response as { status?: number };
+    assert.ok(
+      response instanceof Error || (status !== undefined && status >= 200 && status < 1000),
+      `${at}: ${status}`,
+    );
   }
   assert.equal((await running.inject("/good")).body, "good");
   assert.equal((await running.inject("/raw")).body, "fine");
   assert.deepEqual(
-    logged(running, "warn").filter(({ msg }) => /worker ended|did not answer/.test(msg)),
+    logged(running, "warn").filter(({ msg }) => /worker ended|did not respond/.test(msg)),
     [],
   );
 });

@@ -172,7 +172,7 @@ describe("unloading a module", () => {
     await assertNothingLeft(running.host, "leaver");
   });
 
-  test("waits no longer than unload_grace", { timeout: 5000 }, async (t) => {
+  test("waits no longer than unload_grace", { timeout: 8000 }, async (t) => {
     const running = await hostOf(
       t,
       {

@@ -10,7 +10,10 @@ import { promisify } from "node:util";
 import * as surface from "#core/net/http.ts";
 import { httpPeer, type Peer } from "./peers.ts";
 
-const page = readFileSync(new URL("../../../../docs/reference/net-http.md", import.meta.url), "utf8");
+const pages = ["net-http", "net-http-connections", "net-http-helpers"];
+const page = pages
+  .map((name) => readFileSync(new URL(`../../../../docs/reference/${name}.md`, import.meta.url), "utf8"))
+  .join("\n");
 const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
 const run = promisify(execFile);
 

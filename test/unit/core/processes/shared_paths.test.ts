@@ -1,4 +1,4 @@
-/** Which requests the first process of a server answers. */
+/** The requests that only the primary serves. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpModule } from "#core/http/index.ts";
@@ -17,7 +17,7 @@ const http = (
 
 const shared = new Set(["kept"]);
 
-test("the first process answers the paths of shared modules, below wildcards, and no others", () => {
+test("the primary serves the paths of shared modules, below wildcards, and no others", () => {
   const isShared = sharedPaths(
     pathsOf(
       http([
@@ -33,7 +33,7 @@ test("the first process answers the paths of shared modules, below wildcards, an
     assert.equal(isShared(path), false, path);
 });
 
-test("the first process answers everything where a shared module looks at every request", () => {
+test("the primary serves every path if a shared module handles every request", () => {
   for (const each of [http([["/*", "kept"]]), http([], ["kept"]), http([], [], ["kept"])])
     assert.equal(sharedPaths(pathsOf(each, shared))("/anything"), true);
   assert.equal(sharedPaths(pathsOf(http([], ["other"], ["other"]), shared))("/anything"), false);

@@ -1,4 +1,4 @@
-/** Which process answers the requests of one client. */
+/** The choice of the process that serves one client. */
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { test } from "node:test";
@@ -23,8 +23,8 @@ function clients(own: number, count: number) {
 test("addresses are spread over all processes, and no number is out of range", () => {
   const counts = [0, 0, 0];
   for (let at = 0; at < 3000; at += 1) {
-    const place = processForAddress(`192.0.${at >> 8}.${at & 255}`, 3);
-    counts[place - 1] = (counts[place - 1] as number) + 1;
+    const number = processForAddress(`192.0.${at >> 8}.${at & 255}`, 3);
+    counts[number - 1] = (counts[number - 1] as number) + 1;
   }
   assert.equal(
     counts.reduce((sum, count) => sum + count),
@@ -34,7 +34,7 @@ test("addresses are spread over all processes, and no number is out of range", (
   assert.equal(processForAddress("2001:db8:1:2::1", 7), processForAddress("2001:db8:1:2:ffff:1:2:3", 7));
 });
 
-test("the address is that of the client behind trusted proxies, and of nobody else's word", () => {
+test("the address is that of the client behind trusted proxies, and no other header counts", () => {
   const sticky = clients(1, 50);
   const of = (peer: string, forwarded: string) =>
     sticky.processFor("/cart/add", request(peer, "X-Forwarded-For", forwarded), proxies);
@@ -43,7 +43,7 @@ test("the address is that of the client behind trusted proxies, and of nobody el
   assert.equal(sticky.processFor("/other", request("198.51.100.1"), proxies), undefined);
 });
 
-test("a connection of a client goes to its process as a whole, one of a proxy does not", () => {
+test("a connection of a client goes to its process as a whole, and one of a proxy does not", () => {
   const sticky = clients(1, 50);
   const of = (remoteAddress: string, path = "/cart") =>
     sticky.processForConnection(path, { remoteAddress } as Socket, proxies);
@@ -52,7 +52,7 @@ test("a connection of a client goes to its process as a whole, one of a proxy do
   assert.equal(of("198.51.100.1", "/shop"), undefined);
 });
 
-test("a client without a cookie gets one that leads back to the process that answers it", () => {
+test("a client without a cookie gets one that leads back to the process that serves it", () => {
   const sticky = clients(3, 4);
   const set: string[] = [];
   const response = { setHeader: (_name: string, value: string) => set.push(value) } as unknown as NodeResponse;
@@ -70,12 +70,12 @@ test("a client without a cookie gets one that leads back to the process that ans
   assert.equal(set.length, 2);
 });
 
-test("a cookie that somebody made up leads to some process, or counts as none", () => {
+test("a forged cookie leads to some process, or counts as none", () => {
   const sticky = clients(1, 2);
   const of = (value: string) =>
     sticky.processFor("/shop", request("::1", "Cookie", `${STICKY_COOKIE}=${value}`), proxies);
   assert.equal(of("00000000000000ff"), processFor("00000000000000ff", 2));
   for (const value of ["2", "", "99999999", "x".repeat(8000), "0".repeat(17), "-000000000000001"])
     assert.equal(of(value), undefined, value);
-  for (let place = 1; place <= 16; place += 1) assert.equal(processFor(idFor(place, 16), 16), place);
+  for (let number = 1; number <= 16; number += 1) assert.equal(processFor(idFor(number, 16), 16), number);
 });

@@ -44,26 +44,26 @@ const foreign: readonly unknown[] = [
 ];
 
 describe("a channel", () => {
-  test("ignores messages of other code and goes on working", async () => {
+  test("ignores messages of other code and keeps working", async () => {
     const done: unknown[] = [];
     const { channel, receive, sent, strays } = pair({ work: (value: unknown) => void done.push(value) });
     for (const message of foreign) receive(message);
     assert.equal(strays.length, foreign.length);
     assert.deepEqual([done, sent], [[], []]);
     receive({ call: "work", id: undefined, values: ["on"] });
-    const answered = channel.call("ask");
+    const result = channel.call("ask");
     receive({ reply: 1, value: "yes" });
-    assert.equal(await answered, "yes");
+    assert.equal(await result, "yes");
     assert.deepEqual(done, ["on"]);
   });
 
-  test("ignores an answer to an unknown call, and a second answer to the same call", async () => {
+  test("ignores a reply to an unknown call, and a second reply to the same call", async () => {
     const { channel, receive } = pair();
     for (const reply of [0, -1, 2, 77, Number.MAX_SAFE_INTEGER]) receive({ reply, value: "forged" });
-    const answered = channel.call("ask");
+    const result = channel.call("ask");
     receive({ reply: 1, value: "first" });
     receive({ reply: 1, error: { name: "Error", message: "second" } });
-    assert.equal(await answered, "first");
+    assert.equal(await result, "first");
   });
 
   test("calls only its own handlers, and no inherited functions", async () => {
@@ -72,7 +72,8 @@ describe("a channel", () => {
     for (const [id, call] of names.entries()) receive({ call, id, values: ["return process"] });
     await new Promise(setImmediate);
     assert.equal(sent.length, names.length);
-    for (const answer of sent as { error: { message: string } }[]) assert.match(answer.error.message, /^There is no /);
+    for (const message of sent as { error: { message: string } }[])
+      assert.match(message.error.message, /^This end has no function /);
   });
 
   test("reads an error of any form as an error", async () => {
@@ -84,9 +85,9 @@ describe("a channel", () => {
     ];
     for (const error of odd) {
       const { channel, receive } = pair();
-      const answered = channel.call("ask");
+      const result = channel.call("ask");
       receive({ reply: 1, error });
-      const got = await answered.then(
+      const got = await result.then(
         () => undefined,
         (thrown: unknown) => thrown,
       );
@@ -97,7 +98,7 @@ describe("a channel", () => {
     assert.equal(deserializeError(serializeError(new TypeError("wrong"))).message, "wrong");
   });
 
-  test("answers a call whose handler throws anything at all", async () => {
+  test("replies to a call whose handler throws any value", async () => {
     const thrown: readonly unknown[] = [
       ...[undefined, null, 7, Symbol("x"), Object.create(null), () => undefined],
       { toString: () => assert.fail() },
@@ -113,21 +114,21 @@ describe("a channel", () => {
     receive({ call: "odd", id: 100, values: [] });
     await new Promise(setImmediate);
     assert.equal(sent.length, thrown.length + 1);
-    for (const answer of sent) assert.ok("error" in (answer as object));
+    for (const message of sent) assert.ok("error" in (message as object));
   });
 
-  test("delivers calls and answers over a real port", async () => {
+  test("delivers calls and results over a real port", async () => {
     const { port1, port2 } = new MessageChannel();
     const one = new Channel(port1 as unknown as MessageEndpoint, { add: (a: number, b: number) => a + b });
     const other = new Channel(port2 as unknown as MessageEndpoint, {});
     for (const message of foreign) port2.postMessage(message);
     assert.equal(await other.call("add", 2, 3), 5);
-    await assert.rejects(one.call("add", 2, 3), /There is no add here/);
+    await assert.rejects(one.call("add", 2, 3), /This end has no function add/);
     port1.close();
     await once(port2, "close");
   });
 
-  test("rejects pending and later calls once it has ended, and answers no more calls", async () => {
+  test("rejects pending and later calls once it has ended, and sends no more results", async () => {
     const { channel, receive, sent } = pair({ slow: () => new Promise((resolve) => setImmediate(resolve)) });
     const waiting = [channel.call("a"), channel.call("b"), channel.call("c")];
     receive({ call: "slow", id: 1, values: [] });
@@ -137,6 +138,6 @@ describe("a channel", () => {
     await new Promise(setImmediate);
     await new Promise(setImmediate);
     assert.equal(sent.length, 3);
-    assert.equal(channel.isEnded, true);
+    assert.equal(channel.ended?.message, "gone");
   });
 });

@@ -104,7 +104,7 @@ async function clients(t: TestContext, count: number) {
   return { accepted, got };
 }
 
-const refused = /^HTTP\/1\.1 503 Service Unavailable\r\n.*\r\nRetry-After: 1\r\n.*\r\n\r\n503 .* started again\n$/s;
+const refused = /^HTTP\/1\.1 503 Service Unavailable\r\n.*\r\nRetry-After: 1\r\n.*\r\n\r\n503 .* being restarted\n$/s;
 
 describe("connections handed to another process", () => {
   test("are closed here once the other process has them, however many there are, in their order", async () => {
@@ -134,7 +134,7 @@ describe("connections handed to another process", () => {
     await new Promise(setImmediate);
     assert.ok(handles.every(({ closed }) => closed === 0));
     current = next.channel;
-    handoff.flush(1);
+    handoff.flush();
     await eventually("the next one has all", () => taken.length === handles.length, { every: 1 });
     assert.deepEqual(new Set(taken), new Set(handles));
     await handoff.close();
@@ -146,7 +146,7 @@ describe("connections handed to another process", () => {
     const handoff = new ConnectionHandoff(() => undefined);
     for (const socket of accepted) handoff.takeFrom(socket, { service: "http", head, to: 1 });
     await handoff.close();
-    for (const answer of await Promise.all(got)) assert.match(answer, refused);
+    for (const response of await Promise.all(got)) assert.match(response, refused);
     assert.ok(accepted.every(({ destroyed }) => destroyed));
   });
 
@@ -168,7 +168,7 @@ describe("connections handed to another process", () => {
       owner._handle = null;
       handoff.take(passing(handle, { until }));
     }
-    for (const answer of await Promise.all(got)) assert.match(answer, refused);
+    for (const response of await Promise.all(got)) assert.match(response, refused);
     // Node aborts a process that closes what it is sending.
     assert.equal(open, accepted.length);
     die();
@@ -181,7 +181,7 @@ describe("connections handed to another process", () => {
     there.losesHandles = true;
     const handoff = new ConnectionHandoff(() => channel);
     for (const socket of accepted) handoff.takeFrom(socket, { service: "http", head, to: 1 });
-    for (const answer of await Promise.all(got)) assert.match(answer, refused);
+    for (const response of await Promise.all(got)) assert.match(response, refused);
   });
 
   test("are not served by a process that receives them after their deadline, when their clients have got a response", async () => {
@@ -212,7 +212,7 @@ describe("the end of an IPC channel", () => {
     there.isHung = true;
     const waiting = ["step", "figures", "reload", "ping"].map((name) => channel.call(name));
     channel.end(new Error("it has ended"));
-    for (const answer of waiting) await assert.rejects(answer, { message: "it has ended" });
+    for (const result of waiting) await assert.rejects(result, { message: "it has ended" });
     assert.equal(handle.closed, 1);
     assert.equal(channel.take("port"), undefined);
     far.give("late", handle);
@@ -234,6 +234,6 @@ describe("the end of an IPC channel", () => {
     for (const message of odd) there.send(message, undefined, undefined, () => undefined);
     there.send({ type: "handle" }, handle, undefined, () => undefined);
     await eventually("all have come", () => strays.length === odd.length + 1, { every: 1 });
-    assert.deepEqual([handle.closed, channel.isEnded], [1, false]);
+    assert.deepEqual([handle.closed, channel.ended], [1, undefined]);
   });
 });

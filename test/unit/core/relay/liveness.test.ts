@@ -35,9 +35,9 @@ test("an end that responds is alive; one that stops responding is reported as si
   await eventually("it is silent", () => silent.length > 0, { every: 5 });
   assert.ok((silent[0] as number) > 0.05);
   end();
-  const told = silent.length;
+  const before = silent.length;
   await sleep(60);
-  assert.equal(silent.length, told);
+  assert.equal(silent.length, before);
 });
 
 test("time during which this thread itself is blocked does not count as silence of the other end", () => {

@@ -8,7 +8,7 @@ import { relayResponse } from "#core/relay/response.ts";
 import type { HttpEvent } from "#core/types.ts";
 import { TestService } from "#test/support/service.ts";
 
-test("an answer that has broken off before it goes on is cut, and is no failure of the module", async (t) => {
+test("a response that has broken off before it is relayed is cut, and is no failure of the module", async (t) => {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
     socket.once("data", () => void socket.end("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx"));
@@ -28,7 +28,7 @@ test("an answer that has broken off before it goes on is cut, and is no failure 
       },
     },
   });
-  await assert.rejects(fetch(host.url("/app/")).then((answer) => answer.text()));
+  await assert.rejects(fetch(host.url("/app/")).then((response) => response.text()));
   assert.deepEqual(reasons, ["aborted"]);
   assert.deepEqual(host.errors, []);
 });

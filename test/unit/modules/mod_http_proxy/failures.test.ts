@@ -1,4 +1,4 @@
-/** Upstreams that fail: what clients see, what is tried again, and who gets no further requests. */
+/** Failing upstreams: the responses of clients, retries, and pauses of upstreams. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -8,10 +8,10 @@ import { eventually } from "#test/support/eventually.ts";
 import { RawConnection } from "#test/support/raw.ts";
 import { proxied, track, upstream } from "./proxied.ts";
 
-/** A server of bytes: what it answers to whatever comes. */
-async function answering(answer: (socket: Socket) => void) {
+/** Starts a server that responds with bytes to anything. */
+async function byteServer(respond: (socket: Socket) => void) {
   const server = createServer((socket) => {
-    socket.once("data", () => answer(socket));
+    socket.once("data", () => respond(socket));
   });
   const sockets = track(server);
   server.listen(0, "127.0.0.1");
@@ -23,7 +23,7 @@ async function answering(answer: (socket: Socket) => void) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, [Symbol.asyncDispose]: stop };
 }
 
-/** A port that nobody listens at. */
+/** Returns a URL at which nobody listens. */
 async function nowhere(): Promise<string> {
   await using server = await upstream();
   return server.url;
@@ -31,17 +31,17 @@ async function nowhere(): Promise<string> {
 
 const until = (isSo: () => boolean | Promise<boolean>) => eventually(String(isSo), isSo);
 
-describe("a client is answered", () => {
-  test("502 where the upstream is not there, is lost, or speaks no HTTP, by a page that tells nothing of it", async () => {
-    await using lost = await answering((socket) => socket.destroy());
-    await using babble = await answering((socket) => socket.end("SSH-2.0-x\r\n\r\n"));
-    await using both = await answering((socket) =>
+describe("clients get", () => {
+  test("502 when the upstream is unreachable, lost or sends no HTTP, and the page does not mention the upstream", async () => {
+    await using lost = await byteServer((socket) => socket.destroy());
+    await using babble = await byteServer((socket) => socket.end("SSH-2.0-x\r\n\r\n"));
+    await using both = await byteServer((socket) =>
       socket.end("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     );
-    await using wild = await answering((socket) =>
+    await using wild = await byteServer((socket) =>
       socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
     );
-    await using odd = await answering((socket) => socket.end("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"));
+    await using odd = await byteServer((socket) => socket.end("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"));
     const away = await nowhere();
     const urls = { odd: odd.url, away, lost: lost.url, babble: babble.url, both: both.url, wild: wild.url };
     const entries = Object.entries(urls).map(([name, url]) => [name, { upstreams: [url] }]);
@@ -54,7 +54,7 @@ describe("a client is answered", () => {
     assert.doesNotMatch(host.log(), /"level":"error"/);
   });
 
-  test("as well as can be where the head of an answer says what cannot be said, and it is no fault of this host", async () => {
+  test("as much of a response as can be sent when its head has invalid parts, without an error in the log", async () => {
     const follow = "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nTE: x\r\nX-Sum: 1\r\n\r\n";
     const heads = {
       phrase: "200 O\u0001K\r\nContent-Length: 2\r\n\r\nok",
@@ -62,7 +62,7 @@ describe("a client is answered", () => {
       reset: "205 Reset Content\r\nContent-Length: 2\r\n\r\nok",
     };
     for (const [name, head] of Object.entries(heads)) {
-      await using odd = await answering((socket) => socket.end(`HTTP/1.1 ${head}`));
+      await using odd = await byteServer((socket) => socket.end(`HTTP/1.1 ${head}`));
       await using host = await proxied({ app: { upstreams: [odd.url] } });
       for (const by of ["HTTP/1.1", "HTTP/2"] as const) {
         const { status, text, trailers } = await host.client(by).request("/app");
@@ -73,26 +73,26 @@ describe("a client is answered", () => {
     }
   });
 
-  test("504 where connecting, the answer or the taking of the request is too late", async () => {
-    await using silent = await answering(() => undefined);
+  test("504 when connecting, the response or reading the request takes too long", async () => {
+    await using silent = await byteServer(() => undefined);
     await using host = await proxied({
       late: { upstreams: [silent.url], response_timeout: 0.1 },
-      // An address for documentation: nobody answers, or the network says that it is not there.
+      // An address for documentation: nothing responds, or the network reports it as unreachable.
       far: { upstreams: ["http://192.0.2.1:9"], connect_timeout: 0.1 },
     });
     assert.equal(await host.client("HTTP/1.1").status("/late"), 504);
     assert.ok([502, 504].includes(await host.client("HTTP/1.1").status("/far")));
-    assert.match(host.log(), /its answer took too long/);
+    assert.match(host.log(), /its response took too long/);
   });
 
-  test("by a closed connection when a response stalls for too long", async () => {
-    await using stuck = await answering((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"));
+  test("a closed connection when a response stalls for too long", async () => {
+    await using stuck = await byteServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"));
     await using host = await proxied({ app: { upstreams: [stuck.url], idle_timeout: 0.1 } });
     await assert.rejects(host.client("HTTP/1.1").request("/app"));
     await until(() => host.log().includes("it stopped sending its response"));
   });
 
-  test("by the response itself when that takes longer than keep_alive", async () => {
+  test("the response even if it takes longer than keep_alive", async () => {
     await using slow = await upstream((request, response) => {
       request.resume();
       setTimeout(() => response.end("late"), request.url === "/now" ? 0 : 250);
@@ -100,14 +100,14 @@ describe("a client is answered", () => {
     await using host = await proxied({ app: { upstreams: [slow.url], keep_alive: 0.1, retries: 0 } });
     const ask = async (method: string, path: string, body?: string) =>
       (await host.client("HTTP/1.1").request({ method, path, ...(body === undefined ? {} : { body }) })).text;
-    // One of them by a connection that was kept.
+    // This request leaves an idle connection for a later one.
     await ask("GET", "/app/now");
     const all = [ask("GET", "/app/"), ask("POST", "/app/", "x"), ask("POST", "/app/"), ask("PUT", "/app/", "x")];
     assert.deepEqual(await Promise.all(all), ["late", "late", "late", "late"]);
     assert.equal(slow.seen.length, 5, "and nothing is sent twice");
   });
 
-  test("by a broken connection when a response stops after the client itself was slow", async () => {
+  test("a broken connection when a response stops after the client itself was slow", async () => {
     await using stuck = await upstream((_, response) => {
       response.writeHead(200, { "Content-Length": 2 ** 25 }).write(Buffer.alloc(2 ** 24));
     });
@@ -142,9 +142,9 @@ describe("a client is answered", () => {
   });
 });
 
-describe("a request is tried again", () => {
-  test("by the next upstream where that can do no harm, so often and no more", async () => {
-    await using lost = await answering((socket) => socket.destroy());
+describe("a request is retried", () => {
+  test("at the next upstream if that is safe, and only as often as the option allows", async () => {
+    await using lost = await byteServer((socket) => socket.destroy());
     await using well = await upstream((_, response) => response.end("well"));
     const away = await nowhere();
     await using host = await proxied({
@@ -164,12 +164,12 @@ describe("a request is tried again", () => {
     assert.deepEqual([await ask("/once"), await ask("/twice"), await ask("/never")], [502, 200, 502]);
   });
 
-  test("where a kept connection turns out to be closed, which is no failure of the upstream", async () => {
+  test("on a new connection when an idle one was closed, which does not count as a failure", async () => {
     let requests = 0;
-    await using server = await answering((socket) => {
+    await using server = await byteServer((socket) => {
       requests += 1;
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-      // The next request on this connection is not answered.
+      // The next request on this connection gets no response.
       socket.once("data", () => socket.destroy());
     });
     await using host = await proxied({ app: { upstreams: [server.url], retries: 0 } });
@@ -193,7 +193,7 @@ describe("an upstream gets no requests", () => {
     for (let at = 0; at < 3; at += 1) assert.equal(await client.status("/only"), 502);
   });
 
-  test("while its answers to checks are bad, and gets them again when they are good", async () => {
+  test("while it fails health checks, and gets them again when it passes", async () => {
     let status = 500;
     await using one = await upstream((request, response) => {
       if (request.url === "/base/health?x") response.statusCode = status;
@@ -205,7 +205,7 @@ describe("an upstream gets no requests", () => {
     await using host = await proxied({ app: { upstreams, balance: "first", health_status: "200, 204", ...health } });
     const client = host.client("HTTP/1.1");
     await until(async () => (await client.text("/app")) === "other");
-    assert.match(host.log(), /is unhealthy: it answered 500/);
+    assert.match(host.log(), /is unhealthy: its response was 500/);
     assert.match(
       host.host.modules().find(({ name }) => name === "http_proxy")?.note ?? "",
       /app: 1 of 2 upstreams healthy/,

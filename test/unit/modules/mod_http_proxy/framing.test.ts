@@ -10,7 +10,7 @@ import type { Settings } from "#modules/mod_http_proxy/settings.ts";
 import { Upstream } from "#modules/mod_http_proxy/upstream.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { rawExchange } from "#test/support/raw.ts";
-import { proxied, told, upstream } from "./proxied.ts";
+import { proxied, seenRequest, upstream } from "./proxied.ts";
 
 const smuggled = `${"\r\n".repeat(60)}GET /internal HTTP/1.1\r\nHost: x\r\n\r\nPOST /taken HTTP/1.1\r\nX: `;
 
@@ -24,12 +24,12 @@ describe("a proxied request", () => {
         for (const method of ["GET", "POST"]) {
           const value = name.startsWith("T") ? "chunked" : "420";
           const client = host.client(by);
-          const answers = [
+          const responses = [
             await client.request({ method, path: "/app/one", headers: { [name.toLowerCase()]: value } }),
             await client.request({ method: "POST", path: "/app/two", body: smuggled }),
             await client.request({ path: "/app/mine", headers: { cookie: "session=victim" } }),
           ];
-          const texts = answers.map(({ text }) => text);
+          const texts = responses.map(({ text }) => text);
           assert.deepEqual(texts, [`${method} /app/one`, "POST /app/two", "GET /app/mine"], `${by} ${name}`);
         }
       }
@@ -56,29 +56,29 @@ describe("a proxied request", () => {
     );
     for (const by of ["HTTP/1.1", "HTTP/2"] as const) {
       const more = { ...forged, "x-forwarded-ssl": "forged", proxy: "forged", x_own: "1", "x-role": "forged" };
-      const { raw } = told(await host.client(by).request({ path: "/app/", headers: more }));
+      const { raw } = seenRequest(await host.client(by).request({ path: "/app/", headers: more }));
       assert.doesNotMatch(JSON.stringify(raw), /forged/, by);
       assert.ok(raw.includes("x_own"), "other names go on as they are");
       assert.ok(raw.includes("operator"));
     }
     await using behind = await proxied({ app: entry });
     const relayed = { "x-forwarded-ssl": "on", x_forwarded_ssl: "forged" };
-    const { raw } = told(await behind.client("HTTP/1.1").request({ path: "/app/", headers: relayed }));
+    const { raw } = seenRequest(await behind.client("HTTP/1.1").request({ path: "/app/", headers: relayed }));
     assert.ok(raw.includes("on") && !raw.includes("forged"), "a trusted proxy writes the exact name");
   });
 
-  test("of HTTP/2 is sent with a path in ASCII, as HTTP/1.1 requires", async () => {
+  test("has a path in ASCII even if it came by HTTP/2, as HTTP/1.1 requires", async () => {
     await using server = await upstream();
     await using host = await proxied({
       app: { upstreams: [server.url] },
-      kept: { upstreams: [server.url], path: "keep" },
+      unchanged: { upstreams: [server.url], path: "keep" },
     });
-    const paths = ["/app/a\xff?b=\x80", "/kept/\xc3\xa9"];
+    const paths = ["/app/a\xff?b=\x80", "/unchanged/\xc3\xa9"];
     for (const path of paths) await host.client("HTTP/2").request(path);
-    assert.deepEqual(server.seen, ["GET /a%FF?b=%80", "GET /kept/%C3%A9"]);
+    assert.deepEqual(server.seen, ["GET /a%FF?b=%80", "GET /unchanged/%C3%A9"]);
   });
 
-  test("whose body has another length than announced closes its upstream connection", async () => {
+  test("closes its upstream connection if the body has a different length than announced", async () => {
     await using server = await upstream((_, response) => response.end("early"));
     server.server.keepAliveTimeout = 60_000;
     const settings = {
@@ -109,7 +109,7 @@ describe("a proxied request", () => {
       await eventually("the end of the exchange", () => target.inFlight === 0);
     };
     await ask("5", ["he", "llo"]);
-    assert.equal(server.sockets.size, 1, "kept after a whole request");
+    assert.equal(server.sockets.size, 1, "the connection stays open after a whole request");
     for (const length of ["7", "4"]) {
       await ask(length, ["he", "llo"]);
       await eventually("the end of the connection", () => server.sockets.size === 0, { within: 5000 });
@@ -118,7 +118,7 @@ describe("a proxied request", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   test("has its own length, whatever other spellings of Content-Length say", async () => {
     const lengths = ["Content_Length", "3", "content.length", "99", "Transfer_Encoding", "x", "Trailer_", "X-A"];
     await using server = await upstream((request, response) => {
@@ -139,7 +139,7 @@ describe("an answer", () => {
     }
   });
 
-  test("in a transfer coding that nobody takes off is an upstream's fault, and does not go on without its name", async () => {
+  test("in a transfer coding that nobody removes is a fault of the upstream, and is not forwarded without the coding's name", async () => {
     const codings = ["gzip, chunked", "gzip", "chunked, gzip", "xchunked", "chunked, chunked"];
     await using server = await upstream((request, response) => {
       const coding = decodeURIComponent(String(request.url).slice(1));
@@ -186,7 +186,7 @@ describe("an answer", () => {
     assert.deepEqual(passed.sort(), ["constructor", "constructor", "tostring", "tostring"]);
   });
 
-  test("has no trailers that belong in the head, nor does a request", async () => {
+  test("has no trailers that belong in the head, and neither has a request", async () => {
     const head = [
       "Set-Cookie: a=1",
       "Content_Length: 3",
@@ -210,13 +210,13 @@ describe("an answer", () => {
     await using host = await proxied({ app: { upstreams: [server.url], ...options } });
     const fields = "Host: a\r\nConnection: close\r\nTransfer-Encoding: chunked";
     const lines = [...head, "X-Sum: 2"].join("\r\n");
-    const answer = await rawExchange(
+    const response = await rawExchange(
       host.http,
       `POST /app HTTP/1.1\r\n${fields}\r\n\r\n1\r\nx\r\n0\r\n${lines}\r\n\r\n`,
     );
     assert.deepEqual(came, ["X-Sum", "2"]);
-    assert.match(answer, /\r\nTrailer: X-Sum\r\n/);
-    assert.match(answer, /whole\r\n0\r\nX-Sum: 1\r\n\r\n$/);
+    assert.match(response, /\r\nTrailer: X-Sum\r\n/);
+    assert.match(response, /whole\r\n0\r\nX-Sum: 1\r\n\r\n$/);
   });
 
   test("keeps all of its headers, up to the size limit of the head", async () => {
@@ -225,8 +225,8 @@ describe("an answer", () => {
       response.writeHead(200, [...many, "Content-Security-Policy", "sandbox", "Content-Length", "5"]).end("whole");
     });
     await using host = await proxied({ app: { upstreams: [server.url] } });
-    const answer = await rawExchange(host.http, "GET /app HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    assert.match(answer, /\r\nX-2999: 1\r\n(?:.*\r\n)*Content-Length: 5\r\n(?:.*\r\n)*\r\nwhole$/);
-    assert.match(answer, /\r\nContent-Security-Policy: sandbox\r\n/);
+    const response = await rawExchange(host.http, "GET /app HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert.match(response, /\r\nX-2999: 1\r\n(?:.*\r\n)*Content-Length: 5\r\n(?:.*\r\n)*\r\nwhole$/);
+    assert.match(response, /\r\nContent-Security-Policy: sandbox\r\n/);
   });
 });

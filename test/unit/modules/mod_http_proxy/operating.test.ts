@@ -1,5 +1,5 @@
 /**
- * The proxy as its operator sees it: options, hosts, changes while it runs, figures and the Admin
+ * The proxy as its operator sees it: options, hosts, changes while it runs, metrics and the Admin
  * API.
  */
 import assert from "node:assert/strict";
@@ -17,7 +17,7 @@ import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 import { adminHost } from "#test/unit/modules/mod_http_admin/support.ts";
 import { proxied, upstream } from "./proxied.ts";
 
-/** An upstream that answers its name, after a time where it is told to wait. */
+/** Starts an upstream that responds with its name. */
 const named = (name: string) => upstream((_, response) => void response.end(name));
 
 async function balanced(balance: string, addresses: readonly string[]) {
@@ -25,12 +25,12 @@ async function balanced(balance: string, addresses: readonly string[]) {
   await using b = await named("b");
   await using c = await named("c");
   await using host = await proxied({ app: { upstreams: [a.url, b.url, c.url], balance } });
-  const answers: string[] = [];
+  const texts: string[] = [];
   for (const address of addresses) {
     const headers = { "x-forwarded-for": address };
-    answers.push((await host.client("HTTP/1.1").request({ path: "/app", headers })).text);
+    texts.push((await host.client("HTTP/1.1").request({ path: "/app", headers })).text);
   }
-  return answers.join("");
+  return texts.join("");
 }
 
 describe("requests go to", () => {
@@ -44,7 +44,7 @@ describe("requests go to", () => {
     for (const name of "abc") assert.ok(spread.includes(name), `${name} has none of ${spread}`);
   });
 
-  test("the upstream that has least to do", async () => {
+  test("the upstream with the fewest requests in progress", async () => {
     await using slow = await upstream(() => undefined);
     await using quick = await named("quick");
     await using host = await proxied({ app: { upstreams: [slow.url, quick.url], balance: "least_connections" } });
@@ -55,7 +55,7 @@ describe("requests go to", () => {
     await slow.stop();
   });
 
-  test("a Unix socket, or over TLS to who proves to be the upstream", async () => {
+  test("a Unix socket, and over TLS only to a server with the certificate of the upstream", async () => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-proxy-"));
     const { certificate, key } = await makeSelfSigned(["inner.test"]);
     const ca = join(folder, "ca.pem");
@@ -90,17 +90,20 @@ describe("requests go to", () => {
   });
 });
 
-test("a wrong option prevents the start, and says what it is", async () => {
+test("a wrong option prevents the start, and the error explains it", async () => {
   const wrong = [
     [{}, /http_proxy\.app\.upstreams is not set/],
-    [{ upstreams: [] }, /upstreams .*one at least/],
-    [{ upstreams: ["ftp://a:hidden@b.test"] }, /upstreams is "ftp:\/\/\*\*\*@b\.test", but a URL may hold no password/],
+    [{ upstreams: [] }, /upstreams .*at least one/],
+    [
+      { upstreams: ["ftp://a:hidden@b.test"] },
+      /upstreams is "ftp:\/\/\*\*\*@b\.test", but a URL may contain no password/,
+    ],
     [{ upstreams: ["ftp://a"] }, /upstreams .*http:\/\/127\.0\.0\.1:3000/],
     [{ upstreams: ["http://a/?b"] }, /neither query/],
     [{ upstreams: ["http://a"], path: "away" }, /path .*strip, keep/],
     [{ upstreams: ["http://a"], balance: "best" }, /balance .*round_robin/],
     [{ upstreams: ["http://a"], health_status: "2xx" }, /health_status .*200-299/],
-    [{ upstreams: ["http://a"], request_headers: { Host: "b" } }, /request_headers\.Host .*by itself/],
+    [{ upstreams: ["http://a"], request_headers: { Host: "b" } }, /request_headers\.Host .*writes this header itself/],
     [{ upstreams: ["http://a"], response_headers: { "X A": "b" } }, /X A .*name of a header/],
     [{ upstreams: ["http://a"], tls_ca: "/nowhere.pem" }, /tls_ca .*cannot be read/],
     [{ upstreams: ["http://a"], upstream: "b" }, /http_proxy\.app\.upstream .*the fields are upstreams/],
@@ -113,17 +116,17 @@ test("a wrong option prevents the start, and says what it is", async () => {
 });
 
 describe("a change of the configuration", () => {
-  test("gives new requests to the new upstreams, and lets those end that run", async () => {
+  test("sends new requests to the new upstreams, and lets requests in progress end", async () => {
     let finish: (() => void) | undefined;
-    await using former = await upstream((_, response) => {
+    await using previous = await upstream((_, response) => {
       response.write("begun ");
       finish = () => void response.end("ended");
     });
     await using next = await named("next");
     const set = (apps: Record<string, unknown>) => ({ modules_enabled: ["http", "http_proxy"], http_proxy: apps });
-    await using host = await reconfigured(set({ app: { upstreams: [former.url] } }));
+    await using host = await reconfigured(set({ app: { upstreams: [previous.url] } }));
     const running = host.get("/app");
-    while (former.seen.length === 0) await once(former.server, "request");
+    while (previous.seen.length === 0) await once(previous.server, "request");
     const plan = await host.apply(set({ app: { upstreams: [next.url] }, more: { upstreams: [next.url] } }));
     assert.deepEqual(
       plan.modules.map(({ action, module }) => `${action} ${module}`),
@@ -132,7 +135,7 @@ describe("a change of the configuration", () => {
     assert.deepEqual([await host.get("/app"), await host.get("/more")], ["next", "next"]);
     finish?.();
     assert.equal(await running, "begun ended");
-    await eventually("the connections to the former are closed", () => former.sockets.size === 0);
+    await eventually("the connections to the former are closed", () => previous.sockets.size === 0);
     await assert.rejects(host.apply(set({ app: { upstreams: ["none"] } })), /http_proxy\.app\.upstreams/);
     assert.equal(await host.get("/app"), "next", "what is refused changes nothing");
     await host.apply(set({ more: { upstreams: [next.url] } }));
@@ -140,7 +143,7 @@ describe("a change of the configuration", () => {
     assert.doesNotMatch(host.log(), /names its app/);
   });
 
-  test("of a virtual host is its own", async () => {
+  test("affects only the virtual host whose options change", async () => {
     await using all = await named("all");
     await using own = await named("own");
     const app = (url: string) => ({ app: { upstreams: [url] } });
@@ -161,7 +164,7 @@ describe("a change of the configuration", () => {
   });
 });
 
-test("the Admin API shows upstreams and drains them, also beyond a reload, and figures count", async (t) => {
+test("the Admin API shows and drains upstreams, which stay drained after a reload, and metrics count requests", async (t) => {
   await using a = await named("a");
   await using b = await named("b");
   const running = await adminHost(t, {

@@ -1,4 +1,4 @@
-/** A host whose apps are answered by servers of the test. */
+/** A host whose apps forward requests to servers of the test. */
 import { once } from "node:events";
 import http, { type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
@@ -9,7 +9,7 @@ export interface Upstream extends AsyncDisposable {
   readonly server: http.Server;
   readonly url: string;
   readonly port: number;
-  /** Requests that came so far: method and target. */
+  /** Requests so far: method and target. */
   readonly seen: string[];
   /** Connections that are open. */
   readonly sockets: ReadonlySet<Socket>;
@@ -17,8 +17,8 @@ export interface Upstream extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** A server on a port of the loopback; without a listener it tells what it was asked, as JSON. */
-export async function upstream(listener: RequestListener = tell, port = 0): Promise<Upstream> {
+/** Starts a server on a loopback port. Without a listener it responds with the request as JSON. */
+export async function upstream(listener: RequestListener = describeRequest, port = 0): Promise<Upstream> {
   const seen: string[] = [];
   const server = http.createServer((request, response) => {
     seen.push(`${request.method} ${request.url}`);
@@ -45,8 +45,8 @@ export function track(server: Server): Set<Socket> {
   return sockets;
 }
 
-/** What an upstream was asked. */
-export interface Told {
+/** A request as an upstream has received it. */
+export interface SeenRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -55,7 +55,7 @@ export interface Told {
   readonly trailers: Readonly<Record<string, string | undefined>>;
 }
 
-function tell(request: IncomingMessage, response: ServerResponse): void {
+function describeRequest(request: IncomingMessage, response: ServerResponse): void {
   void text(request).then(
     (body) => {
       const { method, url, headers, rawHeaders: raw, trailers } = request;
@@ -66,11 +66,11 @@ function tell(request: IncomingMessage, response: ServerResponse): void {
   );
 }
 
-export function told(reply: { readonly text: string }): Told {
-  return JSON.parse(reply.text) as Told;
+export function seenRequest(reply: { readonly text: string }): SeenRequest {
+  return JSON.parse(reply.text) as SeenRequest;
 }
 
-/** A host with the module and these entries of its option. */
+/** Starts a host with the module and these entries of its option. */
 export function proxied(http_proxy: unknown, more: Record<string, unknown> = {}): Promise<TestHost> {
   return startHost({ config: { modules_enabled: ["http", "http_proxy"], http_proxy, ...more } });
 }

@@ -1,8 +1,8 @@
-/** What upstreams get of a request, and clients of an answer. */
+/** Requests as upstreams receive them, and responses as clients receive them. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { rawExchange } from "#test/support/raw.ts";
-import { proxied, told, upstream } from "./proxied.ts";
+import { proxied, seenRequest, upstream } from "./proxied.ts";
 
 describe("a proxied request", () => {
   test("reaches the upstream with its method, query, body and headers, below the path of the app", async () => {
@@ -15,16 +15,16 @@ describe("a proxied request", () => {
         headers: { "X-Own": "1", cookie: ["a=1", "b=2"], host: "example.test" },
         body: "hello",
       });
-      const asked = told(reply);
+      const seen = seenRequest(reply);
       assert.equal(reply.status, 200, by);
-      assert.deepEqual([asked.method, asked.url, asked.body], ["PUT", "/a%20b/%C3%A4?x=1&y", "hello"], by);
-      assert.equal(asked.headers["x-own"], "1");
-      assert.equal(asked.headers.cookie, "a=1; b=2");
-      assert.equal(asked.headers["content-length"], "5");
+      assert.deepEqual([seen.method, seen.url, seen.body], ["PUT", "/a%20b/%C3%A4?x=1&y", "hello"], by);
+      assert.equal(seen.headers["x-own"], "1");
+      assert.equal(seen.headers.cookie, "a=1; b=2");
+      assert.equal(seen.headers["content-length"], "5");
     }
   });
 
-  test("that is a preflight is answered by the host where the app has CORS on, and by the upstream elsewhere", async () => {
+  test("gets its preflight from the host if the app has CORS on, and else from the upstream", async () => {
     await using server = await upstream();
     const entry = { upstreams: [server.url] };
     await using host = await proxied(
@@ -45,7 +45,7 @@ describe("a proxied request", () => {
     assert.deepEqual(server.seen, ["OPTIONS /a", "OPTIONS /a"]);
   });
 
-  test("loses what is of one connection, and what Connection names, on both ways", async () => {
+  test("loses hop-by-hop headers, and those that Connection names, in both directions", async () => {
     await using server = await upstream((request, response) => {
       response.writeHead(200, [
         "Connection", "X-Hop, keep-alive", "X-Hop", "1", "Keep-Alive", "timeout=9", "Proxy-Authenticate", "Basic",
@@ -73,7 +73,7 @@ describe("a proxied request", () => {
     );
   });
 
-  test("tells who asks: what a trusted proxy says goes on, what anybody else says does not", async () => {
+  test("describes the client by the headers of a trusted proxy, and not by those of anybody else", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [server.url] } });
     const headers = {
@@ -84,7 +84,7 @@ describe("a proxied request", () => {
       x_forwarded_for: "6.6.6.6",
       forwarded: "for=6.6.6.6",
     };
-    const trusted = told(await host.client("HTTP/1.1").request({ path: "/app", headers })).headers;
+    const trusted = seenRequest(await host.client("HTTP/1.1").request({ path: "/app", headers })).headers;
     assert.equal(trusted["x-forwarded-for"], "192.0.2.7, 10.0.0.1, 127.0.0.1");
     assert.deepEqual([trusted["x-forwarded-proto"], trusted["x-forwarded-host"]], ["https", "outer.test"]);
     assert.match(String(trusted.forwarded), /^for=192\.0\.2\.7;proto=https;host=outer\.test, for=10\.0\.0\.1, for=127/);
@@ -92,12 +92,12 @@ describe("a proxied request", () => {
 
     await using modern = await proxied({ app: { upstreams: [server.url] } }, { http_legacy_x_forwarded: false });
     const chain = { host: "site.test", forwarded: "for=192.0.2.7;host=outer.test" };
-    const newer = told(await modern.client("HTTP/1.1").request({ path: "/app", headers: chain })).headers;
+    const newer = seenRequest(await modern.client("HTTP/1.1").request({ path: "/app", headers: chain })).headers;
     assert.equal(newer["x-forwarded-host"], "outer.test");
     assert.equal(newer.forwarded, `${chain.forwarded}, for=127.0.0.1;proto=http;host=site.test`);
 
     await using open = await proxied({ app: { upstreams: [server.url] } }, { trusted_proxies: [] });
-    const own = told(await open.client("HTTP/2").request({ path: "/app", headers })).headers;
+    const own = seenRequest(await open.client("HTTP/2").request({ path: "/app", headers })).headers;
     assert.deepEqual(
       ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "x-real-ip"].map((name) => own[name]),
       ["127.0.0.1", "https", "site.test", "for=127.0.0.1;proto=https;host=site.test", "127.0.0.1"],
@@ -125,21 +125,21 @@ describe("a proxied request", () => {
       const reply = await host
         .client("HTTP/1.1")
         .request({ path, headers: { "x-secret": "theirs", "user-agent": "u" } });
-      return { reply, asked: told(reply) };
+      return { reply, seen: seenRequest(reply) };
     };
-    const { reply, asked } = await ask("/strip/a?b");
-    assert.equal(asked.url, "/v2/a?b");
-    assert.deepEqual([asked.headers.host, asked.headers["x-secret"]], [new URL(server.url).host, "s"]);
-    assert.deepEqual([asked.headers["user-agent"], asked.headers.forwarded], [undefined, undefined]);
+    const { reply, seen } = await ask("/strip/a?b");
+    assert.equal(seen.url, "/v2/a?b");
+    assert.deepEqual([seen.headers.host, seen.headers["x-secret"]], [new URL(server.url).host, "s"]);
+    assert.deepEqual([seen.headers["user-agent"], seen.headers.forwarded], [undefined, undefined]);
     assert.deepEqual([reply.header("server"), reply.header("x-frame-options")], [undefined, "DENY"]);
     assert.equal(reply.header("location"), "/strip/next?a");
-    assert.equal((await ask("/strip")).asked.url, "/v2/");
-    assert.equal((await ask("/keep/a")).asked.url, "/v2/keep/a");
+    assert.equal((await ask("/strip")).seen.url, "/v2/");
+    assert.equal((await ask("/keep/a")).seen.url, "/v2/keep/a");
     const moved = await ask("/moved//a/");
-    assert.deepEqual([moved.asked.url, moved.asked.headers.host], ["/v2/inner/a/", "name.test"]);
+    assert.deepEqual([moved.seen.url, moved.seen.headers.host], ["/v2/inner/a/", "name.test"]);
   });
 
-  test("that goes round in a circle is ended", async () => {
+  test("ends with 508 if an upstream forwards it back in a circle", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [server.url] } });
     const ask = (hops: number) =>
@@ -147,12 +147,12 @@ describe("a proxied request", () => {
         .client("HTTP/1.1")
         .request({ path: "/app", headers: { via: new Array(hops).fill("1.1 modhost").join(", ") } });
     const few = await ask(7);
-    assert.deepEqual([few.status, told(few).headers.via?.split(", ").length], [200, 8]);
+    assert.deepEqual([few.status, seenRequest(few).headers.via?.split(", ").length], [200, 8]);
     assert.equal((await ask(8)).status, 508);
     assert.equal(server.seen.length, 1);
   });
 
-  test("whose path an upstream might take for that of another app is refused", async () => {
+  test("is refused if an upstream might take its path for that of another app", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [`${server.url}/inner`] } });
     const climbing = [
@@ -174,7 +174,7 @@ describe("a proxied request", () => {
     }
   });
 
-  test("has no header from the client that the option sets, in whatever spelling, be it behind the body", async () => {
+  test("has no header from the client that the option sets, in any spelling, and no such trailer", async () => {
     await using server = await upstream();
     const request_headers = { "X-Key": "k", "X-User": "", X_Own: "o" };
     await using host = await proxied({ app: { upstreams: [server.url], request_headers } });
@@ -183,7 +183,7 @@ describe("a proxied request", () => {
       host.http,
       `POST /app HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${lines}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n${lines}\r\n`,
     );
-    const { headers, trailers } = told({ text: /\{.*\}/s.exec(reply)?.[0] ?? reply });
+    const { headers, trailers } = seenRequest({ text: /\{.*\}/s.exec(reply)?.[0] ?? reply });
     const named = Object.entries(headers).filter(([name]) => name.startsWith("x") && !/^x-(f|r)/.test(name));
     assert.deepEqual(named, [
       ["x-other", "theirs"],
@@ -193,13 +193,13 @@ describe("a proxied request", () => {
     assert.deepEqual(trailers, { "x-other": "theirs" });
   });
 
-  test("is not sent to another server by two slashes in an upstream's address of itself", async () => {
+  test("is not redirected to another server by two slashes in an upstream's address of itself", async () => {
     await using server = await upstream((request, response) => {
       response.writeHead(302, { Location: `http://${request.headers.host}${request.url}` }).end();
     });
     const entry = { upstreams: [server.url], host: "upstream" };
-    const apps = { root: entry, kept: { ...entry, path: "keep" } };
-    for (const app of ["root", "kept"] as const) {
+    const apps = { root: entry, unchanged: { ...entry, path: "keep" } };
+    for (const app of ["root", "unchanged"] as const) {
       await using host = await proxied({ [app]: { ...apps[app], path: "keep" } }, { http_paths: { [app]: "/" } });
       for (const path of ["//other.test/x", "/%5cother.test/x"]) {
         const reply = await host.client("HTTP/1.1").request({ path });
@@ -209,7 +209,7 @@ describe("a proxied request", () => {
     }
   });
 
-  test("keeps the bytes of headers beyond ASCII on both ways, whatever the body is", async () => {
+  test("keeps the bytes of headers beyond ASCII in both directions, with any body", async () => {
     const value = "caf\u00c3\u00a9";
     await using server = await upstream((request, response) => {
       request.resume();
@@ -238,7 +238,7 @@ describe("a proxied request", () => {
         }
   });
 
-  test("leads clients to the app where the upstream leads to itself, without a scheme and in any case, too", async () => {
+  test("redirects clients to the app if the upstream redirects to itself, also without a scheme and in any case", async () => {
     await using server = await upstream((request, response) => {
       const location = String(request.headers["x-location"]).replace("UPSTREAM", `127.0.0.1:${server.port}`);
       response.writeHead(302, { Location: location }).end();
@@ -258,7 +258,7 @@ describe("a proxied request", () => {
     }
   });
 
-  test("goes no further than Max-Forwards lets an OPTIONS or TRACE go", async () => {
+  test("is forwarded no further than Max-Forwards allows for OPTIONS and TRACE", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [server.url] } });
     const ask = (method: string, hops: string) =>
@@ -268,12 +268,12 @@ describe("a proxied request", () => {
     assert.match(options.header("allow") ?? "", /GET.*POST/);
     assert.equal((await ask("TRACE", "0")).status, 501);
     assert.deepEqual(server.seen, []);
-    assert.equal(told(await ask("OPTIONS", "2")).headers["max-forwards"], "1");
-    assert.equal(told(await ask("GET", "0")).headers["max-forwards"], "0", "it says nothing of other methods");
-    assert.equal(told(await ask("OPTIONS", "x")).headers["max-forwards"], undefined);
+    assert.equal(seenRequest(await ask("OPTIONS", "2")).headers["max-forwards"], "1");
+    assert.equal(seenRequest(await ask("GET", "0")).headers["max-forwards"], "0", "it says nothing of other methods");
+    assert.equal(seenRequest(await ask("OPTIONS", "x")).headers["max-forwards"], undefined);
   });
 
-  test("gets what protocol the upstream asks for by a 426", async () => {
+  test("gets a 426 with the protocol that the upstream requires", async () => {
     await using server = await upstream((_, response) => {
       response.writeHead(426, { Upgrade: "websocket", Connection: "Upgrade" }).end("no");
     });
@@ -283,7 +283,7 @@ describe("a proxied request", () => {
     assert.equal((await host.client("HTTP/2").request("/app/")).status, 426);
   });
 
-  test("is 502 where the upstream sends answers before its answer without end", async () => {
+  test("gets 502 if the upstream sends interim responses without end", async () => {
     await using server = await upstream((request, response) => {
       const count = request.url === "/few" ? 100 : 20_000;
       response.socket?.write("HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n".repeat(count));
@@ -292,6 +292,6 @@ describe("a proxied request", () => {
     await using host = await proxied({ app: { upstreams: [server.url] } });
     assert.equal((await host.client("HTTP/1.1").request("/app/many")).status, 502);
     assert.equal((await host.client("HTTP/1.1").request("/app/few")).text, "answer");
-    assert.match(host.log(), /too many answers before its answer/);
+    assert.match(host.log(), /too many interim responses/);
   });
 });

@@ -1,18 +1,18 @@
 /**
- * Bodies on their way through the proxy: no faster than they are taken, whole or broken, never held
- * back.
+ * Bodies that the proxy forwards: as fast as the receiver reads them, without delay, and broken off
+ * if the sender is lost.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { RawConnection, rawExchange } from "#test/support/raw.ts";
-import { proxied, told, upstream } from "./proxied.ts";
+import { proxied, seenRequest, upstream } from "./proxied.ts";
 
-const asked = (path: string, fields = "", method = "GET") => `${method} ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`;
+const head = (path: string, fields = "", method = "GET") => `${method} ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`;
 
-describe("an answer", () => {
-  test("goes on piece by piece, and is broken where the upstream is lost in its middle", async () => {
+describe("a response", () => {
+  test("is forwarded piece by piece, and is broken off when the upstream is lost in its middle", async () => {
     let go: (() => void) | undefined;
     await using server = await upstream((request, response) => {
       response.writeHead(200, request.url === "/known" ? { "Content-Length": "100" } : {});
@@ -22,7 +22,7 @@ describe("an answer", () => {
     await using host = await proxied({ app: { upstreams: [server.url] } });
     for (const path of ["/app/events", "/app/known"]) {
       using client = await RawConnection.open(host.http);
-      client.write(asked(path));
+      client.write(head(path));
       await client.until(/data: 1/);
       go?.();
       assert.doesNotMatch(await client.end(), /\r\n0\r\n\r\n$/, path);
@@ -35,7 +35,7 @@ describe("an answer", () => {
     assert.doesNotMatch(host.log(), /"level":"error"/, "the fault is not the module's");
   });
 
-  test("goes on piece by piece, and is broken, behind guards and compression as well", async () => {
+  test("is forwarded piece by piece, and is broken off, behind guards and compression as well", async () => {
     let go: (() => void) | undefined;
     await using server = await upstream((_, response) => {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -47,7 +47,7 @@ describe("an answer", () => {
     await using host = await proxied({ app: { upstreams: [server.url] } }, { modules_enabled, http_guard });
     for (const fields of ["", "Accept-Encoding: gzip\r\n"]) {
       using client = await RawConnection.open(host.http);
-      client.write(asked("/app/events", fields));
+      client.write(head("/app/events", fields));
       await client.until(/X-Content-Type-Options: nosniff.*\r\n\r\n[^\r]+\r\n[^\r]{9}/s);
       go?.();
       assert.doesNotMatch(await client.end(), /\r\n0\r\n\r\n$/);
@@ -55,7 +55,7 @@ describe("an answer", () => {
     assert.doesNotMatch(host.log(), /"level":"error"/, "the fault is not the module's");
   });
 
-  test("has the length, the trailers and the hints of the upstream, and a body only where there is one", async () => {
+  test("has the length, the trailers and the hints of the upstream, and a body only if the upstream sends one", async () => {
     await using server = await upstream((request, response) => {
       if (request.url === "/none") response.writeHead(204).end();
       else if (request.url === "/same") response.writeHead(304, { ETag: '"a"' }).end();
@@ -81,12 +81,12 @@ describe("an answer", () => {
       assert.deepEqual([full.text, full.trailers["x-sum"]], ["body", "4"], by);
     }
     using raw = await RawConnection.open(host.http);
-    raw.write(asked("/app/"));
+    raw.write(head("/app/"));
     await raw.until(/^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>.*HTTP\/1\.1 200 Fine\r\n/s);
     assert.equal(server.sockets.size, 1, "one connection was used again and again");
   });
 
-  test("has only those hints of the upstream that can be read in one way, so that no text of a link holds the host", async () => {
+  test("has only hints that can be parsed in one way, so that no link blocks the host", async () => {
     const hints = [
       '</a.css>; rel=preload; as="style"',
       `</b.css>${";a=b".repeat(60)} "`,
@@ -99,14 +99,14 @@ describe("an answer", () => {
     });
     await using host = await proxied({ app: { upstreams: [server.url] } });
     using raw = await RawConnection.open(host.http);
-    raw.write(asked("/app"));
+    raw.write(head("/app"));
     const [, links] = await raw.until(/^HTTP\/1\.1 103 Early Hints\r\n(.*?)\r\n\r\nHTTP\/1\.1 200 OK\r\n.*body$/s);
     assert.equal(links, `Link: ${hints[0]}`);
-    const answer = await host.client("HTTP/2").request("/app");
-    assert.equal(answer.text, "body");
+    const response = await host.client("HTTP/2").request("/app");
+    assert.equal(response.text, "body");
   });
 
-  test("that nobody waits for stops being fetched", async () => {
+  test("is no longer fetched when the client has left", async () => {
     const gone = Promise.withResolvers<void>();
     await using server = await upstream((_, response) => {
       response.write("begun");
@@ -114,7 +114,7 @@ describe("an answer", () => {
     });
     await using host = await proxied({ app: { upstreams: [server.url] } });
     const client = await RawConnection.open(host.http);
-    client.write(asked("/app"));
+    client.write(head("/app"));
     await client.until(/begun/);
     client.destroy();
     await gone.promise;
@@ -136,7 +136,7 @@ describe("an answer", () => {
     await using host = await proxied({ app: { upstreams: [server.url] } });
     const client = await RawConnection.open(host.http);
     client.socket.pause();
-    client.write(asked("/app"));
+    client.write(head("/app"));
     let before = -1;
     while (before !== written || written === 0) {
       before = written;
@@ -148,21 +148,21 @@ describe("an answer", () => {
 });
 
 describe("a request body", () => {
-  test("goes on as it comes: coded, chunked, with trailers, and when the upstream asks for it", async () => {
+  test("is forwarded as it arrives: coded, chunked, with trailers, and when the upstream requests it", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [server.url] } });
     const zipped = gzipSync("hello");
     const coded = await host
       .client("HTTP/1.1")
       .request({ method: "POST", path: "/app", headers: { "content-encoding": "gzip" }, body: zipped });
-    assert.equal(told(coded).headers["content-length"], String(zipped.length));
+    assert.equal(seenRequest(coded).headers["content-length"], String(zipped.length));
     using raw = await RawConnection.open(host.http);
-    raw.write(asked("/app", "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\nExpect: 100-continue\r\n", "POST"));
+    raw.write(head("/app", "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\nExpect: 100-continue\r\n", "POST"));
     await raw.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/);
     raw.write("5\r\nhello\r\n");
     raw.write("0\r\nX-Sum: 5\r\nX_Forwarded_For: 6.6.6.6\r\nHost: b\r\n\r\n");
     const [, json = ""] = await raw.until(/\r\n(\{.*\})/);
-    const { body, trailers, headers } = told({ text: json });
+    const { body, trailers, headers } = seenRequest({ text: json });
     assert.deepEqual(Object.keys(trailers), ["x-sum"]);
     assert.deepEqual([body, trailers["x-sum"], headers["transfer-encoding"]], ["hello", "5", "chunked"]);
   });
@@ -174,11 +174,11 @@ describe("a request body", () => {
     });
     await using host = await proxied({ app: { upstreams: [server.url] } });
     using raw = await RawConnection.open(host.http);
-    raw.write(asked("/app", "Content-Length: 5\r\nExpect: 100-continue\r\n", "PUT"));
+    raw.write(head("/app", "Content-Length: 5\r\nExpect: 100-continue\r\n", "PUT"));
     await raw.until(/^HTTP\/1\.1 417 /);
   });
 
-  test("that is too large is refused, and is taken no faster than the upstream takes it", async () => {
+  test("is refused if it is too large, and is read no faster than the upstream reads it", async () => {
     await using server = await upstream((request) => void request.pause());
     await using host = await proxied({
       app: { upstreams: [server.url] },
@@ -193,7 +193,7 @@ describe("a request body", () => {
     })();
     assert.equal((await client.request({ method: "POST", path: "/small", body: pieces })).status, 413);
     using raw = await RawConnection.open(host.http);
-    raw.write(asked("/app", `Content-Length: ${2 ** 30}\r\n`, "POST"));
+    raw.write(head("/app", `Content-Length: ${2 ** 30}\r\n`, "POST"));
     const piece = Buffer.alloc(1024 * 1024);
     let sent = 0;
     while (sent < 256 && raw.socket.writableLength === 0) {
@@ -202,22 +202,22 @@ describe("a request body", () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     assert.ok(sent < 64, `${sent} MiB were taken in for a server that reads nothing`);
-    // A connection that is not read does not show that its client has left: this one ends with its
+    // A connection that nobody reads does not show that its client has left. It ends with its
     // upstream.
     await server.stop();
   });
 
-  test("whose length or form is not clear reaches no upstream", async () => {
+  test("reaches no upstream if its length or form is ambiguous", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [server.url] } });
-    const post = (fields: string, body: string) => asked("/app", fields, "POST") + body;
+    const post = (fields: string, body: string) => head("/app", fields, "POST") + body;
     for (const text of [
       post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
       post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\nGET /app HTTP/1.1\r\n\r\n"),
       post("Content-Length: 5\r\nContent-Length: 6\r\n", "hello!"),
       post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n"),
       post("X-A: 1\r\n Transfer-Encoding: chunked\r\n", ""),
-      asked("/app", "Content-Length: +5\r\n", "POST"),
+      head("/app", "Content-Length: +5\r\n", "POST"),
     ]) {
       assert.match(await rawExchange(host.http, `${text}`), /^HTTP\/1\.1 400 /, JSON.stringify(text));
     }

@@ -1,4 +1,4 @@
-/** Websockets through the proxy: two connections that are one. */
+/** Websockets through the proxy. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
@@ -9,7 +9,7 @@ import { handshake, handshakeStatus, SocketClient } from "#test/support/websocke
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 import { proxied, upstream } from "./proxied.ts";
 
-/** An upstream that sends back what it gets, after what it was asked by. */
+/** Starts an upstream that sends the header of the request, and then echoes all messages. */
 async function echoing() {
   const server = await upstream();
   const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: true });
@@ -28,7 +28,7 @@ async function echoing() {
 }
 
 describe("a proxied websocket", () => {
-  test("carries messages of any size both ways, and what closes one side closes the other", async () => {
+  test("carries messages of any size in both directions, and closes at both ends", async () => {
     await using server = await echoing();
     await using host = await proxied({ app: { upstreams: [server.url] } });
     for (const port of [`http://127.0.0.1:${host.http}`, `https://127.0.0.1:${host.https}`]) {
@@ -53,7 +53,7 @@ describe("a proxied websocket", () => {
     assert.equal((await lost.closed).code, 1006);
   });
 
-  test("is refused as the upstream refuses it, or where there is none", async () => {
+  test("is refused with the upstream's response, or if there is no upstream", async () => {
     await using server = await echoing();
     await using gone = await upstream();
     await using host = await proxied({ app: { upstreams: [server.url] }, gone: { upstreams: [gone.url] } });
@@ -93,10 +93,10 @@ describe("a proxied websocket", () => {
       const began = performance.now();
       let last = began;
       let longest = 0;
-      let isAnswered = true;
-      while (isAnswered && last - began < 1500) {
+      let hasResponded = true;
+      while (hasResponded && last - began < 1500) {
         client.send("a");
-        isAnswered = await client.next().then(
+        hasResponded = await client.next().then(
           () => true,
           () => false,
         );
@@ -110,7 +110,7 @@ describe("a proxied websocket", () => {
     }
   });
 
-  test("counts as one of the upstream, and goes on with it when the configuration changes", async () => {
+  test("counts for its upstream, and stays open when the configuration changes", async () => {
     await using server = await echoing();
     await using other = await echoing();
     const set = (url: string, apps = {}) => ({
@@ -121,10 +121,10 @@ describe("a proxied websocket", () => {
     const url = `http://127.0.0.1:${host.port()}/app/ws`;
     using client = await SocketClient.open(url);
     await client.next();
-    const figures = await (await fetch(`http://127.0.0.1:${host.port()}/metrics`)).text();
+    const metrics = await (await fetch(`http://127.0.0.1:${host.port()}/metrics`)).text();
     const labels = `app="app",upstream="${server.url}"`;
-    assert.ok(figures.includes(`modhost_http_proxy_in_flight{${labels}} 1\n`));
-    assert.ok(figures.includes(`modhost_http_proxy_requests_total{${labels},class="1xx"} 1\n`));
+    assert.ok(metrics.includes(`modhost_http_proxy_in_flight{${labels}} 1\n`));
+    assert.ok(metrics.includes(`modhost_http_proxy_requests_total{${labels},class="1xx"} 1\n`));
     assert.equal(await handshakeStatus(url), 503);
     await host.apply(set(other.url));
     using next = await SocketClient.open(url);
@@ -132,14 +132,14 @@ describe("a proxied websocket", () => {
     client.send("still there?");
     assert.equal(await client.next(), "still there?");
     assert.deepEqual([server.sockets.clients.size, other.sockets.clients.size], [1, 1]);
-    // An app that is no more takes its websockets along.
+    // Websockets end with their app.
     await host.apply({ ...set(other.url), http_proxy: {} });
     await Promise.all([client.closed, next.closed]);
     assert.equal(await handshakeStatus(url), 404);
   });
 });
 
-test("a client that says something before its websocket is open is heard by the upstream", async () => {
+test("bytes that a client sends before its websocket is open reach the upstream", async () => {
   await using server = await upstream();
   server.server.on("upgrade", (_, socket, head: Buffer) => {
     socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst ");

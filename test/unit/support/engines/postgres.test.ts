@@ -20,7 +20,7 @@ const query = async (server: Postgres, text: string) => {
   }
 };
 
-test("PostgreSQL keeps what was committed over a kill, and a standby that is promoted has it, too", {
+test("committed rows survive a kill of PostgreSQL, and a promoted standby has them, too", {
   skip: noPostgres,
 }, async () => {
   await using server = await Postgres.start();
@@ -29,7 +29,7 @@ test("PostgreSQL keeps what was committed over a kill, and a standby that is pro
   await open`SELECT 1`;
   server.freeze();
   const frozen = [query(server, "SELECT 7"), open`SELECT 8 AS n`.then(([row]) => row?.n)];
-  // Nor does what was connected before get an answer.
+  // Earlier connections get no response, either.
   assert.equal(await Promise.race([...frozen, sleep(300, "none")]), "none");
   server.thaw();
   assert.deepEqual(await Promise.all(frozen), [[7], 8]);
@@ -48,7 +48,7 @@ test("PostgreSQL keeps what was committed over a kill, and a standby that is pro
   assert.deepEqual(await query(standby, "SELECT value FROM kept"), [1, 2, 3]);
 });
 
-test("PostgreSQL of one run begins with copies of the same files, each with its own data", {
+test("PostgreSQL servers of one run start from copies of the same files and have data of their own", {
   skip: noPostgres,
 }, async (t) => {
   const run = await mkdtemp(join(tmpdir(), "modhost-of-run-"));
@@ -71,9 +71,9 @@ test("PostgreSQL of one run begins with copies of the same files, each with its 
 
 const unbound = noPostgres || (endsWithUs ? false : "this system has no setpriv");
 
-test("PostgreSQL ends with the process that started it, also when that is killed", { skip: unbound }, async () => {
+test("PostgreSQL ends with the process that started it, even if that is killed", { skip: unbound }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "modhost-killed-"));
-  // PostgreSQL may be another user.
+  // PostgreSQL may run as another user.
   await chmod(folder, 0o755);
   const program = `
     import { Postgres } from "#test/support/engines/postgres.ts";

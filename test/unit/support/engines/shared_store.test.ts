@@ -22,7 +22,7 @@ test("each test gets an empty store on the engines of its process", { skip: noSh
   }
 });
 
-test("a commit whose answer is lost took place, and a network that is cut or swallows mends", {
+test("a commit whose response is lost has been made, and a connection recovers from a network that was cut or swallowed data", {
   skip: noSharedStore,
 }, async () => {
   const { sql: server } = await sharedStore();
@@ -30,7 +30,7 @@ test("a commit whose answer is lost took place, and a network that is cut or swa
   const url = server.url().replace(`:${server.port}/`, `:${network.port}/`);
   const sql = connect(url, { max: 1, onnotice: () => {}, backoff: () => 0.05 });
   await sql`CREATE TABLE lost (value int)`;
-  const lost = network.loseAnswer(/COMMIT\0/);
+  const lost = network.loseResponse(/COMMIT\0/);
   await assert.rejects(
     sql.begin((inside) => inside`INSERT INTO lost VALUES (1)`),
     /ECONNRESET|CONNECTION_CLOSED/,
@@ -39,14 +39,14 @@ test("a commit whose answer is lost took place, and a network that is cut or swa
   assert.deepEqual([...(await sql`SELECT value FROM lost`)], [{ value: 1 }]);
   network.swallow();
   const waiting = sql`SELECT 2 AS two`;
-  let isAnswered = false;
-  const answered = waiting.then((rows) => {
-    isAnswered = true;
+  let hasResponse = false;
+  const response = waiting.then((rows) => {
+    hasResponse = true;
     return [...rows];
   });
   await new Promise((later) => setTimeout(later, 50));
-  assert.equal(isAnswered, false);
+  assert.equal(hasResponse, false);
   network.restore();
-  assert.deepEqual(await answered, [{ two: 2 }]);
+  assert.deepEqual(await response, [{ two: 2 }]);
   await sql.end();
 });

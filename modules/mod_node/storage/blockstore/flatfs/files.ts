@@ -1,4 +1,4 @@
-/** The operations that change files. */
+/** The file operations that a flatfs needs for changes. */
 import { mkdir, open, rename, rm, stat, unlink } from "node:fs/promises";
 import { syncFolder } from "../../repo/atomic_file.ts";
 import { fileMode, folderMode } from "./layout.ts";

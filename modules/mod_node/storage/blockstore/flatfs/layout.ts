@@ -7,7 +7,7 @@ import { CID } from "multiformats/cid";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { raw } from "../../../formats/cid/codecs.ts";
 import { makeCid } from "../../../formats/cid/make.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 
 export const defaultShardFunc = "/repo/flatfs/shard/v1/next-to-last/2";
 
@@ -41,7 +41,8 @@ const makers: Readonly<Record<string, (length: number) => ShardFunc>> = {
 export function shardFunc(text: string): ShardFunc {
   const [, name = "", length = ""] = /^\/repo\/flatfs\/shard\/v1\/([a-z-]+)\/(\d{1,2})$/.exec(text) ?? [];
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
-  if (make === undefined || Number(length) === 0) throw new NodeError(`invalid shard identifier: ${text}`);
+  if (make === undefined || Number(length) === 0)
+    throw failure("DATASTORE_INVALID", { reason: `invalid shard identifier: ${text}` });
   return make(Number(length));
 }
 
@@ -54,7 +55,8 @@ export type NamedAfter = "cid" | "multihash";
  */
 export function nameOf(cid: CID, namedAfter: NamedAfter = "cid"): string {
   const name = base32upper.baseEncode(namedAfter === "cid" ? cid.bytes : cid.multihash.bytes);
-  if (name.length + extension.length > MAX_NAME) throw new NodeError(`${cid} cannot be stored: it is too long`);
+  if (name.length + extension.length > MAX_NAME)
+    throw failure("BLOCK_NOT_STORABLE", { cid: String(cid), reason: "it is too long" });
   return name;
 }
 
@@ -77,14 +79,15 @@ export function cidNamed(name: string, namedAfter: NamedAfter = "cid"): CID | un
   }
 }
 
-export const readme = `Blocks, each in a file of its own: <name>.data, where <name> is the CID of the
-block in base32 (capital letters, no padding), without the letter B that names
-the base. A file stands in the folder that the function in the file SHARDING
-finds. With ".../next-to-last/2" that is named as the two characters before the
-last of <name>:
+export const readme = `Blocks, each in its own file <name>.data, where <name> is the CID of the block
+in upper-case base32, without padding and without the multibase prefix B. The
+function in the file SHARDING determines the folder of a file. With
+".../next-to-last/2", it is named after the two characters before the last one
+of <name>:
 
     SC/AFKREIA22FLID5AJ2KU7URG47MDLROZIH6YF2KALU2PWEFPVI37YLKRSCA.data
 
-Files of the folder .temp are not whole yet. diskUsage.cache says about how many
-bytes all of it takes; it may be removed, and is calculated anew then.
+Files in the folder .temp are incomplete. diskUsage.cache contains the
+approximate number of bytes of all files. It may be removed, and is then
+computed again.
 `;

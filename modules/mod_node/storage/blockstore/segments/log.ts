@@ -166,7 +166,7 @@ export class Log {
     if (target <= this.#synced) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.#waiters.push({ target, resolve, reject });
-      this.#gathering.ask();
+      this.#gathering.request();
     });
   }
 

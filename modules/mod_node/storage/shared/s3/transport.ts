@@ -287,7 +287,7 @@ async function* counting(pieces: AsyncIterable<Uint8Array>, metrics: RequestMetr
   }
 }
 
-/** Whether the store answered the question if an object exists: the request did not fail. */
+/** Whether the error says that an object exists or does not exist, so the request itself worked. */
 const isExpectedStatus = (error: unknown): boolean =>
   error instanceof S3Fault && (error.status === 404 || error.status === 412);
 

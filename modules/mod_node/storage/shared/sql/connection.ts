@@ -10,7 +10,7 @@ import { tlsOptions } from "./tls.ts";
 export type Sql = postgres.Sql;
 
 const CONNECT_MS = 3000;
-/** Milliseconds for ending a client. A client that is told to end immediately takes one tick. */
+/** Milliseconds for ending a client. Ending it immediately takes one tick. */
 const END_MS = 1000;
 /**
  * Maximum delay between attempts. It grows from the first value to the last, and the actual delay

@@ -1,6 +1,6 @@
 /**
- * Sockets that systemd, or another parent process, has opened: they exist longer than the server,
- * so that no connection is refused.
+ * Sockets that systemd or another program has opened for the server: they outlive the server, and
+ * no connection is refused.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -28,8 +28,8 @@ const mod = `export default (module) => {
   } });
 };`;
 
-/** Starts a server on a socket that another process has open. `name` is the name of the socket. */
-async function activatedServer(name: string, config: (port: number) => object) {
+/** Starts a server on a socket that another process keeps open. `name`: the name of the socket. */
+async function serverOnSocket(name: string, config: (port: number) => object) {
   const socket = createServer().listen(0, "127.0.0.1");
   await once(socket, "listening");
   const { port } = socket.address() as AddressInfo;
@@ -64,13 +64,13 @@ async function activatedServer(name: string, config: (port: number) => object) {
     async ask(path: string, body?: AsyncIterable<string>) {
       const method = body === undefined ? "GET" : "POST";
       const sent = request({ port, host: "127.0.0.1", path, method, agent: false });
-      const responded = once(sent, "response");
+      const incoming = once(sent, "response");
       for await (const piece of body ?? []) sent.write(piece);
       sent.end();
-      const [response] = await responded;
+      const [response] = await incoming;
       return { status: response.statusCode as number, text: await text(response) };
     },
-    async command(message: "restart" | "stop") {
+    async end(message: "restart" | "stop") {
       const ended = once(child, "message");
       child.send(message);
       return ((await ended) as [{ code: number }])[0].code;
@@ -84,21 +84,21 @@ async function activatedServer(name: string, config: (port: number) => object) {
 }
 
 describe("a server whose sockets are inherited", { concurrency: 2, timeout: 120_000 }, () => {
-  test("serves the socket that has the name of a service, instead of its configured ports, and a restart loses no request", async () => {
-    await using server = await activatedServer("http", () => ({ http_ports: [1], https_ports: [] }));
+  test("serves on a socket with the name of a service instead of its ports, and a restart loses no request", async () => {
+    await using server = await serverOnSocket("http", () => ({ http_ports: [1], https_ports: [] }));
     assert.deepEqual(
       server.first.ports.map(({ service, port }: { service: string; port: number }) => [service, port]),
       [["http", server.port]],
     );
     const pids = new Set<string>();
-    let sent = 0;
+    let requests = 0;
     let isOver = false;
     const load = Array.from({ length: 4 }, async () => {
       while (!isOver) {
         const { status, text } = await server.ask("/a/");
         assert.equal(status, 200);
         pids.add(text);
-        sent += 1;
+        requests += 1;
       }
     });
     const upload = async function* () {
@@ -109,26 +109,26 @@ describe("a server whose sockets are inherited", { concurrency: 2, timeout: 120_
     };
     const transfers = [server.ask("/a/slow"), server.ask("/a/", upload())];
     await sleep(200);
-    assert.equal(await server.command("restart"), 0);
+    assert.equal(await server.end("restart"), 0);
     const [down, up] = await Promise.all(transfers);
     assert.equal(down?.text, "piece\n".repeat(8));
     assert.equal(up?.text, "40");
     await eventually("the other process has answered", () => pids.size === 2);
     isOver = true;
     await Promise.all(load);
-    assert.ok(sent > 8);
-    assert.equal(await server.command("stop"), 0);
+    assert.ok(requests > 8);
+    assert.equal(await server.end("stop"), 0);
   });
 
-  test("serves a socket that is bound to a configured port", async () => {
+  test("serves on a socket that is bound to a port of an option", async () => {
     const config = (port: number) => ({ http_ports: [port], http_interfaces: ["127.0.0.1"], https_ports: [] });
-    await using server = await activatedServer("modhost.socket", config);
+    await using server = await serverOnSocket("modhost.socket", config);
     assert.match((await server.ask("/a/")).text, /^\d+$/);
-    assert.equal(await server.command("stop"), 0);
+    assert.equal(await server.end("stop"), 0);
   });
 
-  test("closes a socket that fits nothing, and logs it", async () => {
-    const server = await activatedServer("odd", () => ({
+  test("closes a socket that no service uses, and logs it", async () => {
+    const server = await serverOnSocket("odd", () => ({
       http_ports: [0],
       http_interfaces: ["127.0.0.1"],
       https_ports: [],
@@ -138,7 +138,7 @@ describe("a server whose sockets are inherited", { concurrency: 2, timeout: 120_
     assert.match(await server.stderr, /The inherited socket odd \(port \d+ of 127\.0\.0\.1\) is closed/);
   });
 
-  test("uses only sockets that are meant for its process", () => {
+  test("has the sockets that are meant for its process, and no others", () => {
     const ids = { pid: 10, ppid: 9 };
     const env = { LISTEN_PID: "10", LISTEN_FDS: "2", LISTEN_FDNAMES: "http:" };
     const both = [

@@ -1,4 +1,4 @@
-/** The next server process, as seen by the one that hands over. */
+/** The channel to the next server process, for the process that hands over. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";

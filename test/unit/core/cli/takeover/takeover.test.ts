@@ -1,4 +1,4 @@
-/** `modhost run --takeover`: another process replaces the running server without a loss. */
+/** `modhost run --takeover`: another process replaces the server without a lost request. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -25,15 +25,12 @@ const config = (more: object = {}) =>
 const source = readFileSync(new URL("../../../../support/takeover_module.mjs", import.meta.url), "utf8");
 const files = (more?: object) => ({ "mod_http_a.mjs": source, "modhost.config.json": config(more) });
 
-/**
- * Without the variables of other tests in this folder, which would take precedence over the config
- * file.
- */
+/** Removes variables of other tests in this folder, which would override the config file. */
 const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined, MODHOST_ADMIN_PORT: undefined };
 
 async function serving(more?: object) {
   const program = await Program.in(files(more));
-  // If no server runs, this is an ordinary start.
+  // Without a running server, the command starts one.
   const running = await program.serve(["run", "--takeover", "--json"], env);
   const [at] = running.started.ports;
   const url = `http://127.0.0.1:${at?.port}`;
@@ -59,7 +56,7 @@ async function serving(more?: object) {
 }
 
 describe("a server that another process takes over", { concurrency: 2, timeout: 120_000 }, () => {
-  test("hands over its ports and the saved states of modules; uploads, downloads and requests under load lose nothing", async () => {
+  test("hands over its ports and the saved states of modules, and no upload, download or request is lost", async () => {
     const admin_port = await freePort();
     await using server = await serving({ admin_port });
     const pidOfAdmin = async () => {
@@ -76,33 +73,33 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     assert.equal(code, 0, stdout + stderr);
     const { pid, result } = JSON.parse(stdout);
     assert.equal(result, "done");
-    const results = await load.end();
-    assert.deepEqual(results.lost, []);
-    assert.ok(results.requests > 20 && results.uploads >= 1 && results.downloads >= 1, JSON.stringify(results));
+    const counts = await load.end();
+    assert.deepEqual(counts.lost, []);
+    assert.ok(counts.requests > 20 && counts.uploads >= 1 && counts.downloads >= 1, JSON.stringify(counts));
     assert.equal(await server.get("/a/pid"), String(pid));
     assert.notEqual(previous, String(pid));
     assert.equal(await server.get("/a/count"), "2");
     await untilGone(Number(previous), false);
-    assert.equal(await pidOfAdmin(), pid, "the port of the Admin API is handed over, too");
+    assert.equal(await pidOfAdmin(), pid, "the port of the Admin API is handed on, too");
     process.kill(pid, "SIGTERM");
     const { stdout: whole } = await server.ended;
     const events = whole.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line).event]));
     assert.deepEqual(events.toSorted(), ["handed_over", "handing_over", "started", "started", "stopped", "stopping"]);
   });
 
-  test("keeps serving and reports the reason if the next process fails, before or after the handover has begun", async () => {
+  test("keeps serving and reports the reason if the other process fails, before and after the handover", async () => {
     await using server = await serving();
     const previous = await server.get("/a/pid");
     const main = join(server.program.folder, "mod_http_a.mjs");
     assert.equal(await server.get("/a/count"), "1");
 
-    const pending = server.get("/a/held");
+    const unfinished = server.get("/a/held");
     const late = await server.takeOver("--wait", "0.5");
     assert.equal(late.code, 1);
-    const named = /GET \/a\/held \(\d+ s\) did not end within 0\.5 s; wait longer with --wait/;
+    const named = /GET \/a\/held \(\d+ s\) did not end within 0\.5 s; wait longer by --wait/;
     assert.match(JSON.parse(late.stdout).error.message, named);
     await server.get("/a/let_go");
-    assert.equal(await pending, "at last");
+    assert.equal(await unfinished, "at last");
 
     await writeFile(main, "export default () => { throw new Error('no good'); };");
     const broken = await server.takeOver();
@@ -120,8 +117,8 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
 
     const killed =
       'process.getBuiltinModule("node:child_process").execFileSync("kill", ["-KILL", String(process.pid)]);';
-    // The module loads while no port is open, as in the check. Where a port is open, it ends the
-    // process in a way that cannot be refused.
+    // The module loads in the check, in which no port is open. It kills the process that is to
+    // serve, in a way that the host cannot refuse.
     await writeFile(
       main,
       source.replace("/* begin */", `if (module.serves() && ${previous} !== process.pid) ${killed}`),
@@ -131,7 +128,7 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     const failed = await server.takeOver();
     assert.equal(failed.code, 1);
     assert.match(JSON.parse(failed.stdout).error.message, /it has ended with SIGKILL/);
-    // A process that dies loses the connections that it has accepted, and no others.
+    // A killed process loses the connections that it has accepted, and nothing else.
     const lost = (await load.end()).lost.filter((reason) => !/ECONNRESET|socket hang up/.test(reason));
     assert.deepEqual(lost, []);
     assert.equal(await server.get("/a/pid"), previous);

@@ -152,13 +152,13 @@ describe("handler and connection", () => {
     assert.ok(event !== undefined);
     const { signal } = event.request;
     assert.deepEqual([signal.aborted, event.response.finished, host.mount.active.size], [false, false, 1]);
-    assert.deepEqual([...host.held], [{ kind: "websocket" }]);
+    assert.deepEqual([...host.unreleased], [{ kind: "websocket" }]);
     // Nobody has requested messages, and nobody can later, so they are dropped.
     for (let round = 0; round < 500; round += 1) client.send("x".repeat(1000));
     await client.close();
     await left.promise;
     assert.deepEqual(
-      [signal.aborted, event.response.finished, host.mount.active.size, host.held.size],
+      [signal.aborted, event.response.finished, host.mount.active.size, host.unreleased.size],
       [true, true, 0, 0],
     );
   });

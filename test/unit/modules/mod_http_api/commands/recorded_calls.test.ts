@@ -12,9 +12,9 @@ import { isUnexplained, shown } from "#test/clients/differential/report.ts";
 import { Rpc } from "#test/clients/differential/rpc.ts";
 import { startRpc } from "./support.ts";
 
-describe("random calls get the recorded responses of the reference", () => {
+describe("random calls get the recorded responses of go-ipfs and Kubo", () => {
   for (const level of levels) {
-    test(`at the level ${level}`, async () => {
+    test(`recorded calls at the level ${level} get the recorded responses`, async () => {
       await using host = await startRpc({ api_level: level });
       await using rpc = new Rpc(`http://127.0.0.1:${host.http}`);
       for (const family of families.filter(({ recorded }) => recorded > 0)) {
@@ -32,7 +32,7 @@ describe("comparing a case", () => {
     *random() {
       for (const path of paths) yield { path };
     },
-    explained: [{ reason: "it is meant", applies: ({ ours }) => ours.answer === "meant" }],
+    explained: [{ reason: "it is meant", applies: ({ ours }) => ours.response === "meant" }],
     recorded: 0,
   });
   const played = (responses: readonly string[], paths = ["a", "b"]) => {
@@ -70,7 +70,7 @@ describe("comparing a case", () => {
   });
 
   test("responses are parsed as they were recorded", () => {
-    for (const compared of [{ answer: "200 a\nb" }, { answer: "500", refusal: "a\n! b" }] satisfies Compared[]) {
+    for (const compared of [{ response: "200 a\nb" }, { response: "500", refusal: "a\n! b" }] satisfies Compared[]) {
       assert.deepEqual(comparedIn(textOf(compared)), compared);
     }
   });

@@ -18,8 +18,8 @@ import { openNode } from "#node/node/open.ts";
 import {
   base32,
   fileName,
-  held,
   makeGoIpfsRepo,
+  repoContent,
 } from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
 import {
   collected,
@@ -44,7 +44,10 @@ async function folders(t: TestContext): Promise<Folders> {
   return { goIpfs, segments, flatfs };
 }
 
-/** The numbers of the files and folders that are written to the disk from now on. */
+/**
+ * Returns a set that collects the inode numbers of all files and folders that are synced from now
+ * on.
+ */
 async function syncedFiles(t: TestContext): Promise<ReadonlySet<number>> {
   const synced = new Set<number>();
   await using any = await open(import.meta.filename);
@@ -57,7 +60,7 @@ async function syncedFiles(t: TestContext): Promise<ReadonlySet<number>> {
   return synced;
 }
 
-/** What a node has to show for a repo. */
+/** Returns what a node shows of a repo. */
 const shown = (repo: string) =>
   opened(repo, async (node) => {
     const cids = (await Array.fromAsync(node.blocks.store.keys())).map(String).sort();
@@ -66,21 +69,21 @@ const shown = (repo: string) =>
       pins: await pinsOf(node),
       root: await rootOf(node),
       note: await fileAt(node, `${await rootOf(node)}/notes/note`),
-      referred: await fileAt(node, held.referred.cid.toString()),
+      referred: await fileAt(node, repoContent.referred.cid.toString()),
       cids: cids.filter((cid) => cid !== "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn"),
       keys: await node.keys.list(),
     };
   });
 
-test("a repo of go-ipfs is copied into segments, and back", async (t) => {
+test("a repo of go-ipfs is migrated to segments and back", async (t) => {
   const { goIpfs, segments, flatfs } = await folders(t);
   await writeFile(join(goIpfs, "swarm.key"), "/key/swarm/psk/1.0.0/\n");
   const before = await shown(goIpfs);
-  const told: MigrationProgress[] = [];
-  const progress = await migrateRepo(goIpfs, segments, { onProgress: (each) => told.push(each) });
+  const reports: MigrationProgress[] = [];
+  const progress = await migrateRepo(goIpfs, segments, { onProgress: (each) => reports.push(each) });
   const { blocks } = progress;
   assert.deepEqual(progress.total, blocks);
-  assert.deepEqual([told[0], told.at(-1)], [{ blocks: 0, bytes: 0 }, progress]);
+  assert.deepEqual([reports[0], reports.at(-1)], [{ blocks: 0, bytes: 0 }, progress]);
   assert.deepEqual(await shown(segments), before);
   assert.equal(await readFile(join(segments, "swarm.key"), "utf8"), "/key/swarm/psk/1.0.0/\n");
   assert.deepEqual((await readdir(segments)).sort(), [
@@ -100,34 +103,34 @@ test("a repo of go-ipfs is copied into segments, and back", async (t) => {
   assert.match(JSON.stringify(spec(await documentIn(flatfs))), /"type":"flatfs"/);
   assert.deepEqual(await shown(flatfs), before);
   assert.deepEqual(await shown(goIpfs), before);
-  // The database has it all, too: the metadata of this node can go.
+  // The LevelDB contains all metadata as well, so the metadata of this node can be removed.
   await rm(join(flatfs, "modhost"), { recursive: true });
   assert.deepEqual(await shown(flatfs), before);
   await opened(flatfs, async (node) => assert.ok((await collected(node)).length > 0));
 });
 
-test("keys, and what was changed here after go-ipfs, are copied, too", async (t) => {
+test("keys and changes that this node has made are copied, too", async (t) => {
   const { goIpfs, segments } = await folders(t);
   await opened(goIpfs, async (node) => {
     await node.keys.generate("mine", { type: "ed25519" });
-    await node.pins.remove(held.tree.cid, true);
-    await node.pins.keep([held.one.cid]);
+    await node.pins.remove(repoContent.tree.cid, true);
+    await node.pins.keep([repoContent.one.cid]);
   });
   const before = await shown(goIpfs);
   await migrateRepo(goIpfs, segments);
   const after = await shown(segments);
   assert.deepEqual(after, before);
-  assert.deepEqual(after.pins.recursive, [held.one.cid.toString()]);
+  assert.deepEqual(after.pins.recursive, [repoContent.one.cid.toString()]);
 });
 
-test("keys are as they are in the old repo when the copy ends, and on the disk", async (t) => {
+test("keys are those of the old repo when the copy ends, and durable", async (t) => {
   const { goIpfs, segments } = await folders(t);
   await opened(goIpfs, (node) => node.keys.generate("mine", { type: "ed25519" }));
   await writeFile(join(goIpfs, "swarm.key"), "/key/swarm/psk/1.0.0/\n");
   const leaving = new AbortController();
   leaving.abort(new Error("enough"));
   await assert.rejects(migrateRepo(goIpfs, segments, { signal: leaving.signal }), /enough/);
-  // Of an attempt that came further, before this key was removed.
+  // Left by an earlier attempt, before the old repo's key with this name was removed.
   await mkdir(join(segments, "keystore"), { recursive: true });
   await writeFile(join(segments, "keystore", "key_n5wgi"), "old");
   const synced = await syncedFiles(t);
@@ -137,12 +140,12 @@ test("keys are as they are in the old repo when the copy ends, and on the disk",
   assert.deepEqual(await readdir(join(segments, "keystore")), names);
   const modes = await Promise.all([goIpfs, segments].map((repo) => stat(join(repo, "keystore", names[0] ?? ""))));
   assert.equal(modes[1]?.mode, modes[0]?.mode);
-  for (const place of [join("keystore", names[0] ?? ""), "keystore", "swarm.key", ""]) {
-    assert.ok(synced.has((await stat(join(segments, place))).ino), place);
+  for (const path of [join("keystore", names[0] ?? ""), "keystore", "swarm.key", ""]) {
+    assert.ok(synced.has((await stat(join(segments, path))).ino), path);
   }
 });
 
-test("a copy that was cut short is no repo; the same call makes it whole", async (t) => {
+test("an interrupted copy is no repo, and the same call completes it", async (t) => {
   const { goIpfs, segments } = await folders(t);
   await opened(goIpfs, async (node) => {
     await node.blocks.put(samples(700, 1000));
@@ -167,7 +170,7 @@ test("a copy that was cut short is no repo; the same call makes it whole", async
   });
 });
 
-test("what may not be written over, and what is in use, is refused", async (t) => {
+test("a migration refuses folders with other content and repos in use", async (t) => {
   const { goIpfs, segments, flatfs } = await folders(t);
   await mkdir(segments);
   await writeFile(join(segments, "something"), "else");
@@ -183,18 +186,18 @@ test("what may not be written over, and what is in use, is refused", async (t) =
   });
 });
 
-test("a damaged block ends the copying with its name", async (t) => {
+test("a damaged block stops the migration with an error that names it", async (t) => {
   const { goIpfs, segments } = await folders(t);
-  const name = base32(held.two.cid.bytes);
+  const name = base32(repoContent.two.cid.bytes);
   await appendFile(join(goIpfs, "blocks", name.slice(-3, -1), `${name}.data`), "?");
   await assert.rejects(migrateRepo(goIpfs, segments), {
     code: "BLOCK_CORRUPT",
-    message: new RegExp(`^block ${held.two.cid} is damaged on disk`),
+    message: new RegExp(`^block ${repoContent.two.cid} is damaged on disk`),
   });
   assert.equal((await readdir(segments)).includes("config"), false);
 });
 
-test("references to files mean the same files in another folder, or become blocks", async (t) => {
+test("filestore references point to the same files from another folder, or become blocks", async (t) => {
   const { goIpfs } = await folders(t);
   const outside = dirname(goIpfs);
   const above = join(dirname(outside), `${outside.split("/").at(-1)}-above`);
@@ -208,7 +211,7 @@ test("references to files mean the same files in another folder, or become block
   await migrateRepo(repo, deeper);
   await opened(deeper, async (node) => {
     assert.deepEqual(await Array.fromAsync(node.filestore?.list() ?? []), []);
-    assert.equal(await fileAt(node, held.referred.cid.toString()), "bytes of a file\n");
+    assert.equal(await fileAt(node, repoContent.referred.cid.toString()), "bytes of a file\n");
   });
   await migrateRepo(repo, wider);
   await opened(wider, async (node) => {
@@ -218,6 +221,9 @@ test("references to files mean the same files in another folder, or become block
   const notices: string[] = [];
   await writeFile(join(above, fileName), "it has changed..");
   await migrateRepo(repo, join(above, "elsewhere", "again"), { onNotice: (sentence) => notices.push(sentence) });
-  assert.ok(notices.includes(`${held.referred.cid} is lost: ${join(above, fileName)} has changed`), String(notices));
+  assert.ok(
+    notices.includes(`${repoContent.referred.cid} is lost: ${join(above, fileName)} has changed`),
+    String(notices),
+  );
   assert.ok((await stat(join(above, "elsewhere", "again", "config"))).isFile());
 });

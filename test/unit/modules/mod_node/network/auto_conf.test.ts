@@ -71,7 +71,7 @@ test("the values of a document replace the word, and are cached for the next sta
   await using server = await autoConfServer(autoConf(1, [one]));
   const { config, folder, fetching: own, logged } = await fetching(t, server);
   assert.deepEqual(await bootstrapIn(config), builtIn.Bootstrap, "until then it is what is built in");
-  assert.equal(server.asked.length, 0);
+  assert.equal(server.requests.length, 0);
   await own.renew();
   await isBootstrap(config, [one]);
   const expanded = { expandAuto: true };
@@ -93,8 +93,8 @@ test("the values of a document replace the word, and are cached for the next sta
   assert.deepEqual(await bootstrapIn(await ConfigFile.open(folder)), [one]);
   // The document is not old enough for another request.
   await own.renew();
-  assert.equal(server.asked.length, 1);
-  assert.match(server.asked[0]?.["user-agent"] ?? "", /^modhost\//);
+  assert.equal(server.requests.length, 1);
+  assert.match(server.requests[0]?.["user-agent"] ?? "", /^modhost\//);
   assert.deepEqual(logged, [`info ${server.url} (AutoConf.URL): version 1`]);
 });
 
@@ -103,10 +103,10 @@ test("the server is polled for a new document", async (t) => {
   const { config, folder, fetching: own } = await fetching(t, server, { "AutoConf.RefreshInterval": "10ms" });
   await own.renew();
   await isBootstrap(config, [one]);
-  await eventually("it is asked once more", () => server.asked.length > 1);
-  assert.match(server.asked[1]?.["if-none-match"] ?? "", /-1"$/);
+  await eventually("the server gets another request", () => server.requests.length > 1);
+  assert.match(server.requests[1]?.["if-none-match"] ?? "", /-1"$/);
   for (const version of [3, 4, 5, 6]) {
-    server.answer = autoConf(version, [two, peerOf(`192.0.2.${version}`)]);
+    server.response = autoConf(version, [two, peerOf(`192.0.2.${version}`)]);
     await isBootstrap(config, [two, peerOf(`192.0.2.${version}`)]);
   }
   await own.stop();
@@ -120,10 +120,10 @@ test("the document can shorten the interval of the configuration", async (t) => 
   await using server = await autoConfServer(autoConf(1, [one], { AutoConfTTL: 1 }));
   const { fetching: own } = await fetching(t, server);
   await own.renew();
-  await eventually("it is asked once more", () => server.asked.length > 1);
+  await eventually("the server gets another request", () => server.requests.length > 1);
 });
 
-const documents: Readonly<Record<string, readonly [content: AutoConfServer["answer"], says: RegExp]>> = {
+const documents: Readonly<Record<string, readonly [content: AutoConfServer["response"], says: RegExp]>> = {
   "an error": [500, /the response has status 500/],
   "no JSON": [(_, response) => response.end("<html>"), /it is not JSON/],
   "no object": [[], /it has no AutoConfVersion|it is not an object/],
@@ -151,7 +151,7 @@ test("an invalid response leaves the previous values in effect, and the request 
   await isBootstrap(config, [one]);
   for (const [name, [content, says]] of Object.entries(documents)) {
     await own.stop();
-    server.answer = content;
+    server.response = content;
     const before = logged.length;
     await own.renew();
     await eventually(`${name} is reported`, () => logged.length > before);
@@ -159,7 +159,7 @@ test("an invalid response leaves the previous values in effect, and the request 
     assert.deepEqual(await bootstrapIn(config), [one], name);
   }
   await own.stop();
-  server.answer = autoConf(2, [two, "no address"]);
+  server.response = autoConf(2, [two, "no address"]);
   await own.renew();
   await isBootstrap(config, [two, "no address"]);
   assert.equal(whole.changes, 2);
@@ -169,7 +169,7 @@ test("an untrusted certificate is only accepted if the configuration allows it",
   await using server = await autoConfServer(autoConf(1, [one]), { secure: true });
   const { config, fetching: own, logged } = await fetching(t, server);
   await own.renew();
-  await eventually("it is refused", () => logged.length > 0);
+  await eventually("the certificate is rejected", () => logged.length > 0);
   assert.match(logged[0] ?? "", /^warn .*certificate/);
   await config.set("AutoConf.TLSInsecureSkipVerify", () => true);
   await own.renew();
@@ -195,7 +195,7 @@ test("no request is sent without the word or with AutoConf disabled, and built-i
   await silent.fetching.renew();
   await own.stop();
   await silent.fetching.stop();
-  assert.equal(server.asked.length, 1);
+  assert.equal(server.requests.length, 1);
 });
 
 const { KUBO } = process.env;

@@ -27,7 +27,7 @@ async function folderOf(t: TestContext): Promise<string> {
 const fifo = (path: string) => execFileSync("mkfifo", [path]);
 
 describe("a pipe instead of a file is reported by its path and never opened", { skip }, () => {
-  test("a file in a filestore reference", async (t) => {
+  test("a pipe at the path of a filestore reference is reported", async (t) => {
     const root = await folderOf(t);
     const store = new Filestore(memoryBlocks(), memoryMetadata(), { root, files: true, urls: true });
     const block = sample(1, 200);
@@ -41,14 +41,14 @@ describe("a pipe instead of a file is reported by its path and never opened", { 
     await assert.rejects(store.get(block.cid), /is not a regular file/);
   });
 
-  test("a key, also behind a link", async (t) => {
+  test("a pipe instead of a key is reported, also behind a link", async (t) => {
     const folder = await folderOf(t);
     fifo(join(folder, "pipe"));
     await symlink("pipe", join(folder, "key_mfra"));
     await assert.rejects(new KeyFiles(folder).get("ab"), /key_mfra is not a regular file/);
   });
 
-  test("a denylist: the other denylists stay in effect", async (t) => {
+  test("a pipe instead of a denylist is reported, and the other denylists stay in effect", async (t) => {
     const folder = await folderOf(t);
     fifo(join(folder, "a.deny"));
     await writeFile(join(folder, "b.deny"), "/ipfs/QmS5qqCDCtCxTjiyHG7BzX4M1Ysa1K7a4cPCwgnwaEuYS9\n");
@@ -56,11 +56,11 @@ describe("a pipe instead of a file is reported by its path and never opened", { 
     const lists = new Denylists({ folders: [folder], warn: (text) => warned.push(text), changed: () => {} });
     await lists.reread();
     assert.equal(warned.length, 1);
-    assert.match(warned[0] as string, /a\.deny is not taken.*is not a regular file/);
+    assert.match(warned[0] as string, /Cannot read the denylist .*a\.deny.*is not a regular file/);
     assert.throws(() => lists.requirePath("ipfs", "QmS5qqCDCtCxTjiyHG7BzX4M1Ysa1K7a4cPCwgnwaEuYS9", []));
   });
 
-  test("the configuration of an open repo: the current one stays, and a later file can be read", async (t) => {
+  test("a pipe instead of the configuration is reported, the current one stays, and a later file can be read", async (t) => {
     const folder = await folderOf(t);
     const repo = await openRepo(folder, { profile: "test" });
     t.after(() => repo.close());
@@ -76,7 +76,7 @@ describe("a pipe instead of a file is reported by its path and never opened", { 
     assert.equal(await repo.config.set("Gateway.NoFetch", () => true), true);
   });
 
-  test("the version of a repo", async (t) => {
+  test("a repo with a pipe instead of its version does not open", async (t) => {
     const folder = await folderOf(t);
     await (await openRepo(folder, { profile: "test" })).close();
     await rm(join(folder, "version"));

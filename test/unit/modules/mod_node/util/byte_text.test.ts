@@ -9,7 +9,7 @@ import { seeded } from "#test/support/seeded.ts";
 const cid = parseCid("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 const binary = (text: string) => Buffer.from(text, "latin1");
 
-/** Names of random bytes, of which many are nearly UTF-8. */
+/** Names of random bytes, many of which are nearly valid UTF-8. */
 function* names(count: number): Generator<Buffer> {
   const random = seeded(7);
   const parts = ["a", "é", "😀", "\ufffd", "\xe9", "\xc3", "\xa9", "\xf0\x9f", "\xed\xb2\x80", "\xff"];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeLog } from "#node/util/log.ts";
 
-test("messages below the level of their part are dropped", () => {
+test("messages below the level of their subsystem are dropped", () => {
   const log = new NodeLog();
   const heard: string[] = [];
   const deaf = log.listen(({ system, level, message }) => heard.push(`${system} ${level} ${message}`));
@@ -21,7 +21,7 @@ test("messages below the level of their part are dropped", () => {
   assert.throws(() => log.setLevel("nosuch", "info"), { message: "Error: No such logger" });
 });
 
-test("names that the node does not have get a level where that is asked for, and default is the level of the others", () => {
+test("with `lenient`, unknown names get a level, and `default` means the level of the others", () => {
   const log = new NodeLog();
   assert.equal(log.setLevel("another", "debug", true), "debug");
   assert.equal(log.level("another"), "debug");

@@ -8,7 +8,7 @@ const collectors = ["cpu", "allocs"];
 const collect = (settings: Partial<ProfileSettings> = {}) =>
   Array.fromAsync(profile({ collectors, milliseconds: 20, signal: new AbortController().signal, ...settings }));
 
-test("samples are taken for one caller at a time, and for the next when those are done or given up", async () => {
+test("only one caller can sample at a time, and the next one can when that has finished or is aborted", async () => {
   const leave = new AbortController();
   const first = collect({ milliseconds: 600_000, signal: leave.signal });
   await assert.rejects(collect(), { message: /another profile is being taken/ });
@@ -20,11 +20,11 @@ test("samples are taken for one caller at a time, and for the next when those ar
   );
 });
 
-test("a time that no timer takes is refused", async () => {
+test("a sampling time of more than an hour is refused", async () => {
   await assert.rejects(collect({ milliseconds: 1000 * 3_600_000 }), { message: /at most 1h/ });
 });
 
-test("when one collector fails the others end with it", async (t) => {
+test("a failing collector ends the others", async (t) => {
   const open = new Set<Session>();
   const { connect, disconnect, post } = Session.prototype;
   t.after(() => Object.assign(Session.prototype, { connect, disconnect, post }));

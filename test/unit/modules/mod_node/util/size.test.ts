@@ -19,7 +19,7 @@ test("sizes are read as people write them", () => {
   assert.throws(() => parseSize("20EB"), { message: "too large: 20EB" });
 });
 
-test("sizes are told with three digits at most", () => {
+test("sizes are printed with at most three digits", () => {
   const texts = [9, 78_000, 999, 1000, 1500, 10_000_000_000, 2 ** 64].map(sizeText);
   assert.deepEqual(texts, ["9 B", "78 kB", "999 B", "1.0 kB", "1.5 kB", "10 GB", "18 EB"]);
 });

@@ -17,12 +17,12 @@ function* counted(count: number): Steps<number> {
   return count;
 }
 
-test("steps give what they return, at once or in slices", async () => {
+test("steps return the same value at once and in slices", async () => {
   assert.equal(atOnce(counted(1000)), 1000);
   assert.equal(await inSlices(counted(1000)), 1000);
 });
 
-test("what steps throw is thrown", async () => {
+test("atOnce and inSlices throw the error of the steps", async () => {
   function* failing(): Steps<number> {
     yield;
     throw new Error("odd");
@@ -31,7 +31,7 @@ test("what steps throw is thrown", async () => {
   await assert.rejects(inSlices(failing()), { message: "odd" });
 });
 
-test("others have their turns between slices", async () => {
+test("the event loop has its turns between slices", async () => {
   let turns = 0;
   let over = false;
   const tick = () => {
@@ -58,7 +58,7 @@ test("text is collected in order", () => {
   assert.equal(collector.text, pieces.map((piece) => `${piece};`).join(""));
 });
 
-/** What steps give, and how many of them there are. */
+/** Runs steps; returns their result and their number. */
 function counting<T>(steps: Steps<T>): readonly [result: T, count: number] {
   for (let count = 1; ; count += 1) {
     const next = steps.next();
@@ -75,7 +75,7 @@ test("many items are sorted in steps, and equal ones keep their order", () => {
   assert.deepEqual(counting(sortedSteps([3, 1, 2], (one, other) => one - other)), [[1, 2, 3], 1]);
 });
 
-test("what is put as JSON or XML is read in steps", () => {
+test("JSON and XML of `object put` are read in steps", () => {
   const cid = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
   const links = (link: string) => Array.from({ length: 5000 }, () => link);
   const json = `{"Links":[${links(`{"Name":"a","Hash":"${cid}"}`)}],"Data":"a"}`;
@@ -105,7 +105,7 @@ test("a long text of XML and the attributes of one element are read in steps", (
   assert.ok(count > 6, `${count}`);
 });
 
-test("large nodes have the links and the JSON in slices that they have at once", async () => {
+test("large nodes yield the same links and JSON in slices as at once", async () => {
   const cid = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
   const value: Value = Array.from(
     { length: 4000 },
@@ -126,10 +126,14 @@ test("large nodes have the links and the JSON in slices that they have at once",
     assert.equal((await inSlices(nodeJsonSteps(own, bytes))).text, nodeJson(own, bytes).text);
   }
   const small = encodeCbor(decodeCbor(encodeCbor([cid])));
-  assert.equal(String(linksWithTurns(makeCid(1, 0x71, cid.multihash), small)), String(cid), "small ones at once");
+  assert.equal(
+    String(linksWithTurns(makeCid(1, 0x71, cid.multihash), small)),
+    String(cid),
+    "small nodes are read at once",
+  );
 });
 
-test("a fault of a large node is the same in slices", async () => {
+test("a malformed large node causes the same error in slices", async () => {
   const broken = new Uint8Array(100_000).fill(0x81);
   const cid = CID.createV1(0x71, CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn").multihash);
   const found = linksWithTurns(cid, broken);

@@ -14,7 +14,7 @@ async function archive(entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>) {
   return { bytes: Buffer.concat(pieces), failed };
 }
 
-test("what goes in comes out", async () => {
+test("unzipping an archive returns its entries", async () => {
   const entries = [
     { name: "a/ä.txt", content: Buffer.from("text".repeat(1000)) },
     { name: "empty", content: Buffer.alloc(0) },
@@ -28,7 +28,7 @@ test("what goes in comes out", async () => {
   );
 });
 
-test("an archive of nothing is one, and one whose entries fail ends with those before", async () => {
+test("an archive may be empty, and one whose entries fail ends with those before the failure", async () => {
   assert.equal((await archive([])).bytes.length, 22);
   async function* failing() {
     yield { name: "a", content: Buffer.from("a") };

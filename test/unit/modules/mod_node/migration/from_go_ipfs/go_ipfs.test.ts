@@ -1,4 +1,4 @@
-/** With the reference's own program, where GO_IPFS names it. */
+/** Runs with the go-ipfs program that GO_IPFS names; otherwise the tests are skipped. */
 import assert from "node:assert/strict";
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,12 +14,12 @@ const options = { skip: withoutGoIpfs, timeout: 120_000 };
 
 interface Made {
   readonly repo: string;
-  /** Of a directory that is pinned, with the file `b/c` in it. */
+  /** CID of a pinned directory that contains the file `b/c`. */
   readonly tree: string;
-  /** Of a node that is pinned by itself. */
+  /** CID of a directly pinned node. */
   readonly direct: string;
   readonly root: string;
-  /** Of a file that is referred to. */
+  /** CID of a file that the filestore refers to. */
   readonly referred: string;
   readonly garbage: string;
 }
@@ -48,7 +48,7 @@ const pinned = async (repo: string) => ({
   direct: (await go(repo, ["pin", "ls", "-q", "--type=direct"])).split("\n").sort(),
 });
 
-test("a repo of go-ipfs opens; the collector keeps what go-ipfs would keep", options, async (t) => {
+test("a repo of go-ipfs opens, and garbage collection retains what go-ipfs would retain", options, async (t) => {
   const { repo, tree, root, referred, garbage } = await made(t);
   const pins = await pinned(repo);
   const twin = `${repo}-twin`;
@@ -57,7 +57,7 @@ test("a repo of go-ipfs opens; the collector keeps what go-ipfs would keep", opt
   await opened(repo, async (node) => {
     assert.deepEqual(await pinsOf(node), pins);
     assert.equal(await rootOf(node), root);
-    // go-ipfs has published its name when it made the repo.
+    // go-ipfs has published its name when it created the repo.
     const [[key] = assert.fail(), ...more] = await Array.fromAsync(node.metadata.range({ prefix: "ipns/" }));
     assert.deepEqual([key, more], [`ipns/${base32(node.repo.identity.peerId.toMultihash().bytes)}`, []]);
     assert.deepEqual(await collected(node), removed);
@@ -66,40 +66,44 @@ test("a repo of go-ipfs opens; the collector keeps what go-ipfs would keep", opt
     assert.equal(await fileAt(node, `${root}/later`), "what is left");
     assert.equal(await fileAt(node, referred), "bytes of a file");
   });
-  // And go-ipfs still opens it.
+  // go-ipfs can still open the repo.
   assert.deepEqual(await pinned(repo), pins);
   assert.equal(await go(repo, ["cat", `${tree}/b/c`]), "in the namespace");
   assert.match(await go(repo, ["repo", "verify"]), /all blocks validated/);
   assert.deepEqual(await go(repo, ["repo", "gc", "-q"]), "");
 });
 
-test("its daemon reads blocks that were written here, and this node those of the daemon", options, async (t) => {
-  const { repo } = await made(t);
-  const text = "written by this node";
-  const cid = parseCid(await go(repo, ["add", "-q", "--only-hash", "--raw-leaves"], text));
-  await opened(repo, async (node) => {
-    await node.blocks.put([{ cid, bytes: Buffer.from(text) }]);
-    await node.pins.keep([cid]);
-    await node.sync();
-  });
-  const stop = await goDaemon(t, repo);
-  assert.equal(await go(repo, ["cat", cid.toString()]), text);
-  const theirs = await go(repo, ["add", "-q", "--raw-leaves"], "written by go-ipfs");
-  await assert.rejects(openNode({ repo, offline: true }), {
-    code: "REPO_LOCKED",
-    message: `lock ${join(repo, "repo.lock")}: someone else has the lock`,
-  });
-  assert.equal(await go(repo, ["cat", theirs]), "written by go-ipfs");
-  await stop();
-  await opened(repo, async (node, notices) => {
-    assert.deepEqual(notices, ["go-ipfs has used the repo: 1 of its pins and files were taken over"]);
-    assert.equal(await fileAt(node, theirs), "written by go-ipfs");
-    const { recursive } = await pinsOf(node);
-    assert.ok(recursive.includes(theirs) && recursive.includes(cid.toString()));
-  });
-});
+test(
+  "the daemon of go-ipfs reads blocks of this node, and this node reads blocks of the daemon",
+  options,
+  async (t) => {
+    const { repo } = await made(t);
+    const text = "written by this node";
+    const cid = parseCid(await go(repo, ["add", "-q", "--only-hash", "--raw-leaves"], text));
+    await opened(repo, async (node) => {
+      await node.blocks.put([{ cid, bytes: Buffer.from(text) }]);
+      await node.pins.keep([cid]);
+      await node.sync();
+    });
+    const stop = await goDaemon(t, repo);
+    assert.equal(await go(repo, ["cat", cid.toString()]), text);
+    const theirs = await go(repo, ["add", "-q", "--raw-leaves"], "written by go-ipfs");
+    await assert.rejects(openNode({ repo, offline: true }), {
+      code: "REPO_LOCKED",
+      message: `lock ${join(repo, "repo.lock")}: someone else has the lock`,
+    });
+    assert.equal(await go(repo, ["cat", theirs]), "written by go-ipfs");
+    await stop();
+    await opened(repo, async (node, notices) => {
+      assert.deepEqual(notices, ["go-ipfs has used the repo: 1 of its pins and files were imported"]);
+      assert.equal(await fileAt(node, theirs), "written by go-ipfs");
+      const { recursive } = await pinsOf(node);
+      assert.ok(recursive.includes(theirs) && recursive.includes(cid.toString()));
+    });
+  },
+);
 
-test("go-ipfs is kept out of a repo that this node has open", options, async (t) => {
+test("go-ipfs cannot open a repo that this node has open", options, async (t) => {
   const { repo, tree } = await made(t);
   await opened(repo, async () => {
     const { code, stderr } = await runGoIpfs(repo, ["cat", tree]);
@@ -109,7 +113,7 @@ test("go-ipfs is kept out of a repo that this node has open", options, async (t)
   assert.match(await go(repo, ["ls", tree]), /b\/$/);
 });
 
-test("a repo goes to other stores and back, and go-ipfs finds all of it again", options, async (t) => {
+test("a repo can be migrated to other stores and back, and go-ipfs then finds all its content", options, async (t) => {
   const { repo, tree, root, referred } = await made(t);
   const pins = await pinned(repo);
   const segments = `${repo}-segments`;

@@ -1,5 +1,5 @@
 /**
- * A repo as go-ipfs 0.9 leaves it, written file by file without any of the node's own code for it.
+ * Writes a repo as go-ipfs 0.9 leaves it, file by file, without the node's own code for such repos.
  */
 import { hash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -38,7 +38,7 @@ export function directory(entries: Readonly<Record<string, MadeBlock>>): MadeBlo
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** Base32 in capital letters, without padding. */
+/** Returns upper-case base32 without padding. */
 export function base32(bytes: Uint8Array): string {
   let bits = "";
   for (const byte of bytes) bits += byte.toString(2).padStart(8, "0");
@@ -51,7 +51,7 @@ export type Records = Map<string, Uint8Array>;
 
 const shared = { recursive: "cidRindex", direct: "cidDindex" } as const;
 
-/** What LevelDB has of one pin: its record, and its place in the index. */
+/** Returns the LevelDB records of one pin: the pin itself, and its index entry. */
 export function pinRecords({ cid }: MadeBlock, mode: "recursive" | "direct", id: string): Records {
   const record = Buffer.concat([
     Buffer.from("a2", "hex"),
@@ -69,7 +69,10 @@ export function pinRecords({ cid }: MadeBlock, mode: "recursive" | "direct", id:
   ]);
 }
 
-/** A path of fewer than 128 letters, at its beginning. */
+/**
+ * Returns a filestore reference to the beginning of a file; the path must be shorter than 128
+ * bytes.
+ */
 function referenceRecord({ cid, bytes }: MadeBlock, path: string): Records {
   const value = Buffer.concat([Buffer.from([0x0a, path.length]), Buffer.from(path), Buffer.from([0x18, bytes.length])]);
   return new Map([[`/filestore/${base32(cid.bytes)}`, value]]);
@@ -77,7 +80,7 @@ function referenceRecord({ cid, bytes }: MadeBlock, path: string): Records {
 
 export const rootRecord = ({ cid }: MadeBlock): Records => new Map([["/local/filesroot", cid.bytes]]);
 
-/** What the database of go-ipfs holds; `undefined` takes a record away. */
+/** Writes records to the LevelDB of a repo; `undefined` removes a record. */
 export async function writeLevels(folder: string, changes: ReadonlyMap<string, Uint8Array | undefined>): Promise<void> {
   const levels = new ClassicLevel<string, Uint8Array>(folder, { valueEncoding: "view", compression: false });
   await levels.batch(
@@ -96,7 +99,7 @@ export async function writeBlock(repo: string, { cid, bytes }: MadeBlock): Promi
 const flatfs = { path: "blocks", shardFunc: "/repo/flatfs/shard/v1/next-to-last/2", type: "flatfs" };
 const levelds = { path: "datastore", type: "levelds" };
 
-/** The parts of its configuration that tell it from a repo of this node. */
+/** Returns the parts of its configuration that differ from a repo of this node. */
 export async function goIpfsConfig(): Promise<object> {
   const mounts = [
     { child: { ...flatfs, sync: true }, mountpoint: "/blocks", prefix: "flatfs.datastore", type: "measure" },
@@ -111,8 +114,8 @@ export async function goIpfsConfig(): Promise<object> {
   };
 }
 
-/** What the repo of `makeGoIpfsRepo` holds. */
-export const held = (() => {
+/** The blocks of the repo that `makeGoIpfsRepo` creates. */
+export const repoContent = (() => {
   const one = leaf("one\n");
   const two = leaf("two\n");
   const three = leaf("three\n");
@@ -121,18 +124,18 @@ export const held = (() => {
   const notes = directory({ note: leaf("a note\n") });
   const root = directory({ notes });
   return {
-    /** Pinned with all below. */
+    /** Recursively pinned. */
     tree,
     one,
     two,
-    /** Pinned by itself. */
+    /** Directly pinned. */
     above,
     three,
-    /** The root of the namespace. */
+    /** The MFS root. */
     root,
     notes,
     note: leaf("a note\n"),
-    /** In a file beside the repo. */
+    /** Content of a file next to the repo, which the filestore refers to. */
     referred: leaf("bytes of a file\n"),
     garbage: leaf("nobody wants it\n"),
   };
@@ -141,7 +144,7 @@ export const held = (() => {
 export const fileName = "outside.txt";
 
 export async function makeGoIpfsRepo(repo: string): Promise<void> {
-  const { referred, ...stored } = held;
+  const { referred, ...stored } = repoContent;
   await mkdir(join(repo, "blocks"), { recursive: true });
   await mkdir(join(repo, "keystore"), { mode: 0o700 });
   await writeFile(join(repo, "version"), "11\n");
@@ -158,12 +161,12 @@ export async function makeGoIpfsRepo(repo: string): Promise<void> {
   await writeLevels(
     join(repo, "datastore"),
     new Map([
-      ...pinRecords(held.tree, "recursive", "778d35afc5c043978aaa3270616c7e99"),
-      ...pinRecords(held.above, "direct", "e8dca097c4d94ba38778b54048d27b69"),
-      ...rootRecord(held.root),
+      ...pinRecords(repoContent.tree, "recursive", "778d35afc5c043978aaa3270616c7e99"),
+      ...pinRecords(repoContent.above, "direct", "e8dca097c4d94ba38778b54048d27b69"),
+      ...rootRecord(repoContent.root),
       ...referenceRecord(referred, fileName),
       ["/pins/state/dirty", Uint8Array.of(0)],
-      ["/provider-v1/queue/1795259131251696603/b", held.tree.cid.bytes],
+      ["/provider-v1/queue/1795259131251696603/b", repoContent.tree.cid.bytes],
     ]),
   );
 }

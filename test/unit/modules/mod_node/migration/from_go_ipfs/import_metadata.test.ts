@@ -10,11 +10,11 @@ import { failure } from "#node/util/errors.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import {
   directory,
-  held,
   leaf,
   type MadeBlock,
   makeGoIpfsRepo,
   pinRecords,
+  repoContent,
   rootRecord,
   writeBlock,
   writeLevels,
@@ -29,7 +29,7 @@ async function goIpfsRepo(t: TestContext): Promise<string> {
 
 const text = ({ cid }: MadeBlock) => cid.toString();
 
-/** Names, contents and times of all files. */
+/** Returns names, contents and times of all files below a folder. */
 async function snapshot(folder: string): Promise<string> {
   const lines = (await readdir(folder)).sort().map(async (name) => {
     const path = join(folder, name);
@@ -38,25 +38,25 @@ async function snapshot(folder: string): Promise<string> {
   return (await Promise.all(lines)).join("\n");
 }
 
-test("a repo of go-ipfs opens: pins, files and references are kept by the collector, the rest goes", async (t) => {
+test("a repo of go-ipfs opens, and garbage collection retains only pins, files and references", async (t) => {
   const repo = await goIpfsRepo(t);
   const levels = join(repo, "datastore");
   const before = await snapshot(levels);
   const everything = await opened(repo, async (node, notices) => {
-    assert.deepEqual(notices, [`pins and files of go-ipfs were taken over from ${levels}`]);
+    assert.deepEqual(notices, [`pins and files of go-ipfs were imported from ${levels}`]);
     const pins = await pinsOf(node);
-    assert.deepEqual(pins, { recursive: [text(held.tree)], direct: [text(held.above)] });
-    assert.equal(await rootOf(node), text(held.root));
+    assert.deepEqual(pins, { recursive: [text(repoContent.tree)], direct: [text(repoContent.above)] });
+    assert.equal(await rootOf(node), text(repoContent.root));
     assert.equal((await node.stat()).blocks, 10);
-    assert.equal(await fileAt(node, text(held.referred)), "bytes of a file\n");
-    const garbage = [held.three, held.garbage, held.referred];
+    assert.equal(await fileAt(node, text(repoContent.referred)), "bytes of a file\n");
+    const garbage = [repoContent.three, repoContent.garbage, repoContent.referred];
     assert.deepEqual(await collected(node), garbage.map(text).sort());
     return pins;
   });
   await opened(repo, async (node, notices) => {
     assert.deepEqual(notices, []);
     assert.deepEqual(await pinsOf(node), everything);
-    assert.equal(await fileAt(node, `${text(held.tree)}/two`), "two\n");
+    assert.equal(await fileAt(node, `${text(repoContent.tree)}/two`), "two\n");
     assert.equal(await fileAt(node, `${await rootOf(node)}/notes/note`), "a note\n");
     assert.deepEqual(await collected(node), []);
   });
@@ -73,20 +73,20 @@ test("a repo of go-ipfs opens: pins, files and references are kept by the collec
   assert.deepEqual((await readdir(join(repo, "modhost"))).sort(), ["metadata", "metadata.copy"]);
 });
 
-test("what is pinned and unpinned here stays so, whatever the database of go-ipfs says", async (t) => {
+test("pins that this node has added or removed stay so, although the database of go-ipfs says otherwise", async (t) => {
   const repo = await goIpfsRepo(t);
   const own = leaf("added here");
   await opened(repo, async (node) => {
-    await node.pins.remove(held.tree.cid, true);
+    await node.pins.remove(repoContent.tree.cid, true);
     await node.blocks.put([own]);
     await node.pins.keep([own.cid]);
   });
   await opened(repo, async (node) => {
-    assert.deepEqual(await pinsOf(node), { recursive: [text(own)], direct: [text(held.above)] });
+    assert.deepEqual(await pinsOf(node), { recursive: [text(own)], direct: [text(repoContent.above)] });
   });
 });
 
-test("what go-ipfs changes afterwards is changed here, too, and nothing else", async (t) => {
+test("later changes of go-ipfs are applied, and nothing else changes", async (t) => {
   const repo = await goIpfsRepo(t);
   const own = leaf("added here");
   await opened(repo, async (node) => {
@@ -101,23 +101,23 @@ test("what go-ipfs changes afterwards is changed here, too, and nothing else", a
     join(repo, "datastore"),
     new Map<string, Uint8Array | undefined>([
       ...pinRecords(later, "recursive", "01"),
-      ...[...pinRecords(held.above, "direct", "e8dca097c4d94ba38778b54048d27b69").keys()].map(
+      ...[...pinRecords(repoContent.above, "direct", "e8dca097c4d94ba38778b54048d27b69").keys()].map(
         (key) => [key, undefined] as const,
       ),
       ...rootRecord(root),
     ]),
   );
   await opened(repo, async (node, notices) => {
-    assert.deepEqual(notices, ["go-ipfs has used the repo: 3 of its pins and files were taken over"]);
-    assert.deepEqual(await pinsOf(node), { recursive: [held.tree, own, later].map(text).sort(), direct: [] });
+    assert.deepEqual(notices, ["go-ipfs has used the repo: 3 of its pins and files were imported"]);
+    assert.deepEqual(await pinsOf(node), { recursive: [repoContent.tree, own, later].map(text).sort(), direct: [] });
     assert.equal(await rootOf(node), text(root));
   });
   await opened(repo, async (_, notices) => assert.deepEqual(notices, []));
 });
 
-test("a database that was opened without any change is no change", async (t) => {
+test("opening a database of go-ipfs without changing it causes no import", async (t) => {
   const repo = await goIpfsRepo(t);
-  await opened(repo, (node) => node.pins.remove(held.tree.cid, true));
+  await opened(repo, (node) => node.pins.remove(repoContent.tree.cid, true));
   await writeLevels(join(repo, "datastore"), new Map([["/other", Uint8Array.of(1)]]));
   await opened(repo, async (node, notices) => {
     assert.deepEqual(notices, []);
@@ -125,19 +125,19 @@ test("a database that was opened without any change is no change", async (t) => 
   });
 });
 
-test("files that both have changed are both there", async (t) => {
+test("files that both programs have changed exist in both versions", async (t) => {
   const repo = await goIpfsRepo(t);
   await opened(repo, (node) =>
-    node.files.change({ flush: true }, (root) => root.put({ name: "here", cid: held.one.cid, size: 4 })),
+    node.files.change({ flush: true }, (root) => root.put({ name: "here", cid: repoContent.one.cid, size: 4 })),
   );
-  const root = directory({ there: held.two });
+  const root = directory({ there: repoContent.two });
   await writeBlock(repo, root);
   await writeLevels(join(repo, "datastore"), rootRecord(root));
   const name = `go-ipfs-${text(root)}`;
   await opened(repo, async (node, notices) => {
     assert.deepEqual(notices, [
-      `the files of go-ipfs have changed, and those here, too: the former are in /${name}`,
-      "go-ipfs has used the repo: 1 of its pins and files were taken over",
+      `both go-ipfs and this node have changed their files: those of go-ipfs are in /${name}`,
+      "go-ipfs has used the repo: 1 of its pins and files were imported",
     ]);
     const own = await rootOf(node);
     assert.equal(await fileAt(node, `${own}/here`), "one\n");
@@ -146,7 +146,7 @@ test("files that both have changed are both there", async (t) => {
   });
 });
 
-test("pins count by their records when they were being changed, by records and index otherwise", async (t) => {
+test("pins are read from records alone if go-ipfs was changing them, and otherwise from records and index", async (t) => {
   const repo = await goIpfsRepo(t);
   const levels = join(repo, "datastore");
   const record = leaf("a record alone");
@@ -160,24 +160,24 @@ test("pins count by their records when they were being changed, by records and i
   await writeLevels(levels, new Map([...changes, ["/pins/state/dirty", Uint8Array.of(1)]]));
   await opened(repo, async (node) => {
     const pins = await pinsOf(node);
-    assert.deepEqual(pins.recursive, [held.tree, record].map(text).sort());
-    assert.deepEqual(pins.direct, [text(held.above)]);
+    assert.deepEqual(pins.recursive, [repoContent.tree, record].map(text).sort());
+    assert.deepEqual(pins.direct, [text(repoContent.above)]);
   });
   await writeLevels(levels, new Map([["/pins/state/dirty", Uint8Array.of(0)]]));
   await opened(repo, async (node) =>
-    assert.deepEqual((await pinsOf(node)).direct, [held.above, index].map(text).sort()),
+    assert.deepEqual((await pinsOf(node)).direct, [repoContent.above, index].map(text).sort()),
   );
 });
 
-test("a block that is pinned in both ways is pinned recursively", async (t) => {
+test("a block that is pinned directly and recursively is imported as a recursive pin", async (t) => {
   const repo = await goIpfsRepo(t);
-  await writeLevels(join(repo, "datastore"), pinRecords(held.tree, "direct", "04"));
+  await writeLevels(join(repo, "datastore"), pinRecords(repoContent.tree, "direct", "04"));
   await opened(repo, async (node) =>
-    assert.deepEqual(await pinsOf(node), { recursive: [text(held.tree)], direct: [text(held.above)] }),
+    assert.deepEqual(await pinsOf(node), { recursive: [text(repoContent.tree)], direct: [text(repoContent.above)] }),
   );
 });
 
-test("a start is refused, and changes nothing, while not all that is pinned can be read", async (t) => {
+test("a start fails without any change while some pins cannot be read", async (t) => {
   const repo = await goIpfsRepo(t);
   const levels = join(repo, "datastore");
   const refused = async (reason: RegExp) => {
@@ -200,10 +200,10 @@ test("a start is refused, and changes nothing, while not all that is pinned can 
     ],
     ["/local/filesroot", Buffer.from("00", "hex"), /the record \/local\/filesroot cannot be read/],
     ["/filestore/AFKREI", Buffer.from("08", "hex"), /the record \/filestore\/AFKREI cannot be read/],
-    ["/local/pins", held.tree.cid.bytes, /\/local\/pins has pins of a repo before version 11/],
+    ["/local/pins", repoContent.tree.cid.bytes, /\/local\/pins has pins of a repo before version 11/],
   ];
   for (const [key, value, reason] of cases) {
-    const root = key === "/local/filesroot" ? held.root.cid.bytes : undefined;
+    const root = key === "/local/filesroot" ? repoContent.root.cid.bytes : undefined;
     await writeLevels(levels, new Map([[key, value]]));
     await refused(reason);
     await writeLevels(levels, new Map([[key, root]]));
@@ -224,19 +224,19 @@ test("a start is refused, and changes nothing, while not all that is pinned can 
   await rm(join(levels, "CURRENT"), { recursive: true });
 });
 
-test("without a database there is nothing to take over; one that is gone takes nothing away", async (t) => {
+test("without a database nothing is imported, and a database that was deleted removes nothing", async (t) => {
   const repo = await goIpfsRepo(t);
   await opened(repo, async () => {});
   await rm(join(repo, "datastore"), { recursive: true });
   await opened(repo, async (node, notices) => {
     assert.deepEqual(notices, [
-      `the database of go-ipfs is gone from ${join(repo, "datastore")}: what was taken over from it stays`,
+      `the database of go-ipfs is missing from ${join(repo, "datastore")}: pins and files that were imported from it remain`,
     ]);
-    assert.deepEqual((await pinsOf(node)).recursive, [text(held.tree)]);
+    assert.deepEqual((await pinsOf(node)).recursive, [text(repoContent.tree)]);
   });
 });
 
-test("a new repo of the profile flatfs is one of go-ipfs without pins", async (t) => {
+test("a new repo with the profile flatfs is a repo of go-ipfs without pins", async (t) => {
   const repo = join(await emptyFolder(t), "repo");
   const node = await openNode({ repo, profile: "test,flatfs", offline: true });
   t.after(() => node.close());
@@ -257,7 +257,7 @@ test("a new repo of the profile flatfs is one of go-ipfs without pins", async (t
   );
 });
 
-test("taking over that was cut short begins anew, and ends with the same", async (t) => {
+test("an interrupted import begins again and has the same result", async (t) => {
   const folder = await emptyFolder(t);
   const levels = join(folder, "datastore");
   const pins = Array.from({ length: 5000 }, (_, at) => leaf(`pin ${at}`));
@@ -283,6 +283,6 @@ test("taking over that was cut short begins anew, and ends with the same", async
   assert.equal(await count(), 4096);
   await start(metadata);
   assert.equal(await count(), 5000);
-  assert.deepEqual(notices, [`pins and files of go-ipfs were taken over from ${levels}`]);
+  assert.deepEqual(notices, [`pins and files of go-ipfs were imported from ${levels}`]);
   assert.deepEqual(await readdir(folder), ["datastore"]);
 });

@@ -9,12 +9,13 @@ import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
 test("checksums are those of LevelDB", () => {
-  // CRC-32C of "123456789" is e3069283; then rotated to the right by 15, and a constant added.
+  // The CRC-32C of "123456789" is e3069283. LevelDB rotates it right by 15 bits and adds a
+  // constant.
   const rotated = ((0xe3069283 >>> 15) | (0xe3069283 << 17)) >>> 0;
   assert.equal(maskedCrc(Buffer.from("123456789")), (rotated + 0xa282ead8) >>> 0);
 });
 
-test("a changed bit anywhere in a table is found, and one in a journal", async (t) => {
+test("a changed bit is detected anywhere in a table or journal", async (t) => {
   const folder = await emptyFolder(t);
   const level = new ClassicLevel<string, Uint8Array>(join(folder, "db"), { valueEncoding: "view", compression: false });
   const fill = async (from: number) => {
@@ -31,7 +32,7 @@ test("a changed bit anywhere in a table is found, and one in a journal", async (
     const sound = await readFile(join(folder, "db", name));
     await checkFile(join(folder, "db", name));
     const path = join(folder, "changed", name);
-    // The footer of a table has room that is not used.
+    // The footer of a table has unused bytes.
     const end = name.endsWith(".ldb") ? sound.length - 48 : sound.length;
     let missed = 0;
     for (let at = 0; at < end; at += Math.ceil(end / 200)) {
@@ -42,12 +43,12 @@ test("a changed bit anywhere in a table is found, and one in a journal", async (
       if (found === undefined) missed += 1;
       else assert.ok(found instanceof DatabaseDamaged, String(found));
     }
-    // When the last record of a journal says that it is longer, it was cut off.
+    // A larger length in the last record of a journal looks as if the record had been cut off.
     assert.ok(missed <= (name.endsWith(".ldb") ? 0 : 2), `${name}: ${missed}`);
   }
 });
 
-test("a journal may end within a record, or in zeros; a table must be whole", async (t) => {
+test("a journal may end within a record or in zeros, and a table must be complete", async (t) => {
   const folder = await emptyFolder(t);
   const level = new ClassicLevel<string, Uint8Array>(join(folder, "db"), { valueEncoding: "view", compression: false });
   await level.put("one", noise(100, 1));
@@ -66,7 +67,7 @@ test("a journal may end within a record, or in zeros; a table must be whole", as
   await assert.rejects(checkFile(path), /000001\.log is damaged: the checksum of the record at \d+ is wrong/);
   const table = join(folder, "000002.ldb");
   await writeFile(table, noise(1000, 4));
-  await assert.rejects(checkFile(table), /000002\.ldb is damaged: it has no end/);
+  await assert.rejects(checkFile(table), /000002\.ldb is damaged: its footer is missing/);
   await writeFile(table, "");
-  await assert.rejects(checkFile(table), /it has no end/);
+  await assert.rejects(checkFile(table), /its footer is missing/);
 });

@@ -7,7 +7,7 @@ import { migrateRepo } from "#node/migration/migrate.ts";
 import type { LowLevelNode } from "#node/node/low_level_node.ts";
 import { openRepo } from "#node/storage/repo/repo.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
-import { base32, held, leaf, type MadeBlock } from "./go_ipfs_repo.ts";
+import { base32, leaf, type MadeBlock, repoContent } from "./go_ipfs_repo.ts";
 import { configOf, makeKuboRepo } from "./kubo_repo.ts";
 import { collected, fileAt, opened, pinsOf, rootOf } from "./support.ts";
 
@@ -24,23 +24,23 @@ async function pinNames(node: LowLevelNode): Promise<Record<string, string>> {
   return Object.fromEntries(found.map(([key, value]) => [key.slice(PIN_NAMES.length), Buffer.from(value).toString()]));
 }
 
-const names = { [text(held.tree)]: "the tree", [text(held.above)]: "grüße" };
+const names = { [text(repoContent.tree)]: "the tree", [text(repoContent.above)]: "grüße" };
 
-/** All that belongs to it, after a collection. */
+/** Asserts that all content of the repo exists, after garbage collection. */
 async function assertWhole(node: LowLevelNode): Promise<void> {
-  assert.deepEqual(await pinsOf(node), { recursive: [text(held.tree)], direct: [text(held.above)] });
+  assert.deepEqual(await pinsOf(node), { recursive: [text(repoContent.tree)], direct: [text(repoContent.above)] });
   assert.deepEqual(await pinNames(node), names);
-  assert.equal(await fileAt(node, `${text(held.tree)}/two`), "two\n");
+  assert.equal(await fileAt(node, `${text(repoContent.tree)}/two`), "two\n");
   assert.equal(await fileAt(node, `${await rootOf(node)}/notes/note`), "a note\n");
-  assert.equal(await node.blocks.has(held.above.cid), true);
+  assert.equal(await node.blocks.has(repoContent.above.cid), true);
 }
 
-test("a repo of Kubo 0.43 opens: pins with their names, files and blocks, and the collector keeps what Kubo would", async (t) => {
+test("a repo of Kubo 0.43 opens with its named pins, files and blocks, and garbage collection retains what Kubo would", async (t) => {
   const repo = await kuboRepo(t);
   const config = await configOf(repo);
-  const garbage = [held.three, held.garbage].map(text).sort();
+  const garbage = [repoContent.three, repoContent.garbage].map(text).sort();
   await opened(repo, async (node, notices) => {
-    assert.deepEqual(notices, [`pins and files of Kubo were taken over from ${join(repo, "datastore")}`]);
+    assert.deepEqual(notices, [`pins and files of Kubo were imported from ${join(repo, "datastore")}`]);
     await assertWhole(node);
     assert.deepEqual(await collected(node), garbage);
     await assertWhole(node);
@@ -52,15 +52,15 @@ test("a repo of Kubo 0.43 opens: pins with their names, files and blocks, and th
   assert.deepEqual(await configOf(repo), config);
 });
 
-test("what is written there is named as Kubo names it, and is there once whatever its form", async (t) => {
+test("blocks that this node writes to a repo of Kubo have Kubo's file names, and are stored once for all their CIDs", async (t) => {
   const repo = await kuboRepo(t);
   const added = leaf("added here");
   await opened(repo, async (node) => {
     await node.blocks.put([added]);
     await node.sync();
     const { blocks } = await node.stat();
-    assert.equal(await node.blocks.has(held.tree.cid.toV1()), true);
-    await node.blocks.put([{ cid: held.tree.cid.toV1(), bytes: held.tree.bytes }]);
+    assert.equal(await node.blocks.has(repoContent.tree.cid.toV1()), true);
+    await node.blocks.put([{ cid: repoContent.tree.cid.toV1(), bytes: repoContent.tree.bytes }]);
     assert.equal((await node.stat()).blocks, blocks);
   });
   const name = base32(added.cid.multihash.bytes);
@@ -68,12 +68,12 @@ test("what is written there is named as Kubo names it, and is there once whateve
 });
 
 for (const kind of ["segments", "flatfs"] as const) {
-  test(`it goes to ${kind} with each block in the form in which it is referred to`, async (t) => {
+  test(`a repo of Kubo is migrated to ${kind} with each block under the CID that refers to it`, async (t) => {
     const repo = await kuboRepo(t);
     const to = `${repo}-copy`;
     await migrateRepo(repo, to, { kind });
     await opened(to, async (node) => {
-      for (const block of [held.tree, held.above, held.root, held.notes, held.one]) {
+      for (const block of [repoContent.tree, repoContent.above, repoContent.root, repoContent.notes, repoContent.one]) {
         assert.equal(await node.blocks.store.has(block.cid), true);
       }
       await collected(node);
@@ -82,7 +82,7 @@ for (const kind of ["segments", "flatfs"] as const) {
   });
 }
 
-test("versions 16 to 18 open; others, and stores that cannot be read, are refused with what to do", async (t) => {
+test("versions 16 to 18 open, and other versions and stores fail with an error that says what to do", async (t) => {
   const repo = await kuboRepo(t, "16");
   await opened(repo, assertWhole);
   await writeFile(join(repo, "version"), "15\n");

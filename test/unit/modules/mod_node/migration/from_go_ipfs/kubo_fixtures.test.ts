@@ -1,4 +1,4 @@
-/** Repos that Kubo 0.43 made, in each form of its stores: see test/fixtures/kubo. */
+/** Tests with repos that Kubo 0.43 made, in each form of its stores: see test/fixtures/kubo. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -40,7 +40,7 @@ async function made(t: TestContext, form: Form): Promise<{ repo: string; what: M
 
 const emptyDirectory = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 
-/** All that Kubo says is there. */
+/** Asserts that everything that Kubo lists for this repo exists. */
 async function assertWhole(node: LowLevelNode, what: Made): Promise<void> {
   const pins = { recursive: [what.tree, what.large, emptyDirectory].sort(), direct: [what.direct] };
   assert.deepEqual(await pinsOf(node), pins);
@@ -58,7 +58,7 @@ async function assertWhole(node: LowLevelNode, what: Made): Promise<void> {
   );
 }
 
-/** The files that Kubo has made, by their hashes. */
+/** Returns the hashes of the files that Kubo has made, by path. */
 async function filesOf(repo: string): Promise<Record<string, string>> {
   const all = await readdir(repo, { recursive: true, withFileTypes: true });
   const files = all.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -73,12 +73,12 @@ async function filesOf(repo: string): Promise<Record<string, string>> {
 }
 
 for (const form of forms) {
-  test(`a repo of Kubo opens where it is, and a collection keeps what Kubo would: ${form}`, async (t) => {
+  test(`a repo of Kubo opens in place, and garbage collection retains what Kubo would: ${form}`, async (t) => {
     goBack(t);
     const { repo, what } = await made(t, form);
     const before = await filesOf(repo);
     await opened(repo, async (node, notices) => {
-      assert.match(notices.at(-1) ?? "", /^pins and files of Kubo were taken over from /);
+      assert.match(notices.at(-1) ?? "", /^pins and files of Kubo were imported from /);
       const garbage = await collected(node);
       assert.ok(garbage.includes(what.garbage), garbage.join());
       await assertWhole(node, what);
@@ -93,7 +93,7 @@ for (const form of forms) {
     });
   });
 
-  test(`it is copied to stores of this node, and from there to a repo that Kubo 0.43 opens: ${form}`, async (t) => {
+  test(`a repo of Kubo is copied to stores of this node, and from there to a repo that Kubo 0.43 can open: ${form}`, async (t) => {
     goBack(t);
     const { repo, what } = await made(t, form);
     const before = await filesOf(repo);
@@ -114,14 +114,14 @@ for (const form of forms) {
   });
 }
 
-test("when Kubo has used its Pebble again, blocks come along that are not here in any form", async (t) => {
+test("when Kubo has used its Pebble again, only blocks that this node does not have under any codec are imported", async (t) => {
   goBack(t);
   const { repo, what } = await made(t, "everything");
   const rawTree = CID.createV1(0x55, CID.parse(what.tree).multihash).toString();
-  // The database does not tell codecs: all are raw at first.
+  // The database does not record codecs, so all blocks are raw at first.
   const first = await opened(repo, async (node) => collected(node));
   assert.ok(first.includes(rawTree) && first.includes(what.garbage), first.join());
-  // As when Kubo opens it: there is another file.
+  // Kubo leaves this additional file when it opens the database.
   await writeFile(join(repo, "pebbleds", "marker.format-version.000012.024"), "");
   await opened(repo, async (node) => {
     await assertWhole(node, what);
@@ -130,7 +130,7 @@ test("when Kubo has used its Pebble again, blocks come along that are not here i
   });
 });
 
-test("damage in its Pebble is named, and nothing is changed", async (t) => {
+test("an error about a damaged Pebble names the file, and nothing is changed", async (t) => {
   for (const form of ["everything", "pebble"] as const) {
     const { repo } = await made(t, form);
     const folder = join(repo, form === "everything" ? "pebbleds" : "datastore");
@@ -141,7 +141,7 @@ test("damage in its Pebble is named, and nothing is changed", async (t) => {
     const before = await filesOf(repo);
     const refusal = {
       code: "DATABASE_DAMAGED",
-      message: new RegExp(`what Kubo has pinned .*${name}.*let Kubo 0.43 open`),
+      message: new RegExp(`the pins of Kubo .*${name}.*let Kubo 0.43 open`),
     };
     await assert.rejects(
       opened(repo, async () => {}),

@@ -1,4 +1,4 @@
-/** With the program of today's reference, where KUBO names it. */
+/** Runs with the Kubo program that KUBO names; otherwise the tests are skipped. */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { collected, fileAt, opened, pinsOf, rootOf } from "./support.ts";
 
 const options = { skip: withoutKubo, timeout: 120_000 };
 
-/** What its program prints, which must not fail. */
+/** Runs Kubo, which must not fail, and returns its output. */
 function kubo(repo: string, args: readonly string[], input = ""): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const env = { ...process.env, IPFS_PATH: repo };
@@ -46,7 +46,7 @@ async function made(repo: string, profile: string) {
 }
 
 for (const profile of ["test", "test,pebbleds"]) {
-  const title = "a repo that Kubo made opens with pins, names, files and keys; then Kubo opens it again, and a copy";
+  const title = "a repo of Kubo opens with pins, names, files and keys, and Kubo can then open it and a copy of it";
   test(`${title}: ${profile}`, options, (t) => inTurns(t, profile));
 }
 
@@ -92,7 +92,7 @@ async function inTurns(t: TestContext, profile: string): Promise<void> {
 }
 
 test(
-  "a start is refused while its daemon has the repo; after kill -9 of it everything is there",
+  "a start fails while the daemon of Kubo has the repo, and all content is there after kill -9 of the daemon",
   options,
   async (t) => {
     const repo = join(await emptyFolder(t), "repo");

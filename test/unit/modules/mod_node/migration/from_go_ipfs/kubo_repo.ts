@@ -1,10 +1,18 @@
 /**
- * A repo as Kubo 0.43 leaves it, written file by file: blocks named after multihashes, pins with
- * names, a config of today.
+ * Writes a repo as Kubo 0.43 leaves it, file by file: blocks are named after multihashes, pins have
+ * names, and the config has Kubo's keys.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { base32, goIpfsConfig, held, type MadeBlock, type Records, rootRecord, writeLevels } from "./go_ipfs_repo.ts";
+import {
+  base32,
+  goIpfsConfig,
+  type MadeBlock,
+  type Records,
+  repoContent,
+  rootRecord,
+  writeLevels,
+} from "./go_ipfs_repo.ts";
 
 const text = (value: string): Buffer =>
   Buffer.concat([Buffer.from([0x60 + Buffer.byteLength(value)]), Buffer.from(value)]);
@@ -12,7 +20,7 @@ const base64url = (bytes: Uint8Array) => `u${Buffer.from(bytes).toString("base64
 
 const indexes = { recursive: "cidRindex", direct: "cidDindex" } as const;
 
-/** A pin with a name of fewer than 24 bytes, as it is recorded and listed. */
+/** Returns the record and index entries of a pin with a name of fewer than 24 bytes. */
 function namedPin({ cid }: MadeBlock, mode: "recursive" | "direct", id: string, name: string): Records {
   const fields = [text("cid"), Buffer.from([0x58, cid.bytes.length]), cid.bytes];
   fields.push(text("mode"), Buffer.from([mode === "recursive" ? 0 : 1]), text("name"), text(name));
@@ -34,8 +42,8 @@ async function writeKuboBlock(repo: string, { cid, bytes }: MadeBlock): Promise<
 const flatfs = { path: "blocks", shardFunc: "/repo/flatfs/shard/v1/next-to-last/2", type: "flatfs" };
 const levelds = { path: "datastore", type: "levelds" };
 
-/** Keys of its `init` that this node has otherwise, or not at all. */
-const today = {
+/** Keys of Kubo's `init` that this node has with other values or not at all. */
+const kuboConfig = {
   AutoConf: {},
   AutoTLS: {},
   Bitswap: {},
@@ -53,9 +61,9 @@ const today = {
   Version: {},
 };
 
-/** With what `held` is, under the names `the tree` and `above`. */
+/** Creates a repo with `repoContent`; its pins are named `the tree` and `grüße`. */
 export async function makeKuboRepo(repo: string, version = "18"): Promise<void> {
-  const { referred: _, ...stored } = held;
+  const { referred: _, ...stored } = repoContent;
   await mkdir(join(repo, "blocks"), { recursive: true });
   await mkdir(join(repo, "keystore"), { mode: 0o700 });
   await writeFile(join(repo, "version"), `${version}\n`);
@@ -72,16 +80,16 @@ export async function makeKuboRepo(repo: string, version = "18"): Promise<void> 
     type: "mount",
   };
   const before = (await goIpfsConfig()) as Record<string, object>;
-  const config = { ...before, ...today, Datastore: { ...before.Datastore, Spec: spec, BlockKeyCacheSize: null } };
+  const config = { ...before, ...kuboConfig, Datastore: { ...before.Datastore, Spec: spec, BlockKeyCacheSize: null } };
   await writeFile(join(repo, "config"), JSON.stringify(config));
   await writeFile(join(repo, "blocks", "SHARDING"), `${flatfs.shardFunc}\n`);
   for (const block of Object.values(stored)) await writeKuboBlock(repo, block);
   await writeLevels(
     join(repo, "datastore"),
     new Map([
-      ...namedPin(held.tree, "recursive", "778d35afc5c043978aaa3270616c7e99", "the tree"),
-      ...namedPin(held.above, "direct", "e8dca097c4d94ba38778b54048d27b69", "grüße"),
-      ...rootRecord(held.root),
+      ...namedPin(repoContent.tree, "recursive", "778d35afc5c043978aaa3270616c7e99", "the tree"),
+      ...namedPin(repoContent.above, "direct", "e8dca097c4d94ba38778b54048d27b69", "grüße"),
+      ...rootRecord(repoContent.root),
       ["/pins/state/dirty", Uint8Array.of(0)],
     ]),
   );

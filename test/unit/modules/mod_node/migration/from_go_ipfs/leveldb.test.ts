@@ -12,7 +12,7 @@ import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts
 
 const isTable = (name: string) => name.endsWith(".ldb");
 
-test("tables that a compaction had not finished when its process died are left alone", async (t) => {
+test("tables of a compaction that a crash has interrupted are ignored", async (t) => {
   const folder = await emptyFolder(t);
   const db = join(folder, "db");
   const level = new ClassicLevel<string, Uint8Array>(db, { valueEncoding: "view", compression: false });
@@ -33,7 +33,7 @@ test("tables that a compaction had not finished when its process died are left a
   assert.deepEqual(Buffer.from(value ?? []), Buffer.from(noise(200, 207)));
 });
 
-test("a table whose index leads to one block again and again is damaged", async (t) => {
+test("a table whose index points to the same block repeatedly counts as damaged", async (t) => {
   const folder = await emptyFolder(t);
   const withTrailer = (block: Buffer) => {
     const kind = Buffer.concat([block, Buffer.alloc(1)]);
@@ -67,5 +67,5 @@ test("a table whose index leads to one block again and again is damaged", async 
   await writeFile(path, table(1));
   await checkFile(path);
   await writeFile(path, table(5000));
-  await assert.rejects(checkFile(path), { message: /indexes lead to the same blocks again/ });
+  await assert.rejects(checkFile(path), { message: /indexes point to the same block repeatedly/ });
 });

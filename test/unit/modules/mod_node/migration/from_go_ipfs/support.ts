@@ -1,4 +1,4 @@
-/** Looking at nodes on repos of go-ipfs. */
+/** Helpers that open nodes on repos of go-ipfs and inspect them. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ export const pinsOf = async (node: LowLevelNode) => ({
   direct: (await Array.fromAsync(node.pins.list("direct"))).map(String).sort(),
 });
 
-/** What a collection takes away; it may not fail. */
+/** Returns the CIDs that garbage collection removes; asserts that it reports no error. */
 export async function collected(node: LowLevelNode): Promise<string[]> {
   const gone: string[] = [];
   for await (const result of node.collect()) {
@@ -38,7 +38,7 @@ export async function collected(node: LowLevelNode): Promise<string[]> {
   return gone.sort();
 }
 
-/** The text of a file. */
+/** Returns the text of a file. */
 export async function fileAt(node: LowLevelNode, path: string): Promise<string> {
   const { cid } = await node.resolve(path);
   const pieces = await Array.fromAsync(readFile(await openFile(cid, node.reader()), node.reader()));
@@ -56,7 +56,7 @@ export interface Said {
   readonly code: number;
 }
 
-/** What the reference's program says. */
+/** Runs the go-ipfs program and returns its output. */
 export async function runGoIpfs(repo: string, args: readonly string[], input = ""): Promise<Said> {
   const child = spawn(goIpfs as string, args, { env: { ...process.env, IPFS_PATH: repo } });
   child.stdin.end(input);
@@ -68,14 +68,17 @@ export async function runGoIpfs(repo: string, args: readonly string[], input = "
   return { stdout, stderr, code };
 }
 
-/** The same, when it must not fail; without the newline at the end. */
+/**
+ * Runs the go-ipfs program, which must not fail, and returns its output without the newline at the
+ * end.
+ */
 export async function go(repo: string, args: readonly string[], input = ""): Promise<string> {
   const { stdout, stderr, code } = await runGoIpfs(repo, args, input);
   assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
   return stdout.trimEnd();
 }
 
-/** Starts its daemon; resolves when it is ready, with a function that ends it. */
+/** Starts the go-ipfs daemon. Resolves with a function that ends it when it is ready. */
 export async function goDaemon(t: TestContext, repo: string): Promise<() => Promise<void>> {
   const env = { ...process.env, IPFS_PATH: repo };
   const child = spawn(goIpfs as string, ["daemon", "--offline"], { env, stdio: ["ignore", "pipe", "inherit"] });

@@ -9,7 +9,10 @@ import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts
 interface Content {
   readonly repo: string;
   readonly data: string;
-  /** A file that is pinned, one that is pinned directly, and the name that leads to the first. */
+  /**
+   * CIDs of a recursively pinned file and of a directly pinned one, and the name that resolves to
+   * the first.
+   */
   readonly pinned: string;
   readonly direct: string;
   readonly name: string;
@@ -17,10 +20,7 @@ interface Content {
 
 const open = (repo: string, more: object = {}) => createNode({ repo, offline: true, ...more });
 
-/**
- * A repo with a pin of each kind, a file of the namespace and a published name, that was closed in
- * good order.
- */
+/** Creates a repo with a pin of each kind, a file in MFS and a published name, and closes it. */
 async function filled(t: TestContext): Promise<Content> {
   const repo = join(await emptyFolder(t), "repo");
   await using node = await open(repo);
@@ -50,7 +50,7 @@ for (const [how, lose] of [
   ["missing", (file: string) => rm(file)],
   ["empty", (file: string) => truncate(file)],
 ] as const) {
-  test(`a start with blocks and ${how} metadata is refused, and with its copy everything is as it was`, async (t) => {
+  test(`a start with blocks and ${how} metadata fails, and restoring the copy recovers everything`, async (t) => {
     const content = await filled(t);
     const { repo, data } = content;
     await lose(data);
@@ -67,12 +67,12 @@ for (const [how, lose] of [
     const notices: string[] = [];
     const onNotice = (sentence: string) => notices.push(sentence);
     await using node = await open(repo, { lostMetadata: "restore", onNotice });
-    assert.match(notices.join(), /metadata was lost: \d+ entries were put back from the copy of 20/);
+    assert.match(notices.join(), /metadata was lost: \d+ entries were restored from the copy of 20/);
     await assertWhole(node, content);
   });
 }
 
-test("without a copy, or with a damaged one, nothing is put back", async (t) => {
+test("without a copy, or with a damaged one, nothing is restored", async (t) => {
   const { repo, data } = await filled(t);
   await rm(data);
   const copy = join(repo, "metadata.copy");
@@ -91,7 +91,7 @@ test("without a copy, or with a damaged one, nothing is put back", async (t) => 
   await assert.rejects(stat(data), { code: "ENOENT" });
 });
 
-test("with nothing pinned it starts only when that is said, and the copy is set aside", async (t) => {
+test("a node starts without pins only on explicit request, and the copy is renamed", async (t) => {
   const { repo, data, pinned } = await filled(t);
   await rm(data);
   const copied = await readFile(join(repo, "metadata.copy"), "utf8");

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openNode } from "#node/node/open.ts";
 import {
-  held,
   makeGoIpfsRepo,
   pinRecords,
+  repoContent,
   writeLevels,
 } from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
 import {
@@ -21,7 +21,7 @@ import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts
 
 const text = ({ cid }: { readonly cid: unknown }) => String(cid);
 
-test("blocks and metadata of a new repo are kept in the folder that is named", async (t) => {
+test("blocks and metadata of a new repo are stored in the folder of the `data` option", async (t) => {
   const folder = await emptyFolder(t);
   const repo = join(folder, "repo");
   const data = join(folder, "deep", "data");
@@ -48,7 +48,7 @@ test("blocks and metadata of a new repo are kept in the folder that is named", a
   await opened({ repo, data }, async (node) => assert.equal(await node.blocks.has(sample(1).cid), true));
 });
 
-test("a repo of go-ipfs is copied there once, and stays as it is", async (t) => {
+test("a repo of go-ipfs is copied to the folder once, and stays unchanged", async (t) => {
   const folder = await emptyFolder(t);
   const repo = join(folder, "repo");
   const data = join(folder, "data");
@@ -56,21 +56,21 @@ test("a repo of go-ipfs is copied there once, and stays as it is", async (t) => 
   const files = (await readdir(repo)).sort();
   await opened({ repo, data }, async (node, notices) => {
     assert.deepEqual(notices, [
-      `what ${repo} holds is being copied to ${join(data, "segments")}, once`,
-      `pins and files of go-ipfs were taken over from ${join(repo, "datastore")}`,
+      `copying the content of ${repo} to ${join(data, "segments")}; this happens once`,
+      `pins and files of go-ipfs were imported from ${join(repo, "datastore")}`,
     ]);
-    assert.deepEqual(await pinsOf(node), { recursive: [text(held.tree)], direct: [text(held.above)] });
-    assert.equal(await rootOf(node), text(held.root));
-    assert.equal(await fileAt(node, text(held.referred)), "bytes of a file\n");
-    assert.ok((await collected(node)).includes(text(held.garbage)));
+    assert.deepEqual(await pinsOf(node), { recursive: [text(repoContent.tree)], direct: [text(repoContent.above)] });
+    assert.equal(await rootOf(node), text(repoContent.root));
+    assert.equal(await fileAt(node, text(repoContent.referred)), "bytes of a file\n");
+    assert.ok((await collected(node)).includes(text(repoContent.garbage)));
   });
   assert.deepEqual((await readdir(repo)).sort(), files);
-  await writeLevels(join(repo, "datastore"), pinRecords(held.garbage, "recursive", "09"));
+  await writeLevels(join(repo, "datastore"), pinRecords(repoContent.garbage, "recursive", "09"));
   await opened({ repo, data }, async (node, notices) => {
     assert.deepEqual(notices, []);
-    assert.equal(await node.blocks.has(held.garbage.cid), false);
-    assert.deepEqual((await pinsOf(node)).recursive, [text(held.tree)]);
+    assert.equal(await node.blocks.has(repoContent.garbage.cid), false);
+    assert.deepEqual((await pinsOf(node)).recursive, [text(repoContent.tree)]);
   });
-  // Without the folder the repo's own stores count, which nobody has touched.
-  await opened(repo, async (node) => assert.equal(await node.blocks.has(held.garbage.cid), true));
+  // Without the option, the node uses the repo's own stores, which nobody has changed.
+  await opened(repo, async (node) => assert.equal(await node.blocks.has(repoContent.garbage.cid), true));
 });

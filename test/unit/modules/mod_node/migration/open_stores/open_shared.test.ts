@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { createNode, type Node, nodeMetrics, retryAfter } from "#node/index.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
-import { MountPlace, skip } from "../../mount/support.ts";
+import { MountFixture, skip } from "../../mount/support.ts";
 
 async function text(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const parts: Uint8Array[] = [];
@@ -28,7 +28,7 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     return nodes;
   }
 
-  test("what one has added, pinned and put among the files is there on the other at once", async (t) => {
+  test("content that one host adds, pins and writes to files is on the other host at once", async (t) => {
     const [one, other] = (await hosts(t, 2)) as [Node, Node];
     const { cid } = await one.add("of several hosts");
     assert.equal(await text(other.cat(cid)), "of several hosts");
@@ -43,7 +43,7 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     assert.ok(pinned.includes(cid.toString()));
   });
 
-  test("a name that one publishes again resolves to that on the others, which had published it before", async (t) => {
+  test("a name that another host publishes again resolves to the new path on the host that published it before", async (t) => {
     const { settings } = await sharedStore();
     const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
@@ -63,53 +63,53 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     const publish = (node: Node, cid: typeof first.cid) => node.name.publish(cid, { key: "site", allowOffline: true });
     await publish(one, first.cid);
     await publish(other, second.cid);
-    // This asks for what the log has by now; otherwise a notice tells of it.
+    // Fetches the latest state of the log; otherwise only a notification would cause that.
     await one.lowLevel.metadata.get("any");
     assert.equal(await one.lowLevel.names.resolve(String(id)), `/ipfs/${second.cid}`);
   });
 
-  test("what was written through a mount of a host that is gone stays, whatever another one collects", {
+  test("files that a host wrote through a mount remain after it has ended and another host has collected garbage", {
     skip,
   }, async (t) => {
     const { settings } = await sharedStore();
-    await using place = await MountPlace.make();
-    const mount = async () => (await place.open({ store: settings })).mounts.mount(place);
+    await using sandbox = await MountFixture.make();
+    const mount = async () => (await sandbox.open({ store: settings })).mounts.mount(sandbox);
     await mount();
-    await place.shell("mkdir ipns/local/d; echo kept > ipns/local/d/file");
-    await place.close();
-    const other = await createNode({ repo: join(place.folder, "other"), store: settings, offline: true });
+    await sandbox.shell("mkdir ipns/local/d; echo kept > ipns/local/d/file");
+    await sandbox.close();
+    const other = await createNode({ repo: join(sandbox.folder, "other"), store: settings, offline: true });
     t.after(() => other.close());
     const { cid } = await other.add("kept by nobody", { pin: false });
     const removed = (await Array.fromAsync(other.repo.gc())).map((each) => String(each.cid ?? each.err));
     assert.ok(removed.includes(String(cid)), removed.join());
     await mount();
-    assert.equal(await place.shell("cat ipns/local/d/file"), "kept\n");
+    assert.equal(await sandbox.shell("cat ipns/local/d/file"), "kept\n");
   });
 
-  test("what it asks of the store is in its figures", async (t) => {
+  test("requests to the store are counted in the metrics", async (t) => {
     const [node] = (await hosts(t, 1)) as [Node];
     const { cid } = await node.add("of several hosts");
     await text(node.cat(cid));
     const samples = await node.metrics.collect();
-    const figure = (name: string, label?: string) =>
+    const metric = (name: string, label?: string) =>
       Number(
         samples.find((each) => each.name === name && (label ?? "") === Object.values(each.labels ?? {}).join())?.value,
       );
-    assert.equal(figure("modhost_node_store_available"), 1);
+    assert.equal(metric("modhost_node_store_available"), 1);
     for (const name of ["commits", "commit_calls", "round_trips"])
-      assert.ok(figure(`modhost_node_store_${name}_total`) > 0, name);
-    assert.ok(figure("modhost_node_store_requests_total", "put") >= 2);
-    assert.ok(figure("modhost_node_store_bytes_total", "out") > "of several hosts".length);
-    assert.ok(figure("modhost_node_store_block_reads_total", "cache") > 0);
-    assert.equal(figure("modhost_node_store_block_reads_total", "store"), 0);
-    assert.ok(figure("modhost_node_store_cache_bytes") > 0);
+      assert.ok(metric(`modhost_node_store_${name}_total`) > 0, name);
+    assert.ok(metric("modhost_node_store_requests_total", "put") >= 2);
+    assert.ok(metric("modhost_node_store_bytes_total", "out") > "of several hosts".length);
+    assert.ok(metric("modhost_node_store_block_reads_total", "cache") > 0);
+    assert.equal(metric("modhost_node_store_block_reads_total", "store"), 0);
+    assert.ok(metric("modhost_node_store_cache_bytes") > 0);
     for (const { name, labels = {} } of samples) {
       const { labels: declared = [] } = { labels: [], ...nodeMetrics[name as keyof typeof nodeMetrics] };
       assert.deepEqual(Object.keys(labels), [...declared], name);
     }
   });
 
-  test("while the object store is away no block is called faulty, and what needs it can be tried again", async (t) => {
+  test("while the object store is unavailable, no block counts as faulty, and failed calls can be retried", async (t) => {
     const { settings } = await sharedStore();
     const s3 = await S3Server.start("bucket");
     const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));

@@ -7,7 +7,7 @@ import { lockFolders } from "#node/storage/repo/repo.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
-test("the folder of a visit goes with it, and that of one that was killed with the next", {
+test("a visit removes its temporary folder at the end, and those of killed visits at its start", {
   skip: noSharedStore,
 }, async (t) => {
   const temporary = await emptyFolder(t);

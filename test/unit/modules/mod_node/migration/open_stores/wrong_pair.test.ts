@@ -9,7 +9,10 @@ import { s3Settings } from "#node/storage/shared/settings.ts";
 import { noSharedStore, type SharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
 describe("objects and a database that do not belong together are refused at the start", { skip: noSharedStore }, () => {
-  /** A store with content, and what opens another node on some settings. */
+  /**
+   * Creates a store with content, and returns a function that opens another node with other
+   * settings.
+   */
   async function stored(t: TestContext) {
     const store: SharedStore = await sharedStore();
     const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
@@ -28,16 +31,16 @@ describe("objects and a database that do not belong together are refused at the 
     return { ...store, open, cid };
   }
 
-  test("another schema on the same prefix: its sweep would take the objects of the first one for orphans", async (t) => {
+  test("a start with another schema on the same prefix fails: the objects would look like orphans", async (t) => {
     const { settings, open, cid } = await stored(t);
     await assert.rejects(open({ sql: `${settings.sql}_other` }), /store\d+\/store says .*belong to another store/);
     assert.ok((await (await open()).block.get(cid)).length > 0);
   });
 
-  test("another prefix, or an emptied bucket: every block would seem to be lost", async (t) => {
+  test("a start with another prefix or an emptied bucket fails: every block would seem to be lost", async (t) => {
     const { settings, open, cid } = await stored(t);
     await assert.rejects(open({ s3: `${settings.s3}-other` }), /has none of the objects of this store/);
-    // Nothing was written there that would make it right the next time.
+    // The failed start has written nothing that would make the next one succeed.
     await assert.rejects(open({ s3: `${settings.s3}-other` }), /has none of the objects of this store/);
     assert.ok((await (await open()).block.get(cid)).length > 0);
     const objects = openS3(s3Settings(settings));

@@ -9,15 +9,13 @@ import { seeded } from "#test/support/seeded.ts";
 import { unpack } from "#test/support/unpack.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
-/**
- * What Pebble itself printed: how many keys there are, and the SHA-256 of the lines `KEY=VALUE`.
- */
+/** Output of Pebble itself: the number of keys, and the SHA-256 of the lines `KEY=VALUE`. */
 const made = {
   rows: "257 123baa79bc19320898ca096f29b59c98e99b269ad4a9814813fac3a402383036",
   columns: "290 79018bed4da597f664b8076d7dbce984362831273cd0032f3d04b51c5922c776",
   killed: "239 1d4854c514cd8744bae759abff7e6da11e44d02f608a8bf7cbf6328ef7959b53",
 } as const;
-/** Written when they had been printed, to have the log on the disk. */
+/** This key was written after that output, to make Pebble write its log to the disk. */
 const late = "/k/zsync";
 
 async function database(t: TestContext, name: keyof typeof made): Promise<string> {
@@ -41,12 +39,12 @@ async function content(folder: string): Promise<string> {
 }
 
 for (const name of ["rows", "columns", "killed"] as const) {
-  test(`every key of a Pebble is read, and no removed one: ${name}`, async (t) => {
+  test(`every existing key of a Pebble is read, and no removed one: ${name}`, async (t) => {
     assert.equal(await content(await database(t, name)), made[name]);
   });
 }
 
-test("keys are found by themselves, and in a range", async (t) => {
+test("single keys and ranges of keys are found", async (t) => {
   for (const name of ["rows", "columns"] as const) {
     const opened = await PebbleDatabase.open(await database(t, name));
     const all = new Map(await Array.fromAsync(opened.iterator(everything)));
@@ -64,7 +62,7 @@ test("keys are found by themselves, and in a range", async (t) => {
   }
 });
 
-test("a changed bit anywhere is named, or it changes nothing", async (t) => {
+test("a changed bit anywhere is reported, or does not change the content", async (t) => {
   const random = seeded(7);
   for (const name of ["rows", "columns", "killed"] as const) {
     const folder = await database(t, name);
@@ -73,7 +71,8 @@ test("a changed bit anywhere is named, or it changes nothing", async (t) => {
       const file = files[round % files.length] as string;
       const path = join(folder, file);
       const sound = await readFile(path);
-      // The end of the last log, and of the manifest, may have been cut off by a crash.
+      // The ends of the last log and of the manifest may have been cut off by a crash, so damage
+      // there can be accepted.
       const length = sound.length - (file.endsWith(".sst") ? 0 : Math.min(sound.length - 1, 200));
       const at = Math.floor(random() * length);
       const damaged = Buffer.from(sound);
@@ -89,7 +88,7 @@ test("a changed bit anywhere is named, or it changes nothing", async (t) => {
   }
 });
 
-test("a log that was cut off has what is before; an earlier one, and a table, must be whole", async (t) => {
+test("the last log may be cut off, and earlier logs and tables must be complete", async (t) => {
   const folder = await database(t, "killed");
   const logs = (await readdir(folder)).filter((name) => name.endsWith(".log")).sort();
   const cut = async (name: string, length: number) => {
@@ -97,10 +96,10 @@ test("a log that was cut off has what is before; an earlier one, and a table, mu
     await writeFile(join(folder, name), whole.subarray(0, whole.length - length));
     return () => writeFile(join(folder, name), whole);
   };
-  const mend = await cut(logs[1] as string, 100);
+  const restore = await cut(logs[1] as string, 100);
   const [keys] = (await content(folder)).split(" ");
   assert.ok(Number(keys) > 200, keys);
-  await mend();
+  await restore();
   await cut(logs[0] as string, 100);
   await assert.rejects(content(folder), { message: new RegExp(`${logs[0]} (is damaged: the record at|is cut off)`) });
   const other = await database(t, "columns");
@@ -109,7 +108,7 @@ test("a log that was cut off has what is before; an earlier one, and a table, mu
   await assert.rejects(content(other), { name: "DatabaseDamaged", message: new RegExp(`${table} is missing`) });
 });
 
-test("a folder without a Pebble, and one of another format, are told", async (t) => {
+test("a folder without a Pebble, or with one of another format, causes an error that says so", async (t) => {
   const folder = await database(t, "columns");
   assert.equal(isPebble(await readdir(folder)), true);
   const mark = (await readdir(folder)).find((name) => name.startsWith("marker.format-version")) as string;

@@ -1,4 +1,6 @@
-/** Parts of a Pebble whose checksums are right and whose lengths are made to do harm. */
+/**
+ * Reads malicious Pebble files, whose checksums are right and whose lengths are meant to do harm.
+ */
 import assert from "node:assert/strict";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +21,7 @@ const columns = blockFormat(7);
 const uint = 2;
 const bytes = 3;
 
-/** A block of columns of which each takes no bytes, whatever number of rows there are. */
+/** Builds a block whose columns take no bytes, regardless of the number of rows. */
 function emptyColumns(types: readonly number[], count: number, ownHead?: number): Buffer {
   const head = Buffer.alloc(ownHead === undefined ? 0 : 4);
   if (ownHead !== undefined) head.writeUInt32LE(ownHead);
@@ -34,13 +36,13 @@ function emptyColumns(types: readonly number[], count: number, ownHead?: number)
   return block;
 }
 
-test("blocks that say that they have billions of rows are damaged", () => {
+test("blocks that claim to have billions of rows count as damaged", () => {
   assert.throws(() => columns.index(emptyColumns([bytes, uint, uint], 2 ** 30)), DatabaseDamaged);
   assert.throws(() => [...columns.meta(emptyColumns([bytes, bytes], 2 ** 30))], DatabaseDamaged);
   assert.throws(() => columns.tombstones(emptyColumns([bytes, uint, uint], 1, 2 ** 31)), DatabaseDamaged);
 });
 
-/** A long key, and rows that have all of it in common with it. */
+/** Builds a block with one long key, and rows that share all of it. */
 function repeated(length: number, count: number): Buffer {
   const varint = (value: number) => [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];
   const first = Buffer.concat([Buffer.from([0, ...varint(length), 0]), Buffer.alloc(length, "k")]);
@@ -48,13 +50,13 @@ function repeated(length: number, count: number): Buffer {
   return Buffer.concat([first, ...Array.from({ length: count }, () => row), Buffer.alloc(4)]);
 }
 
-test("keys that have all in common do not fill the memory", () => {
+test("rows that share one long key do not exhaust the memory", () => {
   assert.equal([...rowsOf(repeated(100, 1000))].length, 1001);
-  assert.throws(() => rows.entries(repeated(100_000, 20_000)), { message: /more keys than it can have/ });
+  assert.throws(() => rows.entries(repeated(100_000, 20_000)), { message: /more keys than its size allows/ });
 });
 
-test("a log that was made to be searched is read in bounded time, with pauses", async () => {
-  // Each byte may be the beginning of a chunk whose checksum is wrong.
+test("a log full of invalid chunks is read in bounded time, with pauses", async () => {
+  // A chunk with a wrong checksum may begin at each byte.
   const log = Buffer.alloc(4 * 1024 * 1024, 1);
   let pauses = 0;
   for (const record of journalRecords("000001.log", log, { log: undefined, mayEndEarly: true })) {
@@ -64,9 +66,9 @@ test("a log that was made to be searched is read in bounded time, with pauses", 
   assert.ok(pauses > 1000 && pauses < 40_000, `${pauses}`);
 });
 
-test("others are served while a long log is read", async (t) => {
+test("the event loop has its turns while a long log is read", async (t) => {
   const data = Buffer.alloc(32 * 1024 - 11);
-  // A batch of one change, whose key fills the chunk.
+  // A batch with one change, whose key fills the chunk.
   data.writeUInt32LE(1, 8);
   data.set(
     [3, 0x80 | ((data.length - 16) & 0x7f), 0x80 | (((data.length - 16) >> 7) & 0x7f), (data.length - 16) >> 14],
@@ -89,7 +91,7 @@ test("others are served while a long log is read", async (t) => {
   assert.ok(turns > 1, `${turns}`);
 });
 
-test("a log larger than any is refused, and not read", async (t) => {
+test("a log that is larger than the limit is refused without being read", async (t) => {
   const folder = await emptyFolder(t);
   await unpack(new URL("../../../../../fixtures/pebble/killed.tar.gz", import.meta.url), folder);
   const file = await open(join(folder, "999999.log"), "w");

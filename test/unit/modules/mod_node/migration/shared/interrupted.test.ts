@@ -1,6 +1,5 @@
 /**
- * `modhost node migrate` that is killed in the middle, and a store that is used and cleaned up
- * meanwhile.
+ * Kills `modhost node migrate` in the middle, and collects garbage in a store during a migration.
  */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -17,29 +16,32 @@ import { fill, objectsOf, shown, storeIn } from "./support.ts";
 
 const skip = noSharedStore;
 
-/** Whether a request is for a segment, by its method. */
+/** Whether a request for a segment has this method. */
 const ofSegment = (method: string, url: string, wanted: string) => method === wanted && /\.car(\?|$)/.test(url);
 
-test("a copy that is killed in the middle goes on, there and back, and is not taken for a whole one", {
+test("a killed migration continues in both directions, and its result does not count as complete before", {
   skip,
 }, async () => {
-  await using place = await Sandbox.make();
-  const settings = await storeIn(place.folder);
+  await using sandbox = await Sandbox.make();
+  const settings = await storeIn(sandbox.folder);
   await using proxy = await FaultyHttp.start(settings.endpoint ?? "");
-  const file = join(place.folder, "host.json");
+  const file = join(sandbox.folder, "host.json");
   await writeFile(file, JSON.stringify({ node_store: { ...settings, endpoint: proxy.endpoint } }));
-  await fill(place.repo);
-  const before = await shown(place.repo);
+  await fill(sandbox.repo);
+  const before = await shown(sandbox.repo);
 
-  /** Kills the command at so many requests for segments, which are not answered. */
+  /**
+   * Runs the command and kills it after `at` requests for segments, which the proxy does not
+   * forward.
+   */
   const killed = async (words: readonly string[], method: string, at: number) => {
     let seen = 0;
-    proxy.choose = (asked, url) => {
-      if (ofSegment(asked, url, method)) seen += 1;
+    proxy.choose = (requestMethod, url) => {
+      if (ofSegment(requestMethod, url, method)) seen += 1;
       return seen >= at ? "swallowed" : undefined;
     };
-    const child = place.start([...words, "--settings", file], { TMPDIR: place.folder });
-    await eventually("segments are asked for", () => seen >= at);
+    const child = sandbox.start([...words, "--settings", file], { TMPDIR: sandbox.folder });
+    await eventually("segments are requested", () => seen >= at);
     child.kill("SIGKILL");
     assert.equal((await child.ended).code, null);
     proxy.choose = () => undefined;
@@ -48,14 +50,14 @@ test("a copy that is killed in the middle goes on, there and back, and is not ta
   await killed(["migrate", "repo", "shared"], "PUT", 4);
   const stored = await objectsOf(settings);
   assert.ok(stored.some((key) => key.endsWith(".car")));
-  const host = { repo: join(place.folder, "host"), store: settings };
+  const host = { repo: join(sandbox.folder, "host"), store: settings };
   const notices: string[] = [];
   const node = await openNode({ ...host, offline: true, onNotice: (sentence) => notices.push(sentence) });
   await node.close();
   assert.match(notices.join("\n"), /^only a part of the repo .+\/repo is in the shared store/m);
-  const shownStat = await place.does(["store", "stat", "--settings", file]);
-  assert.match(shownStat, /^Only a part of the repo .+\/repo was copied here: modhost node migrate goes on$/m);
-  const done = await place.does(["migrate", "repo", "shared", "--settings", file]);
+  const shownStat = await sandbox.does(["store", "stat", "--settings", file]);
+  assert.match(shownStat, /^Only a part of the repo .+\/repo was copied here: run modhost node migrate again$/m);
+  const done = await sandbox.does(["migrate", "repo", "shared", "--settings", file]);
   assert.match(done, /^\d+ blocks \(.+\), 3 pins, \d names, 1 key copied to the shared store$/m);
   const all = await objectsOf(settings);
   assert.deepEqual(
@@ -63,17 +65,17 @@ test("a copy that is killed in the middle goes on, there and back, and is not ta
     [],
   );
   assert.deepEqual(await shown(host), before);
-  assert.doesNotMatch(await place.does(["store", "stat", "--settings", file]), /Only a part/);
+  assert.doesNotMatch(await sandbox.does(["store", "stat", "--settings", file]), /Only a part/);
 
   await killed(["migrate", "shared", "back"], "GET", 3);
-  const { code, stderr } = await place.node(["--repo-dir", "back", "pin", "ls"]);
+  const { code, stderr } = await sandbox.node(["--repo-dir", "back", "pin", "ls"]);
   assert.equal(code, 1);
   assert.match(stderr, /no IPFS repo found/);
-  await place.does(["migrate", "shared", "back", "--like", "repo", "--settings", file]);
-  assert.deepEqual(await shown(join(place.folder, "back")), before);
+  await sandbox.does(["migrate", "shared", "back", "--like", "repo", "--settings", file]);
+  assert.deepEqual(await shown(join(sandbox.folder, "back")), before);
 });
 
-test("garbage that a host collects meanwhile is none of what is being copied", { skip }, async (t) => {
+test("garbage collection on a host does not remove blocks that are being copied", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const own = join(folder, "own");
   await fill(own);

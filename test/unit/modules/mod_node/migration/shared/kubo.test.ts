@@ -1,4 +1,4 @@
-/** A repo of Kubo on its way to a store that several hosts share. */
+/** Migrates a repo of Kubo to a shared store. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { makeKuboRepo } from "../from_go_ipfs/kubo_repo.ts";
 import { fileAt, opened, pinsOf, rootOf } from "../from_go_ipfs/support.ts";
 import { storeIn } from "./support.ts";
 
-test("a repo of Kubo comes to a shared store in two steps, which the refusal of one tells", {
+test("a repo of Kubo is migrated to a shared store in two steps, as the error of a single step says", {
   skip: noSharedStore,
 }, async (t) => {
   const folder = await emptyFolder(t);

@@ -1,4 +1,7 @@
-/** What cannot be joined is refused before anything is written, and how it is decided. */
+/**
+ * Migrations with content that cannot be joined fail before anything is written, unless the user
+ * has decided.
+ */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +16,7 @@ import { objectsOf, storeIn } from "./support.ts";
 
 const skip = noSharedStore;
 
-test("other files, another path of a name and other state of a module are refused; keep and replace decide", {
+test("conflicts of files, names and module state are refused, and keep and replace resolve them", {
   skip,
 }, async (t) => {
   const folder = await emptyFolder(t);
@@ -58,7 +61,7 @@ test("other files, another path of a name and other state of a module are refuse
   assert.deepEqual(await now(), { root: String(files), path: name.path, state: "of the repo" });
 });
 
-test("references to files are refused, and stored as blocks when that is asked for", { skip }, async (t) => {
+test("references to files are refused, and stored as blocks on request", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const settings = await storeIn(folder);
   const own = join(folder, "own");
@@ -84,7 +87,7 @@ test("references to files are refused, and stored as blocks when that is asked f
   });
 });
 
-test("a key of the same name that is another one is refused, whatever decides elsewhere", { skip }, async (t) => {
+test("a different key with the same name is refused with every setting", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const settings = await storeIn(folder);
   const own = join(folder, "own");
@@ -96,7 +99,7 @@ test("a key of the same name that is another one is refused, whatever decides el
   assert.deepEqual(await objectsOf(settings), objects);
 });
 
-test("where hosts have no keys in common, they stay in the repo, which is said", { skip }, async (t) => {
+test("keys stay in the repo if hosts do not share keys, and a notice says so", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const settings = await storeIn(folder, { keys_secret: undefined });
   const own = join(folder, "own");

@@ -1,6 +1,6 @@
 /**
- * Repos with something of everything that goes from one store to another, and what they have to
- * show for it.
+ * Creates repos with an example of everything that a migration copies, and returns what nodes show
+ * of it.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,8 +14,7 @@ import { fileAt, opened, pinsOf, rootOf } from "#test/unit/modules/mod_node/migr
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 /**
- * The settings of an empty store, with segments of so many bytes and a secret for keys in that
- * folder.
+ * Returns the settings of an empty store with small segments and a secret for keys in that folder.
  */
 export async function storeIn(folder: string, more: Partial<SharedStoreSettings> = {}) {
   const { settings } = await sharedStore();
@@ -24,7 +23,7 @@ export async function storeIn(folder: string, more: Partial<SharedStoreSettings>
   return { ...settings, segment: 64 * 1024, keys_secret, ...more };
 }
 
-/** Keys of the objects that the store has. */
+/** Returns the keys of the objects in the store. */
 export async function objectsOf(settings: SharedStoreSettings): Promise<string[]> {
   const objects = openS3(s3Settings(settings));
   const found = (await Array.fromAsync(objects.list(""))).flat();
@@ -33,8 +32,8 @@ export async function objectsOf(settings: SharedStoreSettings): Promise<string[]
 }
 
 /**
- * What `fill` adds: a file of some chunks, pinned; files of the namespace, one of them only in the
- * journal; a name; a direct pin; the state of a module.
+ * Adds a file of several chunks, pinned; MFS files, one of them only in the journal; a name; a
+ * direct pin; and the state of a module.
  */
 export function fill(repo: NodeOptions | string, { chunks = 60, seed = 1 } = {}): Promise<void> {
   return opened(repo, async (node) => {
@@ -52,7 +51,7 @@ export function fill(repo: NodeOptions | string, { chunks = 60, seed = 1 } = {})
   });
 }
 
-/** The same of any node on the same content. */
+/** Returns what a node shows of that content. */
 export function shown(repo: NodeOptions | string) {
   return opened(repo, async (node) => {
     const { recursive, direct } = await pinsOf(node);
@@ -71,7 +70,7 @@ export function shown(repo: NodeOptions | string) {
   });
 }
 
-/** Blocks below pins that cannot be read. */
+/** Returns the blocks below pins that cannot be read. */
 async function unreadable(node: LowLevelNode): Promise<string[]> {
   const found: string[] = [];
   for await (const cid of node.blocks.store.keys())

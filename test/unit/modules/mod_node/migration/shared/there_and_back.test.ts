@@ -1,4 +1,4 @@
-/** From a repo to a store that several hosts share, and back. */
+/** Migrates a repo to a shared store and back. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { opened } from "#test/unit/modules/mod_node/migration/from_go_ipfs/suppo
 import { documentIn, emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { fill, objectsOf, shown, storeIn } from "./support.ts";
 
-test("what a repo has is there on hosts of a shared store, and in repos of either kind that are copied from there", {
+test("content of a repo is migrated to a shared store, and from there to repos of either kind", {
   skip: noSharedStore,
 }, async (t) => {
   const folder = await emptyFolder(t);
@@ -20,7 +20,7 @@ test("what a repo has is there on hosts of a shared store, and in repos of eithe
   await fill(own);
   const before = await shown(own);
   const { PeerID: peer } = (await documentIn(own)).Identity as { PeerID: string };
-  // As if something had been written through a mount.
+  // Simulates a write through a mount.
   await opened(own, ({ metadata }) =>
     treesOf(metadata).transaction((writer) => writer.put("KEY/files/root", new Uint8Array([1]))),
   );
@@ -28,10 +28,10 @@ test("what a repo has is there on hosts of a shared store, and in repos of eithe
     opened(repo, ({ metadata }) => treesOf(metadata, host).get("KEY/files/root"));
   assert.equal(before.keys.length, 1);
   const settings = await storeIn(folder);
-  const told: MigrationProgress[] = [];
-  const there = await migrateToShared(own, settings, { onProgress: (each) => told.push(each), verify: true });
+  const reports: MigrationProgress[] = [];
+  const there = await migrateToShared(own, settings, { onProgress: (each) => reports.push(each), verify: true });
   assert.deepEqual([there.blocks, there.keys, there.files?.toString()], [there.total, 1, before.root]);
-  assert.deepEqual(told[0], { blocks: 0, bytes: 0 });
+  assert.deepEqual(reports[0], { blocks: 0, bytes: 0 });
   const host = { repo: join(folder, "host"), store: settings };
   assert.deepEqual(await shown(host), before);
   assert.ok(await mounted(host, peer));
@@ -40,7 +40,7 @@ test("what a repo has is there on hosts of a shared store, and in repos of eithe
   assert.deepEqual(await shown(flat), before);
   assert.equal(await mounted(flat), undefined);
   const objects = await objectsOf(settings);
-  // The same content again, of a repo of go-ipfs.
+  // Migrates the same content again, from a repo of go-ipfs.
   const again = await migrateToShared(flat, settings);
   assert.deepEqual([again.bytes, await objectsOf(settings)], [0, objects]);
 

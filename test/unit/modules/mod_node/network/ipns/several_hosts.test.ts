@@ -4,17 +4,17 @@ import { type TestContext, test } from "node:test";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord } from "#node/network/ipns_record/record.ts";
 import { openNode } from "#node/node/open.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "../../storage/repo/support.ts";
 
-async function host(t: TestContext, sharedStore: SharedPlace) {
+async function host(t: TestContext, sharedStore: MemorySharedStore) {
   const node = await openNode({ repo: await emptyFolder(t), offline: true, stores: () => sharedStore.join() });
   t.after(() => node.close());
   return node;
 }
 
 test("two hosts that publish under one key at once never give two records the same sequence number", async (t) => {
-  const sharedStore = new SharedPlace();
+  const sharedStore = new MemorySharedStore();
   const one = await host(t, sharedStore);
   const other = await host(t, sharedStore);
   await one.keys.generate("ours", { type: "ed25519" });

@@ -3,7 +3,7 @@
  * part of a host that left.
  */
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { before, type TestContext, test } from "node:test";
 import type { CID } from "multiformats/cid";
 import { raw } from "#node/formats/cid/codecs.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
@@ -14,11 +14,14 @@ import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { Division, WorkShares } from "#node/storage/shared/work_shares.ts";
 import { NodeLog } from "#node/util/log.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 
-const cids = await Promise.all(
-  Array.from({ length: 300 }, async (_, at) => makeCid(1, raw, await multihash(sha256, Buffer.from(String(at))))),
-);
+let cids: readonly CID[] = [];
+before(async () => {
+  cids = await Promise.all(
+    Array.from({ length: 300 }, async (_, at) => makeCid(1, raw, await multihash(sha256, Buffer.from(String(at))))),
+  );
+});
 const log = new NodeLog();
 const texts = (found: Iterable<CID>): string[] => [...found].map(String).sort();
 
@@ -39,7 +42,7 @@ test("each key belongs to one host, and only the keys of a host that leaves move
 });
 
 test("all hosts know the participants, and hosts that left or died have no part", async () => {
-  const sharedStore = new SharedPlace();
+  const sharedStore = new MemorySharedStore();
   const hosts = await Promise.all([sharedStore.join(), sharedStore.join(), sharedStore.join()]);
   const shares = hosts.map(
     ({ shared, metadata }) => new WorkShares({ log: shared, metadata, name: "test", queryEveryMs: 0 }),
@@ -57,7 +60,7 @@ test("all hosts know the participants, and hosts that left or died have no part"
 });
 
 /** A host of which only the providing part exists. */
-async function host(sharedStore: SharedPlace) {
+async function host(sharedStore: MemorySharedStore) {
   const { shared, metadata } = await sharedStore.join();
   const shares = new WorkShares({ log: shared, metadata, name: "providing", queryEveryMs: 0 });
   shares.join();
@@ -67,7 +70,7 @@ async function host(sharedStore: SharedPlace) {
 }
 
 test("roots are provided by the host that they belong to, whoever added them, and are taken over", async (t) => {
-  const sharedStore = new SharedPlace();
+  const sharedStore = new MemorySharedStore();
   const hosts = [await host(sharedStore), await host(sharedStore)];
   let isOnline = [true, true];
   const queues = hosts.map(({ metadata, shares, provided }, at) => {
@@ -86,7 +89,7 @@ test("roots are provided by the host that they belong to, whoever added them, an
   for (const queue of queues) await queue.start();
   const all = () => texts(hosts.flatMap(({ provided }) => provided));
   queues[0]?.add(cids.slice(0, 60));
-  await eventually("all are provided", async () => all().length >= 60);
+  await eventually("all roots are provided", async () => all().length >= 60);
   assert.deepEqual(all(), texts(cids.slice(0, 60)));
   for (const { provided, shares } of hosts) {
     const division = await shares.division();
@@ -106,7 +109,7 @@ test("roots are provided by the host that they belong to, whoever added them, an
 });
 
 test("each host reprovides its part, and another host soon takes over the part of a dead one", async (t) => {
-  const sharedStore = new SharedPlace();
+  const sharedStore = new MemorySharedStore();
   const hosts = [await host(sharedStore), await host(sharedStore)];
   const reproviders = hosts.map(({ shares, provided }) => reprovider(t, shares, provided));
   for (const each of reproviders) await each.start();
@@ -117,7 +120,10 @@ test("each host reprovides its part, and another host soon takes over the part o
   assert.equal(reproviders[0]?.last.provided, one.length);
   sharedStore.log.endSession(hosts[1]?.session as number);
   reproviders[1]?.stop();
-  await eventually("its share is provided", async () => (hosts[0]?.provided.length ?? 0) >= cids.length);
+  await eventually(
+    "the part of the first host is provided",
+    async () => (hosts[0]?.provided.length ?? 0) >= cids.length,
+  );
   assert.deepEqual(texts(hosts[0]?.provided.slice(one.length) ?? []), texts(other));
 });
 

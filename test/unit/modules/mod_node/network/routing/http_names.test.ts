@@ -1,6 +1,6 @@
 /** Reads records of names from an HTTP router, and puts them to it. */
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { publicKeyKey, recordKey } from "#node/network/ipns_record/keys.ts";
 import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
@@ -22,9 +22,14 @@ const signed = (key: Key, lifetime = HOUR_MS) =>
 const responseOf = (bytes: Uint8Array, type = RECORD_TYPE) =>
   new Response(Uint8Array.from(bytes), { headers: { "content-type": type } });
 
-const key = await newKey();
-const record = await signed(key);
-const name = recordKey(key.id);
+let key: Key;
+let record: Uint8Array;
+let name: Uint8Array;
+before(async () => {
+  key = await newKey();
+  record = await signed(key);
+  name = recordKey(key.id);
+});
 
 test("a record is requested by its name in base36, and returned if it is signed", async () => {
   const { router, requests } = fakeRouter(() => responseOf(record));
@@ -38,7 +43,7 @@ test("a record is requested by its name in base36, and returned if it is signed"
   assert.equal(requests[0]?.init.headers.accept, RECORD_TYPE);
 });
 
-describe("there is no record", () => {
+describe("responses without a record", () => {
   for (const [what, response] of [
     ["with another type", () => responseOf(record, "text/plain; charset=utf-8")],
     ["with status 404", () => new Response("", { status: 404 })],

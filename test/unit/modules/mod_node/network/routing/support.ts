@@ -1,6 +1,4 @@
 /** Routers in memory, including HTTP routers that respond as a test defines. */
-import { generateKeyPair } from "@libp2p/crypto/keys";
-import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import type { CID } from "multiformats/cid";
 import { parseCid } from "#node/formats/cid/text.ts";
 import { type PeerId, parsePeerId } from "#node/formats/peer_id.ts";
@@ -11,9 +9,11 @@ import type { QueryOptions, Router } from "#node/network/routing/router.ts";
 import { NodeLog } from "#node/util/log.ts";
 
 export const cid: CID = parseCid("bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku");
-export const peers: readonly PeerId[] = await Promise.all(
-  Array.from({ length: 3 }, async () => peerIdFromPrivateKey(await generateKeyPair("Ed25519"))),
-);
+export const peers: readonly PeerId[] = [
+  parsePeerId("12D3KooWP6kJQ3e3vSd1FCxy3cGtJWoFE3vNWJCL1w158JcvUy5x"),
+  parsePeerId("12D3KooWHdQBVjpdiqkMGedpB25NNgMEc6JykLjDxPRB65RD7eRU"),
+  parsePeerId("12D3KooWMvzEG1hvWsZXmCmctA8mvK4uxWPrhLtk6xmmajyBGGAt"),
+];
 export const otherPeer = parsePeerId("12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA");
 
 /** Timeout of everything that a test waits for. */

@@ -44,7 +44,7 @@ test("a caller that wants the lock gets it when everything added is stored, and 
   await adding;
   await flushing;
   assert.ok(await store.has(other.cid));
-  // And again.
+  // The lock is granted a second time.
   (await lock.acquireExclusive())();
   batch.leave();
 });

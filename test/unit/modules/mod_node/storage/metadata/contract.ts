@@ -170,7 +170,7 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
     }
   });
 
-  each("compare and set", async (store) => {
+  each("compareAndSet changes a key only if it has the expected value", async (store) => {
     assert.equal(await store.compareAndSet("k", bytes("1"), bytes("2")), false);
     assert.equal(await store.compareAndSet("k", undefined, bytes("1")), true);
     assert.equal(await store.compareAndSet("k", undefined, bytes("2")), false);

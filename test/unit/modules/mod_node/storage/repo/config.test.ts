@@ -69,7 +69,7 @@ test("secrets are neither shown nor changed, in any spelling", async (t) => {
   for (const path of ["Identity", "identity", "Identity.PrivKey", "IDENTITY.privkey"]) {
     await assert.rejects(config.get(path), key);
     await assert.rejects(
-      config.set(path, () => assert.fail("asked for the value")),
+      config.set(path, () => assert.fail("the value was requested")),
       key,
     );
   }

@@ -44,7 +44,7 @@ describe("keys of later versions", () => {
     });
   }
 
-  test("each of them is tested above", () => {
+  test("every later key is tested above", () => {
     assert.deepEqual([...new Set(cases.map(([path]) => path))].sort(), Object.keys(laterKeys).sort());
   });
 
@@ -73,7 +73,7 @@ describe("keys of later versions", () => {
   });
 });
 
-test("they apply to a repo, below options at startup, and are not written elsewhere", async (t) => {
+test("later keys apply to a repo, options at startup override them, and they are not written elsewhere", async (t) => {
   const folder = await emptyFolder(t);
   await prepared(folder, { Provide: { Strategy: "roots", DHT: { Interval: "1h" } } });
   const read = async (overrides = {}) => {

@@ -50,7 +50,7 @@ test("the file `api` exists as long as it is announced", async (t) => {
   await writeFile(join(folder, "api"), "/ip4/127.0.0.1/tcp/1");
   await writeFile(join(folder, "gateway"), "http://127.0.0.1:1");
   const repo = await openRepo(folder);
-  assert.ok(!(await readdir(folder)).includes("gateway"), "nothing serves content there");
+  assert.ok(!(await readdir(folder)).includes("gateway"), "no gateway serves content at that address");
   const api = () => readFile(join(folder, "api"), "utf8").catch(() => undefined);
   assert.equal(await api(), undefined);
   await repo.announceApi("/ip4/127.0.0.1/tcp/5280");

@@ -58,7 +58,7 @@ test("the same inode number in another file system is not mistaken for the file"
   assert.equal(await isLockedElsewhere(path, locks), false);
 });
 
-test("the lock of go-ipfs is respected while it is held, and taken when it is stale", { skip }, async (t) => {
+test("the lock of go-ipfs is respected while go-ipfs runs, and taken when it is stale", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, "repo.lock"), "");
   const child = await holder(t, join(folder, "repo.lock"));
@@ -76,7 +76,7 @@ test("a start is refused while another program has the database of go-ipfs", { s
   const child = await holder(t, join(levels, "LOCK"));
   await assert.rejects(openNode({ repo, offline: true }), {
     code: "DATABASE_IN_USE",
-    message: `${levels} is in use by another program: end it first`,
+    message: `${levels} is in use by another program: stop it first`,
   });
   await end(child);
   await (await openNode({ repo, offline: true })).close();
@@ -89,7 +89,7 @@ test("a start is refused while Kubo has its Pebble database", { skip }, async (t
   const child = await holder(t, join(pebble, "LOCK"));
   await assert.rejects(openNode({ repo, offline: true }), {
     code: "DATABASE_IN_USE",
-    message: `${pebble} is in use by another program: end it first`,
+    message: `${pebble} is in use by another program: stop it first`,
   });
   await end(child);
   await (await openNode({ repo, offline: true })).close();

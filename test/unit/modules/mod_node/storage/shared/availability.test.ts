@@ -103,7 +103,7 @@ class FakeStore {
     if (this.isUp) return "written";
     throw failure(
       "STORE_UNAVAILABLE",
-      { reason: "the answer was lost" },
+      { reason: "the response was lost" },
       failure("STORE_UNAVAILABLE", { reason: "gone" }),
     );
   }
@@ -134,7 +134,7 @@ function watchedStore(t: { after(run: () => void): void }, tryMs: number) {
 test("a store that is known to be unreachable is not called repeatedly by callers that would have to wait", async (t) => {
   const { fake, availability, watched } = watchedStore(t, 600_000);
   fake.isUp = false;
-  await assert.rejects(watched.write(), /the answer was lost/);
+  await assert.rejects(watched.write(), /the response was lost/);
   assert.match(String(availability.problem), /be reached: gone;/);
   const calls = Array.from({ length: 10 }, () => watched.write());
   for (const { status, reason } of (await Promise.allSettled(calls)) as PromiseRejectedResult[])
@@ -172,7 +172,7 @@ test("a response that fails midway is noticed, and the next success clears the p
     /too slowly/,
   );
   assert.deepEqual(got, [1]);
-  await eventually("it is heard of", () => /too slowly/.test(String(availability.problem)));
+  await eventually("the failure is noticed", () => /too slowly/.test(String(availability.problem)));
   await watched.probe();
   assert.equal(availability.problem, undefined);
   fake.isUp = false;
@@ -213,10 +213,10 @@ test("a store that is readable and refuses writes is reported until a test write
   // Reads succeed and do not say whether writes do.
   await watched.read();
   const before = tried;
-  await eventually("it is tried", () => tried > before + 2);
+  await eventually("a write is tried", () => tried > before + 2);
   await watched.read();
   assert.match(String(availability.problems.store), /takes no writes.*no right/);
   refuses = false;
-  await eventually("writes are taken again", () => availability.problem === undefined);
+  await eventually("writes are accepted again", () => availability.problem === undefined);
   assert.deepEqual([changes.length, changes[1]], [2, undefined]);
 });

@@ -6,13 +6,13 @@ import { generateKey } from "#node/storage/keystore/key.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedKeys } from "#node/storage/shared/keys.ts";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "../repo/support.ts";
 
 const secret = "a secret that the operator has made";
 
 test("keys that one host creates, renames and removes are shared, and the store only has them encrypted", async () => {
-  const cluster = new SharedPlace();
+  const cluster = new MemorySharedStore();
   const a = await cluster.join();
   const b = await cluster.join();
   const first = await generateKey({ type: "ed25519" });
@@ -46,7 +46,7 @@ test("keys that one host creates, renames and removes are shared, and the store 
 });
 
 test("only one of two hosts that create a key of one name gets it, and the other is refused", async () => {
-  const cluster = new SharedPlace();
+  const cluster = new MemorySharedStore();
   const hosts = [await cluster.join(), await cluster.join()];
   const key = await generateKey({ type: "ed25519" });
   const keys = await Promise.all(
@@ -72,7 +72,7 @@ test("a wrong or short secret is refused at the start, and a value that was copi
 });
 
 test("nodes with shared keys publish under them, and each own identity under its own", async (t) => {
-  const cluster = new SharedPlace();
+  const cluster = new MemorySharedStore();
   const one = await host(t, cluster);
   const other = await host(t, cluster);
   const { id } = await one.keys.generate("site", { type: "ed25519" });
@@ -81,7 +81,7 @@ test("nodes with shared keys publish under them, and each own identity under its
   assert.ok(!(await one.names.key("self")).id.equals((await other.names.key("self")).id));
 });
 
-async function host(t: TestContext, cluster: SharedPlace) {
+async function host(t: TestContext, cluster: MemorySharedStore) {
   const stores = async () => {
     const joined = await cluster.join();
     return { ...joined, keys: await SharedKeys.open(joined.metadata, secret) };

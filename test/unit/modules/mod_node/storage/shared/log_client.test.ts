@@ -135,7 +135,7 @@ test("a host that fails when its turn has come delays nobody", { timeout: 120_00
   assert.equal(log.head, 5);
 });
 
-test("a call without entries is answered at the newest state, and so is one that throws", async () => {
+test("a call without entries, or one that throws, settles at the newest state", async () => {
   const log = new MemoryLog();
   const a = hostOf(log);
   const b = hostOf(log);

@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createNode, type MetadataStore, memoryStores, type Node } from "modhost/node";
-import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { MemorySharedStore } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "../repo/support.ts";
 
-async function host(t: TestContext, cluster: SharedPlace) {
+async function host(t: TestContext, cluster: MemorySharedStore) {
   const own = await cluster.join();
   const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: async () => own });
   t.after(() => node.close());
@@ -25,7 +25,7 @@ const pins = async (node: Node): Promise<string[]> =>
   (await Array.fromAsync(node.pin.ls())).map(({ cid }) => String(cid)).sort();
 
 test("pins and names of one host are shared, and the first content of a repo is made once", async (t) => {
-  const stores = new SharedPlace();
+  const stores = new MemorySharedStore();
   const one = await host(t, stores);
   const other = await host(t, stores);
   const { cid } = await one.node.add("of the first");
@@ -48,7 +48,7 @@ test("pins and names of one host are shared, and the first content of a repo is 
 });
 
 test("each host has its own data for itself, and shares everything else", async (t) => {
-  const stores = new SharedPlace();
+  const stores = new MemorySharedStore();
   const { node, own } = await host(t, stores);
   await node.add("content");
   await node.lowLevel.metadata.transaction((writer) => writer.put("modules/mine/key", new Uint8Array(1)));
@@ -67,7 +67,7 @@ test("a shared store refuses the filestore and the urlstore at the start, and na
     const own = await createNode({ ...options, stores: async () => memoryStores() });
     await own.config.set(`Experimental.${key}`, true);
     await own.close();
-    await assert.rejects(createNode({ ...options, stores: () => new SharedPlace().join() }), {
+    await assert.rejects(createNode({ ...options, stores: () => new MemorySharedStore().join() }), {
       code: "REFERENCES_SHARED",
       message: /files of one host.*Experimental\.FilestoreEnabled.*false/,
     });

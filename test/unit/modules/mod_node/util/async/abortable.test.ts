@@ -4,7 +4,9 @@ import { AbortableSources } from "#node/util/async/abortable.ts";
 
 const abortable = <T>(source: AsyncIterable<T>, signal?: AbortSignal) => new AbortableSources(signal).read(source);
 
-/** Gives these values and then, once it is let go, one more; tells when it has ended. */
+/**
+ * A source of these values and, after `letGo`, one more. `state.ended` is set when it has ended.
+ */
 function source(values: readonly number[]) {
   const gate = Promise.withResolvers<void>();
   const state = { ended: false, letGo: gate.resolve };
@@ -20,7 +22,7 @@ function source(values: readonly number[]) {
   return { state, given };
 }
 
-test("an aborted wait ends with the reason, the source when it wakes up", async () => {
+test("an aborted read rejects with the reason at once, and the source ends when it resumes", async () => {
   const { state, given } = source([1, 2]);
   const leaving = new AbortController();
   const wanted = abortable(given, leaving.signal);
@@ -34,7 +36,7 @@ test("an aborted wait ends with the reason, the source when it wakes up", async 
   assert.equal(state.ended, true);
 });
 
-test("a source that was given up between two values is asked for no more, and ended", async () => {
+test("a source that is aborted between two values ends without another read", async () => {
   const { state, given } = source([1, 2]);
   const leaving = new AbortController();
   const wanted = abortable(given, leaving.signal);
@@ -44,13 +46,13 @@ test("a source that was given up between two values is asked for no more, and en
   assert.equal(state.ended, true);
 });
 
-test("who leaves by himself waits for the end of the source", async () => {
+test("a consumer that breaks out of the loop waits for the end of the source", async () => {
   const { state, given } = source([1, 2]);
   for await (const _ of abortable(given)) break;
   assert.equal(state.ended, true);
 });
 
-test("what a source throws is thrown, and its end is the end", async () => {
+test("reading throws the error of the source, and ends when the source ends", async () => {
   const failing = (async function* () {
     yield 1;
     throw new Error("torn");
@@ -61,7 +63,7 @@ test("what a source throws is thrown, and its end is the end", async () => {
   assert.deepEqual(await Array.fromAsync(abortable(given, new AbortController().signal)), [1, 0]);
 });
 
-test("one signal ends whichever of several sources is waited for, and none once they are over", async () => {
+test("one signal aborts the pending source of several, and a source that has ended still rejects with the reason", async () => {
   const leaving = new AbortController();
   const sources = new AbortableSources(leaving.signal);
   const first = source([1]);

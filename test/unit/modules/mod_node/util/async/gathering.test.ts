@@ -7,7 +7,7 @@ const turns = async (count: number) => {
   for (let left = count; left > 0; left -= 1) await nextTurn();
 };
 
-test("it begins once for all who ask in the same turn and in turns one after the other", async (t) => {
+test("requests of the same turn and of consecutive turns share one run", async (t) => {
   t.mock.method(performance, "now", () => 0);
   let waiting = 0;
   const begun: number[] = [];
@@ -17,13 +17,13 @@ test("it begins once for all who ask in the same turn and in turns one after the
   });
   const ask = () => {
     waiting += 1;
-    gathering.ask();
+    gathering.request();
   };
   ask();
   ask();
   await nextTurn();
   ask();
-  assert.deepEqual(begun, [], "somebody came in the last turn");
+  assert.deepEqual(begun, [], "no run begins, because the last turn had a request");
   await turns(3);
   assert.deepEqual(begun, [3]);
   ask();
@@ -31,21 +31,21 @@ test("it begins once for all who ask in the same turn and in turns one after the
   assert.deepEqual(begun, [3, 1]);
 });
 
-test("it begins although there is somebody in each turn", async () => {
+test("a run begins even if every turn has a request", async () => {
   let begun = 0;
   const gathering = new Gathering(() => {
     begun += 1;
   });
   while (begun < 2) {
-    gathering.ask();
+    gathering.request();
     await nextTurn();
   }
   gathering.stop();
 });
 
-test("what was stopped does not begin", async () => {
+test("a stopped run does not begin", async () => {
   const gathering = new Gathering(() => assert.fail("it began"));
-  gathering.ask();
+  gathering.request();
   gathering.stop();
   await turns(4);
 });

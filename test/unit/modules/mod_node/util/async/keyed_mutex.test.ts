@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KeyedMutex } from "#node/util/async/keyed_mutex.ts";
 
-test("work of one name is done one after the other, whatever comes of it; of other names at the same time", async () => {
+test("work under one name runs one at a time, also after a failure, and work under other names runs concurrently", async () => {
   const turns = new KeyedMutex();
   const gate = Promise.withResolvers<void>();
   const done: string[] = [];
@@ -28,15 +28,15 @@ test("work of one name is done one after the other, whatever comes of it; of oth
   );
 });
 
-test("who waits for a turn leaves by its signal, and those behind it go on", async () => {
+test("an aborted waiter leaves the queue, and those behind it get the mutex", async () => {
   const turns = new KeyedMutex();
   const gate = Promise.withResolvers<void>();
   const leave = new AbortController();
   const first = turns.runExclusive("a", () => gate.promise);
-  const left = turns.runExclusive("a", async () => assert.fail("it was called off"), leave.signal);
+  const left = turns.runExclusive("a", async () => assert.fail("the aborted work ran"), leave.signal);
   const behind = turns.runExclusive("a", async () => "behind");
-  leave.abort(new Error("called off"));
-  await assert.rejects(left, { message: "called off" });
+  leave.abort(new Error("aborted"));
+  await assert.rejects(left, { message: "aborted" });
   gate.resolve();
   await first;
   assert.equal(await behind, "behind");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { mapConcurrent } from "#node/util/async/map_concurrent.ts";
 
-/** Work that ends when the test says so. */
+/** Work that ends or fails when the test says so. */
 class Bench {
   readonly begun: number[] = [];
   readonly #ends = new Map<number, PromiseWithResolvers<number>>();
@@ -24,7 +24,7 @@ class Bench {
   }
 }
 
-test("so many are worked on at the same time, and results come in order", async () => {
+test("at most `atOnce` calls run at the same time, and results come in order", async () => {
   const bench = new Bench();
   const results = mapConcurrent([1, 2, 3, 4, 5], 3, bench.work);
   const first = results.next();
@@ -44,7 +44,7 @@ test("so many are worked on at the same time, and results come in order", async 
   assert.deepEqual(await rest, [3, 4, 5]);
 });
 
-test("a result that is ready does not wait for the source", async () => {
+test("a result that is ready is yielded before the source has its next value", async () => {
   const more = Promise.withResolvers<void>();
   async function* source() {
     yield 1;
@@ -57,12 +57,12 @@ test("a result that is ready does not wait for the source", async () => {
   assert.deepEqual(await Array.fromAsync(results), [20]);
 });
 
-test("what fails comes after the results before it, and nothing works on when it has ended", async () => {
+test("a failure is thrown after the results before it, once no call is running", async () => {
   const bench = new Bench();
   const results = mapConcurrent([1, 2, 3], 3, bench.work);
-  const told: number[] = [];
+  const received: number[] = [];
   const reading = (async () => {
-    for await (const value of results) told.push(value);
+    for await (const value of results) received.push(value);
   })();
   let isOver = false;
   reading
@@ -74,27 +74,27 @@ test("what fails comes after the results before it, and nothing works on when it
   bench.fail(2);
   bench.end(1);
   await nextTurn();
-  assert.deepEqual(told, [1]);
+  assert.deepEqual(received, [1]);
   assert.equal(isOver, false, "3 still runs");
   bench.end(3);
   await assert.rejects(reading, { message: "no 2" });
 });
 
-test("a source that fails is told of after all results of what it gave", async () => {
+test("the error of a source is thrown after the results of its values", async () => {
   async function* source() {
     yield 1;
     yield 2;
     throw new Error("torn");
   }
-  const told: number[] = [];
+  const received: number[] = [];
   const reading = (async () => {
-    for await (const value of mapConcurrent(source(), 4, async (value) => value)) told.push(value);
+    for await (const value of mapConcurrent(source(), 4, async (value) => value)) received.push(value);
   })();
   await assert.rejects(reading, { message: "torn" });
-  assert.deepEqual(told, [1, 2]);
+  assert.deepEqual(received, [1, 2]);
 });
 
-test("who leaves early ends the source, also one that is being waited for", async () => {
+test("a consumer that leaves early ends the source, also while a value is pending", async () => {
   let isEnded = false;
   async function* numbers() {
     try {

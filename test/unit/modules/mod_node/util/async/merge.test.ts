@@ -6,11 +6,11 @@ async function* of<T>(...items: T[]) {
   yield* items;
 }
 
-test("what several streams give comes as one", async () => {
+test("the values of several streams come as one stream", async () => {
   assert.deepEqual((await Array.fromAsync(merge([of(1, 2), of(3), of<number>()], () => {}))).toSorted(), [1, 2, 3]);
 });
 
-test("a stream that hangs is told to stop when no more is wanted, and nobody waits for it", async () => {
+test("a consumer that leaves early stops a hanging stream and does not wait for it", async () => {
   let stopped = 0;
   async function* hanging() {
     yield "first";
@@ -23,7 +23,7 @@ test("a stream that hangs is told to stop when no more is wanted, and nobody wai
   assert.equal(stopped, 1);
 });
 
-test("what one throws is thrown, and the others are stopped", async () => {
+test("the error of one stream is thrown, and the others are stopped", async () => {
   let stopped = 0;
   async function* failing() {
     yield 1;

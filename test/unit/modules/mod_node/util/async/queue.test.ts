@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Queue } from "#node/util/async/queue.ts";
 
-test("what is put is read in order, before and after the reader came", async () => {
+test("values are read in order, whether they were pushed before or after the reader came", async () => {
   const queue = new Queue<number>();
   queue.push(1);
   queue.push(2);
@@ -17,7 +17,7 @@ test("what is put is read in order, before and after the reader came", async () 
   assert.deepEqual(await read, [1, 2, 3, 4]);
 });
 
-test("a failure comes behind what was put before it", async () => {
+test("a failure is thrown after the values that were pushed before it", async () => {
   const queue = new Queue<string>();
   queue.push("one");
   queue.fail(new Error("over"));
@@ -26,7 +26,7 @@ test("a failure comes behind what was put before it", async () => {
   await assert.rejects(iterator.next(), { message: "over" });
 });
 
-test("the oldest can be dropped, so that a slow reader bounds nothing", () => {
+test("the oldest value can be dropped, which bounds the queue of a slow reader", () => {
   const queue = new Queue<number>();
   for (let value = 0; value < 1000; value += 1) {
     queue.push(value);

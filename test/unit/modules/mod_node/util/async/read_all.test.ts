@@ -4,7 +4,10 @@ import { gatherAll, readAll, readUpTo } from "#node/util/async/read_all.ts";
 
 const tooLong = () => new RangeError("too long");
 
-/** Pieces of 4 bytes with memory of their own; `left` says that the rest was not wanted. */
+/**
+ * Creates a source of pieces of 4 bytes, each with its own memory. `left` is set if the consumer
+ * left early.
+ */
 function pieces(count: number) {
   const given: Uint8Array[] = [];
   const state = { given, left: false };
@@ -22,7 +25,7 @@ function pieces(count: number) {
   return Object.assign(state, { source });
 }
 
-test("of a longer source the first bytes are taken, or none at all", async () => {
+test("a source longer than the limit is cut by readUpTo and refused by readAll", async () => {
   assert.deepEqual([...(await readUpTo(pieces(3).source(), 6))], [0, 0, 0, 0, 1, 1]);
   assert.deepEqual([...(await readAll(pieces(2).source(), 8, tooLong))], [0, 0, 0, 0, 1, 1, 1, 1]);
   const endless = pieces(1000);
@@ -30,15 +33,15 @@ test("of a longer source the first bytes are taken, or none at all", async () =>
   assert.deepEqual([endless.given.length, endless.left], [2, true]);
 });
 
-test("what is gathered is copied as it comes, into arrays that grow and are given back", async () => {
-  const lent = new Set<Uint8Array>();
+test("gatherAll copies each piece at once, and returns the arrays that it has outgrown to the pool", async () => {
+  const leased = new Set<Uint8Array>();
   const arrays = {
     take(length: number) {
       const array = new Uint8Array(length + 3);
-      lent.add(array);
+      leased.add(array);
       return array;
     },
-    release: (array: Uint8Array) => void lent.delete(array),
+    release: (array: Uint8Array) => void leased.delete(array),
   };
   async function* again() {
     const piece = new Uint8Array(4);
@@ -47,10 +50,10 @@ test("what is gathered is copied as it comes, into arrays that grow and are give
   const bytes = await gatherAll(again(), arrays, 12, tooLong);
   assert.deepEqual([...bytes], [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
   assert.deepEqual(
-    [...lent].map(({ buffer }) => buffer),
+    [...leased].map(({ buffer }) => buffer),
     [bytes.buffer],
   );
-  lent.clear();
+  leased.clear();
   await assert.rejects(gatherAll(again(), arrays, 11, tooLong), RangeError);
-  assert.equal(lent.size, 0);
+  assert.equal(leased.size, 0);
 });

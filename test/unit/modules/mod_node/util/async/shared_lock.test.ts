@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
 
-/** Whether a promise has come to its end by now. */
+/** Whether a promise has settled by the next turn of the event loop. */
 async function settled(promise: Promise<unknown>): Promise<boolean> {
   const open = Symbol("open");
   await new Promise(setImmediate);
   return (await Promise.race([promise, open])) !== open;
 }
 
-test("many share it, one excludes all", async () => {
+test("many holders share the lock, and an exclusive holder excludes all", async () => {
   const lock = new SharedLock();
   const one = await lock.acquireShared();
   const two = await lock.acquireShared();
@@ -25,7 +25,7 @@ test("many share it, one excludes all", async () => {
   (await later)();
 });
 
-test("who comes after one that waits to exclude, waits behind it", async () => {
+test("a request that comes after a waiting exclusive one waits behind it", async () => {
   const lock = new SharedLock();
   const first = await lock.acquireShared();
   const exclusive = lock.acquireExclusive();
@@ -49,27 +49,27 @@ test("releasing twice releases once", async () => {
   (await exclusive)();
 });
 
-test("who is called off leaves the queue, and those behind go on", async () => {
+test("an aborted waiter leaves the queue, and those behind it get the lock", async () => {
   const lock = new SharedLock();
-  const held = await lock.acquireShared();
+  const releaseFirst = await lock.acquireShared();
   const controller = new AbortController();
   const exclusive = lock.acquireExclusive(controller.signal);
   const behind = lock.acquireShared();
-  controller.abort(new Error("called off"));
-  await assert.rejects(exclusive, /called off/);
+  controller.abort(new Error("aborted"));
+  await assert.rejects(exclusive, /aborted/);
   (await behind)();
-  held();
+  releaseFirst();
   (await lock.acquireExclusive())();
 });
 
-test("whoever has asked to hears of each who has to wait for having it exclusively", async () => {
+test("a listener is called for each exclusive request that has to wait, until it unsubscribes", async () => {
   const lock = new SharedLock();
   let heard = 0;
   const end = lock.onExclusiveWaiting(() => {
     heard += 1;
   });
   (await lock.acquireExclusive())();
-  assert.equal(heard, 0, "nobody had to wait");
+  assert.equal(heard, 0, "the request did not have to wait");
   const release = await lock.acquireShared();
   const waiting = lock.acquireExclusive();
   assert.equal(heard, 1);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { TimeSlices } from "#node/util/async/steps.ts";
 
-/** Works without waiting for anything, until it is told that its time is over so many times. */
+/** Works without waiting for anything, until its time slice has ended `count` times. */
 async function work(name: string, count: number, seen: string[]): Promise<void> {
   const slices = new TimeSlices();
   for (let left = count; left > 0; ) {
@@ -15,7 +15,7 @@ async function work(name: string, count: number, seen: string[]): Promise<void> 
   }
 }
 
-test("of all who have used up their time one goes on in each turn of the event loop, in their order", async () => {
+test("each turn of the event loop resumes one of the paused computations, in their order", async () => {
   const seen: string[] = [];
   const names = ["a", "b", "c"];
   let isOver = false;

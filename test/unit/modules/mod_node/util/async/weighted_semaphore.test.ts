@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WeightedSemaphore } from "#node/util/async/weighted_semaphore.ts";
 
-test("a budget is given in the order of asking, and what does not fit at all is granted alone", async () => {
+test("requests are granted in their order, and one that exceeds the capacity is granted alone", async () => {
   const budget = new WeightedSemaphore(10);
   const entered: string[] = [];
   assert.equal(budget.acquire(6), undefined);
@@ -21,7 +21,7 @@ test("a budget is given in the order of asking, and what does not fit at all is 
   assert.deepEqual(entered, ["large", "small"]);
 });
 
-test("a budget tells whether much of it is left, and whether somebody waits", async () => {
+test("a semaphore shows whether half of it is free and whether somebody waits", async () => {
   const budget = new WeightedSemaphore(10);
   budget.acquire(5);
   assert.deepEqual([budget.isHalfFree, budget.hasWaiters], [true, false]);

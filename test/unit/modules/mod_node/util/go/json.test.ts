@@ -15,7 +15,7 @@ function tokens(text: string, extent: "document" | "first"): unknown[] {
   }
 }
 
-test("a document is told token by token", () => {
+test("a document is read token by token", () => {
   const text = ' { "a" : [ 1 , -2.5e+3 , true , null ] , "b\\n" : { } , "" : "\\u00e9" } ';
   assert.deepEqual(tokens(text, "document"), [
     "{",
@@ -36,25 +36,25 @@ test("a document is told token by token", () => {
   ]);
 });
 
-test("behind the first value nothing is looked at, unless it is all there should be", () => {
+test("input after the first value is ignored with `first`, and an error with `document`", () => {
   assert.deepEqual(tokens("1 x", "first"), ["1", "end"]);
   assert.throws(() => tokens("1 x", "document"), { message: "invalid character 'x' after top-level value" });
 });
 
-test("the end of a document is a blank to Go, that of a stream is not", () => {
+test("errors at the end of a document report a blank, and those of a stream do not", () => {
   assert.throws(() => tokens("tru", "document"), { message: "invalid character ' ' in literal true (expecting 'e')" });
   assert.throws(() => tokens("tru", "first"), { message: "unexpected EOF" });
   assert.throws(() => tokens("", "document"), { message: "unexpected end of JSON input" });
 });
 
-test("JSON that JavaScript reads has the same meaning", () => {
+test("valid JSON is read as JavaScript reads it", () => {
   const samples = ['"\\ud83d\\ude00\\/\\\\\\"\\b\\f"', '"\\ud83dx"', '"\\ude00"', '"\\ud83d\\ud83d\\ude00"'];
   for (const sample of samples) {
     assert.deepEqual(tokens(sample, "document")[0], ["text", JSON.parse(sample).toWellFormed()], sample);
   }
 });
 
-test("bytes that are no UTF-8 are replaced one by one", () => {
+test("each byte that is not valid UTF-8 is replaced by itself", () => {
   const bytes = Buffer.from("61c328e282ffed a080f0908d88".replaceAll(" ", ""), "hex");
   assert.equal(Buffer.from(validUtf8(bytes)).toString(), "a\ufffd(\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\u{10348}");
   assert.equal(quotedJson(Buffer.from("c3283c", "hex")), '"\\ufffd(\\u003c"');
@@ -62,12 +62,12 @@ test("bytes that are no UTF-8 are replaced one by one", () => {
   assert.equal(String(new GoText(Buffer.from("ff41", "hex"))), "\ufffdA");
 });
 
-test("control characters are escaped by number, but for three", () => {
+test("control characters are escaped by number, except for three", () => {
   assert.equal(goJson("\b\f\n\r\t\0\\b\\\\f"), '"\\u0008\\u000c\\n\\r\\t\\u0000\\\\b\\\\\\\\f"');
   assert.equal(goJson(new JsonText('{"2":1,"1":2}')), '{"2":1,"1":2}');
 });
 
-test("base64 with line ends and padding, and where it goes wrong", () => {
+test("base64 may have line breaks, needs padding, and errors name the offset", () => {
   for (const text of ["", "aGVsbG8=", "aGVs\r\nbG8=\n", "aGk=", "YQ==", "YQ=\n="]) {
     assert.deepEqual(decodeBase64(text), Buffer.from(text, "base64"), text);
   }

@@ -2,19 +2,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { quote } from "#node/util/go/text.ts";
 
-/** `%q` of Go, letter by letter. */
+/** Quotes one character as Go's `%q` does. */
 function quotedLetter(letter: string): string {
   const name = '"\\\n\r\t\v\f\b\x07'.indexOf(letter);
   if (name >= 0) return `\\${'"\\nrtvfba'[name]}`;
   if (letter === " " || !/[\p{C}\p{Z}]/u.test(letter)) return letter;
   const code = letter.codePointAt(0) as number;
-  // A byte that is not UTF-8 stands in a text as a lone surrogate.
+  // A lone surrogate represents a byte that is not UTF-8.
   if (code >= 0xdc80 && code <= 0xdcff) return `\\x${(code & 0xff).toString(16)}`;
   if (code < 0x20) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-test("every letter is quoted as it is alone, at any place of a long text", () => {
+test("every character of a long text is quoted as it is by itself", () => {
   const letters = Array.from({ length: 0x110000 / 16 }, (_, at) => String.fromCodePoint(at * 16 + (at % 16)));
   letters.push(
     ...Array.from({ length: 256 }, (_, at) => String.fromCharCode(at)),
@@ -30,7 +30,7 @@ test("every letter is quoted as it is alone, at any place of a long text", () =>
   }
 });
 
-test("short texts", () => {
+test("short texts are quoted", () => {
   const cases: Readonly<Record<string, string>> = {
     "": '""',
     "a b": '"a b"',

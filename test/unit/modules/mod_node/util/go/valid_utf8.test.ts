@@ -3,7 +3,9 @@ import { isUtf8 } from "node:buffer";
 import { test } from "node:test";
 import { goJson, quotedJson, validUtf8 } from "#node/util/go/text.ts";
 
-/** As Go does it: the longest character at each place, and U+FFFD for a byte that begins none. */
+/**
+ * Decodes as Go does: the longest character at each offset, and U+FFFD for a byte that begins none.
+ */
 function slowly(bytes: Buffer): string {
   let text = "";
   for (let at = 0; at < bytes.length; ) {
@@ -14,7 +16,7 @@ function slowly(bytes: Buffer): string {
   return text;
 }
 
-test("each byte that is part of no character becomes U+FFFD, and no other", () => {
+test("each byte outside a valid character becomes U+FFFD, and no other byte does", () => {
   const edges = [
     0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xdf, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff,
   ];
@@ -30,7 +32,7 @@ test("each byte that is part of no character becomes U+FFFD, and no other", () =
   }
 });
 
-test("JSON of bytes that are no UTF-8 escapes each of them, and all else as in other texts", () => {
+test("JSON of bytes that are not UTF-8 escapes each of them, and the rest as in other texts", () => {
   const letters = ["a", '"', "\\", "\n", "\b", "\0", "\x7f", "<&>", "\u2028", "\u2029", "é", "\ufffd", "😀"];
   for (const one of letters) {
     for (const other of letters) {

@@ -250,7 +250,7 @@ test("a folder that cannot be written is refused", {
   await assert.rejects(openFlatfs(join(folder, "blocks")), { code: "STORE_FULL" });
 });
 
-test("the shard functions of go-ipfs", () => {
+test("the shard functions are those of go-ipfs", () => {
   const folders = (text: string) => ["ABCDEF", "AB", ""].map(shardFunc(`/repo/flatfs/shard/v1/${text}`));
   assert.deepEqual(folders("prefix/3"), ["ABC", "AB_", "___"]);
   assert.deepEqual(folders("suffix/3"), ["DEF", "_AB", "___"]);

@@ -51,7 +51,7 @@ test("compaction frees the space of deleted blocks, and all space when nothing i
   for await (const cid of store.keys()) cids.push(cid);
   await store.delete(cids);
   await store.compact();
-  assert.ok((await total(at)) < 500, "only the head of a segment is left");
+  assert.ok((await total(at)) < 500, "only the header of a segment is left");
   assert.deepEqual(await contents(store), new Map());
   await store.put(samples(3));
   await store.close();

@@ -75,7 +75,7 @@ test("memory stays bounded on a full disk", async () => {
   await store.close();
 });
 
-test("a disk that is full at the start of a new segment", async () => {
+test("a disk that is full at the start of a new segment loses no block", async () => {
   const at = folder();
   for (let left = 0; left < 60; left += 9) {
     const disk = new SmallDisk(Number.POSITIVE_INFINITY);

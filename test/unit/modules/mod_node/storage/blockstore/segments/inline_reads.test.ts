@@ -65,9 +65,9 @@ test("reading many bytes takes time without counting as a slow disk", async () =
 test("blocks that were not read before are read inline only shortly after a fast response of the disk", async () => {
   const { read, pass, pool } = timed(WITH_OTHERS);
   const isRead = async () => (await nextTurn(read(0.01))) === "read";
-  assert.equal(await isRead(), false, "nobody knows whether it sleeps");
+  assert.equal(await isRead(), false, "the disk may be asleep");
   pool(3000);
-  assert.equal(await isRead(), false, "it did sleep");
+  assert.equal(await isRead(), false, "the disk was asleep");
   pool(1);
   assert.equal(await isRead(), true);
   pass(999);
@@ -177,7 +177,7 @@ test("peek returns larger blocks that were read twice in one read, but no damage
   const [unread, ...known] = blocks as [Block, ...Block[]];
   for (const { cid } of known) {
     await store.get(cid, buffers);
-    assert.deepEqual(store.peek([cid], buffers), [undefined], "read once, it has no sum");
+    assert.deepEqual(store.peek([cid], buffers), [undefined], "a block that was read once has no checksum");
   }
   for (const { cid } of known) await nextTurn(store.get(cid, buffers));
   await nextTurn();
@@ -205,7 +205,7 @@ test("peek returns small blocks that were never read after a fast response of th
   const [damaged, removed, ...whole] = blocks.splice(0, 40) as [Block, Block, ...Block[]];
   await damage(at, damaged);
   await store.delete([removed.cid]);
-  assert.deepEqual(store.peek([damaged.cid], buffers), [undefined], "nobody knows how quick the disk is");
+  assert.deepEqual(store.peek([damaged.cid], buffers), [undefined], "the speed of the disk is unknown");
   // On a busy machine, the pool may be slow once or ten times.
   await eventually("they are at hand", async () => {
     const { cid } = blocks.pop() as Block;
@@ -218,7 +218,7 @@ test("peek returns small blocks that were never read after a fast response of th
     );
     if (found[2] === undefined) return false;
     assert.deepEqual(found, [undefined, undefined, ...whole.map(({ bytes }) => bytes)]);
-    assert.ok(counts.inline <= 2, "what stands together is read in one go");
+    assert.ok(counts.inline <= 2, "adjacent blocks are read together");
     return true;
   });
   await assert.rejects(store.get(damaged.cid, buffers), { code: "BLOCK_CORRUPT" });

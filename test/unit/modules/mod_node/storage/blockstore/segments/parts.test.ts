@@ -56,14 +56,18 @@ async function opened(t: TestContext) {
 test("getPart reads only the parts with the requested bytes after a large block was read once", async (t) => {
   const { readFor } = await opened(t);
   const within = { from: 70 * KIB, to: 71 * KIB };
-  assert.equal(await readFor(within), LENGTH, "it was never read");
+  assert.equal(await readFor(within), LENGTH, "the first read is of the whole block");
   assert.equal(await readFor(within), 64 * KIB);
   assert.equal(await readFor({ from: 64 * KIB, to: 128 * KIB }), 64 * KIB);
   assert.equal(await readFor({ from: 128 * KIB - 1, to: 128 * KIB + 1 }), 128 * KIB);
-  assert.equal(await readFor({ from: 300 * KIB, to: Number.POSITIVE_INFINITY }), 64 * KIB - 100, "to its end");
-  assert.equal(await readFor({ from: 10, to: 200 * KIB }), LENGTH, "most of it");
-  assert.equal(await readFor({ from: LENGTH, to: LENGTH + 10 }), 64 * KIB - 100, "nothing of it");
-  assert.equal(await readFor({ from: 2 * LENGTH, to: 3 * LENGTH }), LENGTH, "what it has not");
+  assert.equal(
+    await readFor({ from: 300 * KIB, to: Number.POSITIVE_INFINITY }),
+    64 * KIB - 100,
+    "the last part of the block",
+  );
+  assert.equal(await readFor({ from: 10, to: 200 * KIB }), LENGTH, "a span with most parts reads the whole block");
+  assert.equal(await readFor({ from: LENGTH, to: LENGTH + 10 }), 64 * KIB - 100, "a span behind the end");
+  assert.equal(await readFor({ from: 2 * LENGTH, to: 3 * LENGTH }), LENGTH, "a span far behind the end");
 });
 
 test("a read of a damaged part reports the damage, and other parts are still right", async (t) => {

@@ -29,9 +29,9 @@ test("a frequently requested small block is read from the disk once a second, an
   const setup = await shelf(t, [block]);
   const get = () => setup.store.get(block.cid);
   for (let times = 0; times < 6; times += 1) assert.deepEqual(await get(), block.bytes);
-  assert.equal(setup.reads, 3, "its sum is known from the second reading on");
+  assert.equal(setup.reads, 3, "the checksum is known from the second read on");
   assert.deepEqual(await setup.store.get(block.cid, new BufferPool()), block.bytes);
-  assert.equal(setup.reads, 3, "also for who reads into lent buffers");
+  assert.equal(setup.reads, 3, "also for readers with leased buffers");
   setup.now += 1001;
   await get();
   await get();
@@ -73,5 +73,5 @@ test("the retained bytes are bounded, and no larger array is retained with a blo
   );
   const [other, last] = blocks.slice(-2) as [Block, Block];
   assert.deepEqual(recent.get(last.cid, location(199)), last.bytes);
-  assert.equal(recent.get(other.cid, location(199)), undefined, "another block at that place");
+  assert.equal(recent.get(other.cid, location(199)), undefined, "another block at that location");
 });

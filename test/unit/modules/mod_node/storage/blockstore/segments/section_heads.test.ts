@@ -19,7 +19,7 @@ describe("a head that is truncated anywhere is distinguished from an invalid one
         for (let cut = 0; cut < head.length; cut += 1) {
           assert.equal(readSection(head.subarray(0, cut), 0), undefined, `${cut} of ${head.length} bytes`);
         }
-        const { multihash: found, ...rest } = readSection(head, 0) ?? assert.fail("it is whole");
+        const { multihash: found, ...rest } = readSection(head, 0) ?? assert.fail("the head is complete");
         assert.deepEqual(rest, { headLength: head.length, length, form });
         assert.ok(Buffer.from(multihash).equals(found));
       }

@@ -1,6 +1,6 @@
 /**
  * Opens, writes and reads the given environments, and prints the result of each:
- * `node written.ts FOLDER...`.
+ * `node write_and_read.ts FOLDER...`.
  */
 import { EnvironmentDamaged, openEnvironment } from "#node/storage/lmdb/open.ts";
 

@@ -54,7 +54,7 @@ export function shutOut({ log }: HostGroup, { shared, metadata }: Host): { reado
   const session = shared?.session as number;
   log.endSession(session);
   const rejoined = () =>
-    eventually("the host has joined anew", () =>
+    eventually("the host has joined again", () =>
       metadata
         .transaction((writer) => writer.put("x", new Uint8Array(1)))
         .then(

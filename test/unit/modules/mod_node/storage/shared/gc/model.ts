@@ -277,7 +277,10 @@ export class Host {
     });
   }
 
-  /** The same, but without the lock for a while: it relies on being asked. */
+  /**
+   * Adds a DAG, but releases the lock in between: it relies on being asked which blocks it refers
+   * to.
+   */
   async addSlowly(root: number): Promise<void> {
     const guard = { root };
     this.#guards.add(guard);

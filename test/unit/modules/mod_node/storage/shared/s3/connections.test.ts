@@ -103,7 +103,7 @@ for (const [name, pieceBytes] of [
   });
 }
 
-test("TLS connections do the same", async (t) => {
+test("readers over TLS get the sent bytes as well", async (t) => {
   const pair = await makeSelfSigned(["127.0.0.1"]);
   const known = getCACertificates("default");
   setDefaultCACertificates([...known, pair.certificate]);

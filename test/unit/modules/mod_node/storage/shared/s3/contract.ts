@@ -110,7 +110,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.equal((await store.read(`${at}short`, { start: 0, length: 0 }))?.length, 0);
   });
 
-  run("an empty object, and keys of many kinds", async (store, at) => {
+  run("empty objects and keys of many kinds are stored and read", async (store, at) => {
     const names = ["empty", "a b", "a+b", "ü/ß", "%41", "(x)!'*", "a&b=c?d#e", '<q "&>', "~._-"];
     for (const name of names) await store.put(at + name, new Uint8Array());
     for (const name of names) assert.equal((await store.head(at + name))?.bytes, 0, name);
@@ -143,7 +143,7 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     assert.equal(await store.head(`${at}x`), undefined);
   });
 
-  run("its check passes, and its requests are counted", async (store, at) => {
+  run("the check of the store passes, and its requests are counted", async (store, at) => {
     await store.check();
     const { received } = store.metrics.get;
     await store.put(`${at}x`, bytesOf("12345"));

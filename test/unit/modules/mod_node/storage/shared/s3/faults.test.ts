@@ -42,7 +42,7 @@ function behindProxy(name: string, limits: Partial<Limits>, body: (setting: Sett
 const passing: HttpFault[] = ["reset", "lost", "truncated", SLOW_DOWN, INTERNAL_ERROR, { status: 429, code: "" }];
 const content = Buffer.alloc(100_000, "content ");
 
-behindProxy("every call is repeated after every fault that passes", PATIENT, async ({ server, proxy, store }) => {
+behindProxy("every call is repeated after every temporary fault", PATIENT, async ({ server, proxy, store }) => {
   const bucket = server.bucket("bucket");
   for (const [index, fault] of passing.entries()) {
     const key = `k${index}`;
@@ -100,7 +100,7 @@ behindProxy("a bucket that refuses writes is named with the remedy, and stays re
   assert.equal((await store.read("a", { start: 8, length: 7 }))?.length, 7);
 });
 
-behindProxy("a body that breaks off goes on where it was", PATIENT, async ({ server, proxy, store }) => {
+behindProxy("a body that breaks off continues at the same offset", PATIENT, async ({ server, proxy, store }) => {
   server.bucket("bucket").put("a", content, {}, true);
   proxy.next("truncated", "truncated", "reset", "truncated");
   const { body } = (await store.stream("a", { range: { start: 1000, length: 80_000 } })) ?? assert.fail();
@@ -146,7 +146,7 @@ behindProxy(
 );
 
 behindProxy(
-  "lasting faults are reported soon, with few retries",
+  "permanent faults are reported soon, with few retries",
   { patience: 600_000 },
   async ({ server, proxy, store }) => {
     proxy.choose = () => ({ ...SLOW_DOWN });
@@ -221,7 +221,7 @@ test("an upload that the network swallows is given up, and a later upload succee
   network.latency = 1;
   assert.equal(await patient.putNew("a", content), "written");
   network.cut();
-  const lost = network.loseAnswer(/^HTTP\/1.1 200/);
+  const lost = network.loseResponse(/^HTTP\/1.1 200/);
   assert.equal(await patient.putNew("b", content), "same");
   await lost;
   assert.equal(patient.metrics.put.sent, 2 * content.length);

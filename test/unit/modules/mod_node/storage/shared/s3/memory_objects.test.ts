@@ -15,17 +15,17 @@ test("stores in memory share their contents, and have separate faults", async ()
       if (kind === "get") throw unavailable();
     },
     after: (kind) => {
-      if (kind === "put") throw unavailable("the answer was lost");
+      if (kind === "put") throw unavailable("the response was lost");
     },
   };
-  await assert.rejects(first.putNew("a", one), { code: "STORE_UNAVAILABLE", message: /the answer was lost/ });
+  await assert.rejects(first.putNew("a", one), { code: "STORE_UNAVAILABLE", message: /the response was lost/ });
   assert.equal(await other.putNew("a", one), "same");
   await assert.rejects(first.read("a", { start: 0, length: 1 }), { code: "STORE_UNAVAILABLE" });
   assert.deepEqual(await other.read("a", { start: 0, length: 1 }), one);
   assert.deepEqual([first.metrics.get.errors, other.metrics.get.errors], [1, 0]);
 });
 
-test("a signal ends a call that the store in memory does not answer, and so does closing it", async () => {
+test("a signal ends a call to which the store in memory does not respond, and so does closing the store", async () => {
   const store = new MemoryObjects(new Map(), { before: () => new Promise(() => {}) });
   const over = new AbortController();
   const ended = assert.rejects(store.head("a", { signal: over.signal }), /enough/);

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { CredentialSource, parseCredentials } from "#node/storage/shared/s3/credentials.ts";
 import { type S3Settings, s3AddressOf } from "#node/storage/shared/s3/settings.ts";
 
-test("the address of a store: on AWS by region, elsewhere by endpoint, with the bucket in the path or the host", () => {
+test("the address of a store comes from the region on AWS and from the endpoint elsewhere, with the bucket in the path or the host", () => {
   const describe = (settings: S3Settings, environment = {}) => {
     const { name, origin, root, prefix, region } = s3AddressOf(settings, environment);
     return [name, origin, root, prefix, region].join(" ");

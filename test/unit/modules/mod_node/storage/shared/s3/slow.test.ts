@@ -109,7 +109,7 @@ test("writes are refused and cached blocks are read while the store stalls, and 
     const { requests } = store.metrics.put;
     await blocks.put([more]);
     await assert.rejects(blocks.sync(), { code: "STORE_UNAVAILABLE" });
-    assert.equal(store.metrics.put.requests, requests, "nobody waits for what is known to stand still");
+    assert.equal(store.metrics.put.requests, requests, "calls do not wait for a store that is known to stall");
     assert.deepEqual(await blocks.get(cached.cid), cached.bytes);
     assert.equal(await blocks.has(late.cid), true);
     // A running probe waits for its timeout.

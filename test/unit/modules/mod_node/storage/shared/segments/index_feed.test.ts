@@ -67,7 +67,7 @@ test("a commit that arrives just when the index has caught up is added to it", b
   await decided.promise;
 });
 
-test("a long log is added to the index step by step and never held in memory as a whole", bound, async (t) => {
+test("a long log is added to the index step by step and is never in memory as a whole", bound, async (t) => {
   const commits = 12;
   const blocks = 4100;
   const ahead = 8;

@@ -10,7 +10,7 @@ import { eventually } from "#test/support/eventually.ts";
 import { contents, contentsOf, keysOf, sample, samples } from "../../blockstore/samples.ts";
 import { type Host, SharedStore } from "./hosts.ts";
 
-const lost = () => failure("STORE_UNAVAILABLE", { reason: "the answer was lost" });
+const lost = () => failure("STORE_UNAVAILABLE", { reason: "the response was lost" });
 
 async function hosts(t: TestContext, count: number, options: Parameters<SharedStore["open"]>[0] = {}) {
   const store = new SharedStore();
@@ -111,9 +111,9 @@ test("the first segment after a sync is short, and each next one is twice as lon
 test("a failed step leaves nothing half done: the next sync writes everything once", async (t) => {
   for (const [name, at] of [
     ["an upload", 0],
-    ["an upload whose answer is lost", 1],
+    ["an upload whose response is lost", 1],
     ["the commit", 2],
-    ["the commit, whose answer is lost", 3],
+    ["the commit, whose response is lost", 3],
   ] as const) {
     await t.test(name, async (t) => {
       let failing = true;
@@ -149,7 +149,7 @@ test("blocks are stored under an id of the new session after a session was lost"
   const { session } = one.log;
   store.log.endSession(session);
   await assert.rejects(one.blocks.sync(), { code: "SESSION_LOST" });
-  await eventually("it has joined anew", () => one.log.session > session);
+  await eventually("it has joined again", () => one.log.session > session);
   await one.blocks.sync();
   assert.deepEqual(await contents(other.blocks), contentsOf([...samples(5), ...samples(5, 100, 50)]));
   const ids = segmentsOf(store).map(({ id }) => id);

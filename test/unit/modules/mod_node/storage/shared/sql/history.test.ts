@@ -8,8 +8,8 @@ test("a commit with another id is noticed, even by a read that began before the 
   history.note(3, "b");
   assert.equal(history.at(3), "b");
   assert.deepEqual([history.contradicts(3, "c"), history.contradicts(3, "b")], [true, false]);
-  assert.equal(history.contradicts(2, "x"), false, "those before are of no use any more");
-  assert.equal(history.contradicts(3, null), false, "the log has it no longer");
+  assert.equal(history.contradicts(2, "x"), false, "earlier ids were forgotten");
+  assert.equal(history.contradicts(3, null), false, "the log no longer has the commit");
   history.clear();
   assert.equal(history.contradicts(3, "c"), false);
 });

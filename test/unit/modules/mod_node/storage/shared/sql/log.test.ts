@@ -246,7 +246,7 @@ test("a commit whose response is lost happens once, and a silent database is giv
   url.port = String(proxy.port);
   const host = await hostOf(url.href);
   await host.log.commit(() => write(set("before")));
-  const lost = proxy.loseAnswer(/done/);
+  const lost = proxy.loseResponse(/done/);
   await Promise.all([host.log.commit(() => write(set("lost"))), lost]);
   assert.deepEqual(keysIn(host.notes), ["before", "lost"]);
   await host.close();
@@ -369,7 +369,7 @@ test("a lock is free again even if the database was unreachable when it was rele
   url.port = String(proxy.port);
   const other = await hostOf(direct);
   const host = await hastyHostOf(url.href, { commitMs: 500, leaseMs: 3_600_000 });
-  await eventually("it had the lock, and could not give it back", () =>
+  await eventually("the host had the lock and could not release it", () =>
     host.log
       .withLock("gc", async () => {
         proxy.refuse();
@@ -380,6 +380,6 @@ test("a lock is free again even if the database was unreachable when it was rele
   const isFree = async () => (await other.log.withLock("gc", async () => true)) !== undefined;
   assert.equal(await isFree(), false);
   proxy.restore();
-  await eventually("what was given back is free", isFree, { every: 100 });
+  await eventually("the released lock is free", isFree, { every: 100 });
   await Promise.all([host.close(), other.close()]);
 });

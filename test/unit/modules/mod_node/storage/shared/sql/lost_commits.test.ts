@@ -66,7 +66,7 @@ for (const length of ["longer than", "as long as"]) {
       assert.equal(log.session, 1);
 
       await goBack(url, length === "longer than" ? ["new1", "new2", "new3", "new4"] : ["new1", "new2"]);
-      await eventually("it has joined anew", async () => {
+      await eventually("it has joined again", async () => {
         await log.refresh().catch(() => {});
         return log.session !== 1;
       });

@@ -23,7 +23,7 @@ test("a read-only database is reported as refusing writes, without doubt about t
     await line.run((sql) => sql.unsafe(`alter system set default_transaction_read_only = ${is}`), 60_000);
     await line.run((sql) => sql.unsafe("select pg_reload_conf()"), 60_000);
   };
-  const { log } = await openSqlLog({ url: first.url(), name: "one", peer: "one", pollMs: 50, commitMs: 1000 });
+  const { log } = await openSqlLog({ url: first.url(), name: "one", peer: "one", pollMs: 50, commitMs: 60_000 });
   const metadata = await SharedMetadata.open(log, memoryMetadata());
   try {
     assert.equal(await metadata.compareAndSet("a", undefined, value), true);
@@ -51,7 +51,9 @@ test("a read-only database is reported as refusing writes, without doubt about t
     both.close();
 
     await setReadOnly("off");
-    await eventually("writes are taken again", () => metadata.compareAndSet("b", undefined, value).catch(() => false));
+    await eventually("writes are accepted again", () =>
+      metadata.compareAndSet("b", undefined, value).catch(() => false),
+    );
     await log.tryWriting();
     assert.equal((await line.run((sql) => sql`select position from modhost.log where position < 0`, 60_000)).length, 0);
 

@@ -45,7 +45,7 @@ async function value({ log }: SqlLog): Promise<string> {
 
 test("a change of the tables and functions requires another version", () => {
   const hash = createHash("sha256").update(schemaText("store")).digest("hex").slice(0, 16);
-  assert.equal(hash, HASHES[SCHEMA_VERSION], "raise SCHEMA_VERSION, and write down the hash of its text here");
+  assert.equal(hash, HASHES[SCHEMA_VERSION], "raise SCHEMA_VERSION, and record the hash of its text here");
 });
 
 test("tables of an older program are upgraded with their content by one host, when no host uses them", {

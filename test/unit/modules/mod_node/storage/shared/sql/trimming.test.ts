@@ -47,7 +47,7 @@ test("a log that grows by more than one trimming removes is trimmed until it is 
   const now = performance.now.bind(performance);
   // It is due once a minute.
   t.mock.method(performance, "now", () => now() + 61_000);
-  await eventually("what need not be kept is gone", async () => {
+  await eventually("commits that need not stay are gone", async () => {
     const [found] = await ask(url, "select count(*)::integer as commits from SCHEMA.log");
     return found?.commits === 10;
   });
