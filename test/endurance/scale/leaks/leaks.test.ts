@@ -16,7 +16,7 @@ import type { Take } from "./holder.ts";
 import { LEAK_METRICS, type Leak } from "./plant.ts";
 import { GIVING_BACK, socketIn, type Usage, usageOf } from "./usage.ts";
 
-const skip = process.platform === "linux" ? false : "memory is told by /proc";
+const skip = process.platform === "linux" ? false : "only Linux reports memory in /proc";
 const MIB = 2 ** 20;
 
 /**
