@@ -90,7 +90,7 @@ test("freed memory of a process is not counted, and retained memory is", { skip 
   const burst = await take("buffers", false, 300);
   const back = more(burst, first, "anonymous");
   assert.ok(back < 16 * MIB, `${back} bytes of freed memory are counted`);
-  // 23 MiB each.
+  // Each leak allocates 23 MiB.
   for (const [leak, name] of Object.entries(LEAK_METRICS) as [Leak, string][]) {
     const before = await take("buffers", false, 1);
     const after = await take(leak, true, 120);
