@@ -13,9 +13,10 @@ import { adminHost } from "./support.ts";
 
 const module = (name: string, status: ModuleState["status"], note?: string) =>
   ({ name, host: "*", status, note, depends: [], holds: {}, file: undefined }) as ModuleState;
-const inDays = (days: number) => new Date(Date.now() + days * 86_400_000 + 1000).toISOString();
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000 + 3_600_000).toISOString();
 
-const status: ServerStatus = {
+/** Created when it is used, because the texts depend on the time since then. */
+const newStatus = (): ServerStatus => ({
   version: "1.2.3",
   pid: 7,
   started: new Date(Date.now() - 90_000).toISOString(),
@@ -31,13 +32,13 @@ const status: ServerStatus = {
   connections: 12,
   requests: Array.from({ length: 12 }, (_, at) => `GET /${at} (3 s)`),
   warnings: ["The module notes is not loaded: no luck"],
-};
+});
 
 describe("how a server is, for people", () => {
   const plain = { paint: (_style: string, text: string) => text, width: undefined };
 
   test("has addresses, modules with their state, connections, requests, certificates and warnings", () => {
-    const text = statusLines(status, plain).join("\n");
+    const text = statusLines(newStatus(), plain).join("\n");
     for (const wanted of [
       /^version +modhost 1\.2\.3, process 7$/m,
       /^state +running since \d{4}-\d\d-\d\d .* \(1 min\)$/m,
@@ -57,14 +58,14 @@ describe("how a server is, for people", () => {
 
   test("has the load and the rate of requests where they are known", () => {
     const figures = { cpu: 0.12, event_loop: 0.034, rss: 120e6, heap: 40e6, active: 2, requests: 1250.4, errors: 3 };
-    const text = statusLines(status, plain, figures).join("\n");
+    const text = statusLines(newStatus(), plain, figures).join("\n");
     assert.match(text, /^requests +12 being answered, 1250\/s, 3 failed$/m);
     assert.match(text, /^load +12 % of a core, event loop 3 % busy, memory 120 MB \(heap 40\.0 MB\)$/m);
   });
 
   test("is never wider than the terminal", () => {
     const output = { ...plain, width: 40 };
-    for (const line of statusLines(status, output)) assert.ok(line.length <= 40, line);
+    for (const line of statusLines(newStatus(), output)) assert.ok(line.length <= 40, line);
   });
 
   test("formats times as people write them", () => {
